@@ -1,0 +1,46 @@
+# Headwater's bench. `make` alone lists what there is.
+#
+# Every target sets itself up first; nothing but Python 3.11 or newer, make and git need be there.
+# PYTHON=/path/to/python chooses the interpreter, JOBS=n how many tests run side by side.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV_VERSION := 0.13.8
+JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
+
+.PHONY: help setup demo test check long bench docs
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## make .venv with everything locked in uv.lock; nothing to do where that is done
+
+demo: $(READY)  ## the main job on real measurements, offline
+	@$(BIN)/headwater demo
+
+test: check  ## the static checks and the fast tests
+	@$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(READY)  ## the static part: lint, format, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+long: $(READY)  ## the tests with many seeds or much data
+	@$(BIN)/python -m pytest -m long -n $(JOBS)
+
+bench: $(READY)  ## measure: figures with the machine they were taken on
+	@$(BIN)/python -m bench
+
+docs: $(READY)  ## write the pages that are generated from code
+	@$(BIN)/python -m headwater.pages
+
+# uv lives beside the environment's own packages, where syncing does not reach it.
+$(READY): pyproject.toml uv.lock
+	@VENV='$(VENV)' UV_VERSION='$(UV_VERSION)' PYTHON='$(PYTHON)' sh .ci/setup
+	@touch $@
