@@ -1,0 +1,5 @@
+"""One broker as a process: the core of `broker.core` and the input and output around it.
+
+Owns sockets, files and the clock of a broker. Must not know the simulation or the command line.
+Invariant: what a broker decides, `broker.core` decides; this package only carries it out.
+"""

@@ -1,0 +1,66 @@
+"""What all tests share: how a missing program is handled, and how generated cases are drawn.
+
+A test that talks to an external program says so with ``@pytest.mark.program("mosquitto")`` or asks
+the fixture ``find_program``. Where the program is missing the test is skipped with the reason, and
+where HEADWATER_REQUIRE_PROGRAMS=1 is set (continuous integration) any skip fails the run.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Debian keeps servers out of an ordinary user's PATH.
+SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+SKIPS_FAIL = os.environ.get("HEADWATER_REQUIRE_PROGRAMS") == "1"
+
+_calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fast", derandomize=True, database=None, **_calm)
+settings.register_profile("long", max_examples=1000, print_blob=True, **_calm)
+
+
+def require_program(name: str) -> str:
+    """The path of the program, or the test is skipped with the reason."""
+    found = shutil.which(name, path=SEARCH_PATH)
+    if found is None:
+        pytest.skip(f"the program {name} is not installed")
+    return found
+
+
+@pytest.fixture
+def find_program() -> Callable[[str], str]:
+    return require_program
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("long" if config.option.markexpr == "long" else "fast")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("program"):
+        for name in mark.args:
+            require_program(name)
+
+
+def _skips_that_fail(config: pytest.Config) -> int:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return len(reporter.stats.get("skipped", [])) if SKIPS_FAIL and reporter else 0
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With xdist only the controlling process has a reporter, and it has every report."""
+    if _skips_that_fail(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = _skips_that_fail(terminalreporter.config)
+    if skipped:
+        terminalreporter.section("nothing may be skipped here", red=True)
+        terminalreporter.line(
+            f"{skipped} skipped although HEADWATER_REQUIRE_PROGRAMS=1 is set; "
+            "install what they name above"
+        )
