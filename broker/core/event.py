@@ -1,0 +1,143 @@
+"""Events as the core holds them: one slotted struct class for each event type.
+
+Owns the shape of primitive and detected events and their order. Must not know how events travel
+or who wants them. Invariant: order is total and depends on the events alone (end, start, ids).
+
+A struct class is generated for each type, so that a payload is decoded straight into typed slots
+and compiled code reads an attribute as a slot. Attribute `x` lives in the slot `a_x`: no attribute
+name can collide with a Python keyword or with the fields here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from language.tree import AttributeType
+
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
+
+Order = tuple[int, int, tuple[str, ...], tuple[str | int, ...]]
+
+
+class MetricPosition(msgspec.Struct, frozen=True, gc=False):
+    """A position in metres; `z` is height."""
+
+    x: float
+    y: float
+    z: float | None = None
+
+
+# [lat, lon] or [lat, lon, height] in degrees and metres, or metric coordinates.
+Position = list[float] | MetricPosition
+
+
+class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
+    """A primitive event: what a sensor said happened in `start`..`end` (ms since the epoch).
+
+    `uncertainty` is ε in ms. `timestamp` is only how the time was written; after intake `start`
+    and `end` hold it. Attributes follow in the subclass of the type, null where missing.
+    """
+
+    event_type: ClassVar[str] = ""
+    attributes: ClassVar[tuple[str, ...]] = ()
+
+    id: str = ""
+    source: str | None = None
+    location: str | None = None
+    position: Position | None = None
+    timestamp: int | str | None = None
+    start: Any = None  # integer milliseconds once taken in; a text may stand here before
+    end: Any = None
+    uncertainty: Int64 = 0
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The primitive ids that this event is made of, in order."""
+        return (self.id,)
+
+    @property
+    def order(self) -> Order:
+        """The key of the total order: end, start, ids, then (definition, case, window)."""
+        return (self.end, self.start, (self.id,), ())
+
+    def attribute_values(self) -> dict[str, Any]:
+        """The non-null attributes by name."""
+        values = {}
+        for name in self.attributes:
+            value = getattr(self, f"a_{name}")
+            if value is not None:
+                values[name] = value
+        return values
+
+
+class Detected(Event, gc=False, eq=False, kw_only=True):
+    """An event that a definition detected: it spans its constituents unless assigned otherwise.
+
+    `constituents` are the primitive ids in order; `tie` is (definition, case, window).
+    """
+
+    constituents: tuple[str, ...] = ()
+    tie: tuple[str | int, ...] = ()
+    certainty: str = "yes"
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The primitive ids that this event is made of, in order."""
+        return self.constituents
+
+    @property
+    def order(self) -> Order:
+        """The key of the total order."""
+        return (self.end, self.start, self.constituents, self.tie)
+
+
+PYTHON_TYPES: dict[str, Any] = {
+    "int": Int64 | None,
+    "float": float | None,
+    "text": str | None,
+    "bool": bool | None,
+    "bytes": bytes | None,
+}
+
+
+def _wire_name(field: str) -> str:
+    return field[2:] if field.startswith("a_") else field
+
+
+@lru_cache(maxsize=65_536)
+def _generated(
+    name: str, attributes: tuple[tuple[str, AttributeType], ...], base: type[Event]
+) -> type[Event]:
+    fields = [(f"a_{attribute}", PYTHON_TYPES[kind], None) for attribute, kind in attributes]
+    return msgspec.defstruct(
+        name,
+        fields,
+        bases=(base,),
+        namespace={
+            "event_type": name,
+            "attributes": tuple(attribute for attribute, _ in attributes),
+        },
+        rename=_wire_name,
+        gc=False,
+        eq=False,
+        kw_only=True,
+    )
+
+
+def event_class(
+    name: str, attributes: Mapping[str, AttributeType], *, detected: bool = False
+) -> type[Event]:
+    """The struct class of an event type; the same arguments give the same class."""
+    return _generated(name, tuple(attributes.items()), Detected if detected else Event)
+
+
+def in_order(events: list[Event]) -> list[Event]:
+    """The events sorted by (end, start, ids, tie)."""
+    return sorted(events, key=lambda event: event.order)

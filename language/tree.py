@@ -1,0 +1,432 @@
+"""The typed tree of a specification: what a text says, before it is checked.
+
+Owns the node classes alone. Knows nothing of the grammar, of checking or of how anything runs.
+Invariant: nodes are immutable, compare by meaning (spans do not count), and hold units already
+converted: times in integer milliseconds, distances in metres.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in the text: offsets in characters; line and column count from 1."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+NO_SPAN = Span(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Any node; `span` is where it stands and is no part of its meaning."""
+
+    span: Span = field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
+
+
+# --- expressions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Node):
+    """A number, text or truth value.
+
+    `unit` is "ms" for a duration and "m" for a distance (the value is converted), else None.
+    """
+
+    value: int | float | str | bool
+    unit: Literal["ms", "m"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A bare name: an attribute of the atom around it, or an alias, set or region by context."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Node):
+    """`base.name`: base is an alias, an unaliased type, or `group`."""
+
+    base: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Node):
+    """`Table[key].column`."""
+
+    table: str
+    key: Expression
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Node):
+    """`not x` or `-x`."""
+
+    operator: Literal["not", "-"]
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Node):
+    """`left operator right`; null if either is null, `/` gives a float and null by zero."""
+
+    operator: Literal["+", "-", "*", "/"]
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Node):
+    """A chain `a < b <= c`: operands one more than operators; false if an operand is null."""
+
+    operands: tuple[Expression, ...]
+    operators: tuple[Literal["=", "!=", "<", "<=", ">", ">="], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Membership(Node):
+    """`item in container`; false if the item is null."""
+
+    item: Expression
+    container: SetLiteral | RegionLiteral | Name
+
+
+@dataclass(frozen=True, slots=True)
+class Logical(Node):
+    """`a and b and …` or `a or b or …`, flattened."""
+
+    operator: Literal["and", "or"]
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    """An aggregate, a built-in or a user's function."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetLiteral(Node):
+    """`{1, 2}`."""
+
+    members: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionLiteral(Node):
+    """A region; borders included.
+
+    circle: `numbers` = (lat, lon, radius_m); box: (lat, lon, lat, lon); polygon: lat, lon pairs;
+    path: `path` is the location prefix. `metric` is true where the coordinates were written as
+    distances (x, y in metres) instead of degrees.
+    """
+
+    shape: Literal["circle", "box", "polygon", "path"]
+    numbers: tuple[float, ...] = ()
+    path: str = ""
+    metric: bool = False
+
+
+Expression = (
+    Constant
+    | Name
+    | Attribute
+    | Lookup
+    | Unary
+    | Arithmetic
+    | Comparison
+    | Membership
+    | Logical
+    | Call
+)
+
+
+# --- patterns --------------------------------------------------------------------------------
+
+Context = Literal["unrestricted", "recent", "latest", "first", "chronicle"]
+LinkOperator = Literal[
+    "or",
+    "and",
+    "then",
+    "before",
+    "meets",
+    "overlaps",
+    "during",
+    "contains",
+    "starts",
+    "finishes",
+    "equals",
+    "concat",
+    "parallel",
+    "without",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Node):
+    """`[low_ms..high_ms]`, ends included; None is open."""
+
+    low_ms: int | None
+    high_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Atom(Node):
+    """`Type(conditions) as alias`; the conditions are joined by and."""
+
+    type: str
+    conditions: tuple[Expression, ...] = ()
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link(Node):
+    """A binary operator; chains of one level group to the left.
+
+    `bound` is a gap bound on then, before, and; on `without` its `high_ms` is the T of
+    `without[T]` (low_ms None). `context` None means that of the detect. `next` is contiguity.
+    """
+
+    operator: LinkOperator
+    left: Pattern
+    right: Pattern
+    bound: Bound | None = None
+    context: Context | None = None
+    next: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absent(Node):
+    """`absent P for T`."""
+
+    operand: Pattern
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Node):
+    """`P+`, `P*`, `P{n}` (count), `P+[a..b]` (run, with its gap bound); `as alias` on top."""
+
+    kind: Literal["+", "*", "count", "run"]
+    operand: Pattern
+    count: int | None = None
+    gap: Bound | None = None
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    """A prefix: `nth k P`, `last P`, `first P`, `outer P`, `distinct(keys) P`."""
+
+    kind: Literal["nth", "last", "first", "outer", "distinct"]
+    operand: Pattern
+    k: int | None = None
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Node):
+    """`P within T`, or `P within T from anchor`."""
+
+    operand: Pattern
+    within_ms: int
+    anchor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Node):
+    """`P spread D`."""
+
+    operand: Pattern
+    distance_m: float
+
+
+@dataclass(frozen=True, slots=True)
+class InRegion(Node):
+    """`P in R`."""
+
+    operand: Pattern
+    region: RegionLiteral | Name
+
+
+@dataclass(frozen=True, slots=True)
+class Where(Node):
+    """`P where c`."""
+
+    operand: Pattern
+    condition: Expression
+
+
+Pattern = Atom | Link | Absent | Repeat | Select | Within | Spread | InRegion | Where
+
+
+# --- declarations ----------------------------------------------------------------------------
+
+AttributeType = Literal["int", "float", "text", "bool", "bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventDeclaration(Node):
+    """`event Name(attribute: type, …)`."""
+
+    name: str
+    attributes: tuple[tuple[str, AttributeType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeclaration(Node):
+    """`set Name = {…}`."""
+
+    name: str
+    members: SetLiteral
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDeclaration(Node):
+    """`region Name = circle(…)`."""
+
+    name: str
+    region: RegionLiteral
+
+
+@dataclass(frozen=True, slots=True)
+class TableDeclaration(Node):
+    """`table Name from "file" key column`."""
+
+    name: str
+    file: str
+    key: str
+
+
+# --- definitions and subscriptions -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Detect(Node):
+    """`detect[options] pattern`."""
+
+    pattern: Pattern
+    context: Context = "unrestricted"
+    maybe_drop: bool = False
+    report: Literal["all", "one", "collect"] = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment(Node):
+    """`name = value`."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """One detecting case, with what it assigns and consumes and how it is partitioned.
+
+    A definition without `case` has one case, of number 0. `consuming` holds aliases or types;
+    `group_by` is "location", "source" or an attribute, several joined, in the order written.
+    """
+
+    number: int
+    detect: Detect
+    assign: tuple[Assignment, ...] = ()
+    consuming: tuple[str, ...] = ()
+    group_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Node):
+    """The time part of a definition's header.
+
+    `aggregated` is the word `aggr`. every/range: durations; with `every_days` and `zone` the
+    window aligns to local midnights and `every_ms` is None. session: gap and optional maximum.
+    """
+
+    aggregated: bool
+    every_ms: int | None = None
+    range_ms: int | None = None
+    session_ms: int | None = None
+    session_max_ms: int | None = None
+    every_days: int | None = None
+    zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Post(Node):
+    """`post where …`: how partial results combine."""
+
+    assign: tuple[Assignment, ...]
+    group_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(Node):
+    """`define Name(attributes) …`; `attributes` are the names in the header, in order.
+
+    `pre` is true where the detect part was written under `pre`.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    cases: tuple[Case, ...]
+    window: Window | None = None
+    pre: bool = False
+    post: Post | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Actor(Node):
+    """Where results go: `to A`, `to A of group.x` (group_key), `to nearest A`."""
+
+    name: str
+    group_key: str | None = None
+    nearest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thinning(Node):
+    """`at most count per per_ms`."""
+
+    count: int
+    per_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription(Node):
+    """`subscription Name seq n from subscriber to actor …`; `case.number` is 0.
+
+    `for_ms` and `until_ms` (milliseconds since the epoch) end it; at most one is given.
+    """
+
+    name: str
+    seq: int
+    subscriber: str
+    actor: Actor
+    case: Case
+    for_ms: int | None = None
+    until_ms: int | None = None
+    at_most: Thinning | None = None
+
+
+Declaration = EventDeclaration | SetDeclaration | RegionDeclaration | TableDeclaration
+Item = Declaration | Definition | Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class File(Node):
+    """A whole text, its items in the order written."""
+
+    items: tuple[Item, ...]
