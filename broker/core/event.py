@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 
@@ -116,7 +116,7 @@ def _generated(
     name: str, attributes: tuple[tuple[str, AttributeType], ...], base: type[Event]
 ) -> type[Event]:
     fields = [(f"a_{attribute}", PYTHON_TYPES[kind], None) for attribute, kind in attributes]
-    return msgspec.defstruct(
+    made = msgspec.defstruct(
         name,
         fields,
         bases=(base,),
@@ -129,6 +129,7 @@ def _generated(
         eq=False,
         kw_only=True,
     )
+    return cast("type[Event]", made)
 
 
 def event_class(
