@@ -1,0 +1,33 @@
+"""A broker's configuration: one table of settings, read from TOML, environment and flags.
+
+Owns the types of the configuration and their reading. Must not know the parts that it configures.
+Invariant: a `Config` in hand has been checked whole.
+"""
+
+from broker.config.checks import is_loopback
+from broker.config.errors import ConfigError
+from broker.config.reader import Loaded, Origin, load
+from broker.config.table import (
+    BrokerSection,
+    Config,
+    HttpSection,
+    IntakeSection,
+    LimitsSection,
+    LogSection,
+    MqttSection,
+)
+
+__all__ = [
+    "BrokerSection",
+    "Config",
+    "ConfigError",
+    "HttpSection",
+    "IntakeSection",
+    "LimitsSection",
+    "Loaded",
+    "LogSection",
+    "MqttSection",
+    "Origin",
+    "is_loopback",
+    "load",
+]

@@ -1,0 +1,64 @@
+"""A TOML file as tables and the places of their keys.
+
+Owns the reading of the file and the sentences for one that cannot be read. Must not know what the
+keys mean. Invariant: whatever the file holds, the outcome is tables or a ConfigError.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from broker.config.errors import ConfigError
+from broker.config.places import nearest_place, places
+
+FILE_BYTES_MAX = 262_144  # some thousand users; whatever is longer was named by mistake
+
+
+class Document:
+    """The tables of one TOML file; `place` tells where a key stands in it."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file. Raises ConfigError."""
+        text = _text(path)
+        try:
+            self.tables: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(_syntax_error(path, text, str(error))) from None
+        except RecursionError:
+            raise ConfigError(f"{path}:1:1: nested too deeply to be a configuration") from None
+        self.path = path
+        self.folder = str(path.parent)
+        self._places = places(text)
+
+    def place(self, *keys: str) -> str:
+        """`file:line:column` of a key, or of the nearest of its tables that has a line."""
+        line, column = nearest_place(self._places, keys)
+        return f"{self.path}:{line}:{column}"
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path}: longer than {FILE_BYTES_MAX} bytes, so no configuration")
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}:1: not UTF-8") from None
+
+
+def _syntax_error(path: Path, text: str, message: str) -> str:
+    at = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)", message)
+    if at is None:
+        return f"{path}:1:1: not TOML: {message}"
+    line, column = at.groups()
+    if line is None:
+        line, column = str(text.count("\n") + 1), "1"
+    plain = message[: at.start()]
+    return f"{path}:{line}:{column}: not TOML: {plain[:1].lower()}{plain[1:]}"

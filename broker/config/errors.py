@@ -1,0 +1,26 @@
+"""What is wrong with a configuration, all of it at once.
+
+Owns the error and its form. Must not know where settings come from. Invariant: each problem names
+its place first, so that an editor can jump there.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class ConfigError(ValueError):
+    """A configuration that is refused; `problems` are whole lines, `place: what and what to do`."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class RefusedError(ValueError):
+    """One value that will not do; the reader adds its place."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` with the nearest known name, or nothing where none is near."""
+    near = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
+    return f"; did you mean `{near[0]}`?" if near else ""

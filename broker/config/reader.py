@@ -1,0 +1,194 @@
+"""From a TOML file, the environment and flags to a checked configuration.
+
+Owns the order of precedence (default, file, environment, flag: the last wins) and the places that
+errors name. Must not know what a setting is for. Invariant: either everything was understood, or
+`ConfigError` lists all that was not and nothing is used.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from broker.config.checks import contradictions
+from broker.config.document import Document
+from broker.config.errors import ConfigError, RefusedError, did_you_mean
+from broker.config.table import Config, Setting, sections, settings
+from broker.config.values import check_user, checked, from_text
+
+PREFIX = "HEADWATER__"
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where a value came from: `kind` is default, file, env or flag; `place` names it exactly.
+
+    `folder` is what a relative path in the value is relative to.
+    """
+
+    kind: str
+    place: str
+    folder: str = ""
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """A checked configuration and, by dotted key, where each value came from."""
+
+    config: Config
+    origins: dict[str, Origin]
+
+
+class _Given(msgspec.Struct, frozen=True):
+    value: object
+    origin: Origin
+    user_place: Callable[[str], str] | None = None
+
+
+_Givens = Iterator[tuple[str, _Given]]
+_Rows = Mapping[str, Setting]
+
+
+def load(
+    path: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Reads a configuration; without a path, the defaults and what overrides them.
+
+    `environ` is the environment (only names beginning with HEADWATER__ are looked at) and `flags`
+    are dotted keys with the text of their values. Raises ConfigError.
+    """
+    rows = {setting.key: setting for setting in settings()}
+    folder = str(Path(path).parent) if path is not None else ""
+    default = Origin("default", "default", folder)
+    given = {key: _Given(row.default, default) for key, row in rows.items()}
+    problems: list[str] = []
+    if path is not None:
+        given.update(_from_file(Document(Path(path)), rows, problems))
+    given.update(_from_environment(environ or {}, rows, problems))
+    given.update(_from_flags(flags or {}, rows, problems))
+    values: dict[str, Any] = {}
+    for key, one in given.items():
+        try:
+            values[key] = _settled(rows[key], one)
+        except RefusedError as refused:
+            problems.append(f"{one.origin.place}: {key}: {refused}")
+        except ConfigError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise ConfigError(*problems)
+    config = _assembled(values)
+    origins = {key: one.origin for key, one in given.items()}
+    if wrong := [f"{origins[key].place}: {key}: {why}" for key, why in contradictions(config)]:
+        raise ConfigError(*wrong)
+    return Loaded(config, origins)
+
+
+def _assembled(values: Mapping[str, Any]) -> Config:
+    parts: dict[str, Any] = {}
+    for section, struct in sections().items():
+        parts[section] = struct(**{f: values[f"{section}.{f}"] for f in struct.__struct_fields__})
+    return Config(**parts)
+
+
+def _settled(setting: Setting, given: _Given) -> Any:
+    """The value itself: checked, users read from their file, paths made whole."""
+    value, origin = given.value, given.origin
+    if origin.kind in {"env", "flag"} and isinstance(value, str):
+        value = from_text(setting, value)
+    if setting.kind is dict:
+        if isinstance(value, str):
+            document = Document(Path(origin.folder, value))
+            return _users(document.tables, document.place)
+        if given.user_place is not None and isinstance(value, dict):
+            return _users(value, given.user_place)
+    value = checked(setting, value)
+    if setting.about.path and value:
+        return str(Path(origin.folder, value))
+    return value
+
+
+def _users(table: Mapping[str, object], place: Callable[[str], str]) -> dict[str, str]:
+    users, problems = {}, []
+    for name, encoded in table.items():
+        try:
+            users[name] = check_user(name, encoded)
+        except RefusedError as refused:
+            problems.append(f"{place(name)}: {refused}")
+    if problems:
+        raise ConfigError(*problems)
+    return users
+
+
+# --- where values come from -------------------------------------------------------------------
+
+
+def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
+    for section, table in document.tables.items():
+        if section not in sections():
+            problems.append(f"{document.place(section)}: {_unknown_section(section, table, rows)}")
+            continue
+        if not isinstance(table, dict):
+            place = document.place(section)
+            problems.append(f"{place}: `{section}` is a section: write [{section}] above its keys")
+            continue
+        for name, value in table.items():
+            key, place = f"{section}.{name}", document.place(section, name)
+            if key in rows:
+                origin = Origin("file", place, document.folder)
+                yield key, _Given(value, origin, _places_under(document, section, name))
+            else:
+                problems.append(f"{place}: {_unknown_key(section, name, rows)}")
+
+
+def _places_under(document: Document, section: str, name: str) -> Callable[[str], str]:
+    return lambda user: document.place(section, name, user)
+
+
+def _from_environment(environ: Mapping[str, str], rows: _Rows, problems: list[str]) -> _Givens:
+    by_variable = {row.variable: row for row in rows.values()}
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX):
+            continue
+        if variable in by_variable:
+            key = by_variable[variable].key
+            yield key, _Given(environ[variable], Origin("env", variable))
+        else:
+            section, _, name = variable.removeprefix(PREFIX).lower().partition("__")
+            why = (
+                _unknown_key(section, name, rows)
+                if section in sections()
+                else _unknown_section(section, None, rows)
+            )
+            problems.append(f"{variable}: {why}")
+
+
+def _from_flags(flags: Mapping[str, str], rows: _Rows, problems: list[str]) -> _Givens:
+    for key, text in flags.items():
+        if key in rows:
+            yield key, _Given(text, Origin("flag", f"--set {key}"))
+        else:
+            problems.append(f"--set {key}: no such key{did_you_mean(key, rows)}")
+
+
+# --- what is near -----------------------------------------------------------------------------
+
+
+def _unknown_section(section: str, table: object, rows: _Rows) -> str:
+    homes = [row.key for row in rows.values() if row.name == section]
+    if homes and not isinstance(table, dict):
+        return f"the key `{section}` belongs into a section: {_or(homes)}"
+    return f"no such section `{section}`{did_you_mean(section, sections())}"
+
+
+def _unknown_key(section: str, name: str, rows: _Rows) -> str:
+    here = [row.name for row in rows.values() if row.section == section]
+    elsewhere = [row.key for row in rows.values() if row.name == name]
+    hint = did_you_mean(name, here)
+    if not hint and elsewhere:
+        hint = f"; did you mean {_or(elsewhere)}?"
+    return f"[{section}] has no key `{name}`{hint}"
+
+
+def _or(keys: list[str]) -> str:
+    return " or ".join(f"`{key}`" for key in keys)

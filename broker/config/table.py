@@ -1,0 +1,251 @@
+"""The one table of settings: every key with its type, default, unit, limits and meaning.
+
+Owns what can be configured; the reader, the generated page docs/configuration.md and
+`headwater config show` all read it. Must not know files, the environment or how a value is used.
+Invariant: a section is a struct whose every field is annotated with an `About`.
+"""
+
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+NAME_SAYS = "a letter or digit, then up to 63 letters, digits, `.`, `_` or `-`"
+
+
+class About(msgspec.Struct, frozen=True):
+    """What is known of a setting beside its type and default.
+
+    `unit` is what one of it is; `at_least` and `at_most` include their ends; `pattern` must fit the
+    whole text and `pattern_says` puts it in words; a `path` is relative to the configuration file;
+    a `secret` is never shown.
+    """
+
+    meaning: str
+    unit: str = ""
+    at_least: int | None = None
+    at_most: int | None = None
+    pattern: str = ""
+    pattern_says: str = ""
+    path: bool = False
+    secret: bool = False
+
+
+def _port(meaning: str) -> About:
+    return About(meaning, at_least=0, at_most=65535)
+
+
+def _count(meaning: str, unit: str, at_most: int = 10_000_000) -> About:
+    return About(meaning, unit=unit, at_least=1, at_most=at_most)
+
+
+class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Who this broker is."""
+
+    name: Annotated[
+        str,
+        About(
+            "the broker's name; names its status topic and its log lines",
+            pattern=NAME_PATTERN,
+            pattern_says=NAME_SAYS,
+        ),
+    ] = "broker"
+    data_dir: Annotated[
+        str,
+        About(
+            "directory for what has to outlast the process; nothing is written there yet",
+            path=True,
+        ),
+    ] = "headwater-data"
+
+
+class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where sensors, subscribers and actuators connect."""
+
+    host: Annotated[str, About("address to listen on; beyond loopback users are required")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, _port("port without TLS; 0 takes any free one and logs it")] = 1883
+    plain: Annotated[bool, About("listen without TLS at all")] = True
+    tls_port: Annotated[int, _port("port with TLS, used once `tls_cert` is set; 0: any free")] = (
+        8883
+    )
+    tls_cert: Annotated[
+        str, About("certificate chain in PEM; turns the TLS listener on", path=True)
+    ] = ""
+    tls_key: Annotated[str, About("private key of `tls_cert` in PEM", path=True)] = ""
+    prefix: Annotated[
+        str,
+        About(
+            "first level or levels of Headwater's own topics",
+            pattern=r"[^/+#$\x00][^+#\x00]{0,99}(?<!/)",
+            pattern_says="a topic without wildcards that neither begins nor ends with `/`",
+        ),
+    ] = "headwater"
+    users: Annotated[
+        dict[str, str],
+        About(
+            "who may connect, by MQTT and HTTP: a table of name = password hash as "
+            "`headwater user add` prints it, or the name of a file of such lines",
+            secret=True,
+        ),
+    ] = msgspec.field(default_factory=dict)
+
+
+class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the command line, probes and Prometheus connect."""
+
+    enabled: Annotated[bool, About("listen for HTTP at all")] = True
+    host: Annotated[str, About("address to listen on; beyond loopback users are required")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, _port("port; 0 takes any free one and logs it")] = 8080
+
+
+class IntakeSection(msgspec.Struct, frozen=True, kw_only=True):
+    """What an event must be like to be let in."""
+
+    lateness_ms: Annotated[
+        int,
+        About(
+            "how far a source's event may lie behind its newest one before it is late; "
+            "windows and other tasks that wait for completeness wait as long",
+            unit="ms",
+            at_least=0,
+            at_most=86_400_000,
+        ),
+    ] = 1000
+    idle_timeout_ms: Annotated[
+        int,
+        About(
+            "a source that is silent for longer is no longer waited for",
+            unit="ms",
+            at_least=1,
+            at_most=86_400_000,
+        ),
+    ] = 60_000
+    future_max_ms: Annotated[
+        int,
+        About(
+            "an event further ahead of this broker's clock is refused: one clock that runs ahead "
+            "would make every later event of its source late",
+            unit="ms",
+            at_least=0,
+            at_most=86_400_000,
+        ),
+    ] = 60_000
+    require_timestamp: Annotated[
+        bool, About("refuse an event without a time instead of stamping it on arrival")
+    ] = False
+    payload_bytes_max: Annotated[
+        int, _count("a larger payload is refused unread", "bytes", 268_435_455)
+    ] = 1_048_576
+    nesting_max: Annotated[
+        int, _count("a payload whose arrays and objects nest deeper is refused", "levels", 64)
+    ] = 8
+
+
+class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where queues and stores end; what is refused or dropped there is counted."""
+
+    clients_max: Annotated[
+        int, _count("MQTT connections at a time; a further one is refused", "connections")
+    ] = 1000
+    client_queue_messages_max: Annotated[
+        int,
+        _count("messages that wait for one MQTT client; then the oldest is dropped", "messages"),
+    ] = 1000
+    client_queue_bytes_max: Annotated[
+        int,
+        _count("bytes that wait for one MQTT client; then the oldest is dropped", "bytes", 2**30),
+    ] = 8_388_608
+    retained_messages_max: Annotated[
+        int, _count("retained messages; a further topic's is not kept", "messages")
+    ] = 10_000
+    subscriptions_max: Annotated[
+        int, _count("subscriptions installed; a further one is refused", "subscriptions")
+    ] = 10_000
+    specification_bytes_max: Annotated[
+        int, _count("length of a submitted specification", "bytes", 2**24)
+    ] = 262_144
+    result_streams_max: Annotated[
+        int, _count("HTTP clients that follow results; a further one is refused", "clients")
+    ] = 100
+    result_stream_queue_max: Annotated[
+        int, _count("results that wait for one such client; then it is cut off", "results")
+    ] = 10_000
+
+
+class LogSection(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written to standard error."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], About("the least that is written")
+    ] = "info"
+    format: Annotated[
+        Literal["text", "json"], About("one line of text or one JSON object per entry")
+    ] = "text"
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker's configuration, checked; a section is an attribute and a key one of the section."""
+
+    broker: BrokerSection = BrokerSection()
+    mqtt: MqttSection = msgspec.field(default_factory=MqttSection)
+    http: HttpSection = HttpSection()
+    intake: IntakeSection = IntakeSection()
+    limits: LimitsSection = LimitsSection()
+    log: LogSection = LogSection()
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One row of the table. `kind` is bool, int, str or dict; `choices` limit a text."""
+
+    section: str
+    name: str
+    kind: type
+    default: Any
+    about: About
+    choices: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The dotted name, `mqtt.port`."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that overrides it, `HEADWATER__MQTT__PORT`."""
+        return f"HEADWATER__{self.section}__{self.name}".upper()
+
+    @property
+    def expected(self) -> str:
+        """In words, what a value must be."""
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is dict:
+            return "a table of name = password hash, or the name of a file"
+        if self.choices:
+            return "one of " + ", ".join(f'"{choice}"' for choice in self.choices)
+        if self.kind is str:
+            return self.about.pattern_says or "a text in quotes"
+        bounds = f"a whole number from {self.about.at_least} to {self.about.at_most}"
+        return f"{bounds} ({self.about.unit})" if self.about.unit else bounds
+
+
+def sections() -> dict[str, type[msgspec.Struct]]:
+    """The section types by name, in the order of the table."""
+    return dict(get_type_hints(Config))
+
+
+def settings() -> tuple[Setting, ...]:
+    """Every row, in order."""
+    rows = []
+    for section, struct in sections().items():
+        defaults = struct()
+        for name, hint in get_type_hints(struct, include_extras=True).items():
+            base, about = get_args(hint)
+            choices = get_args(base) if get_origin(base) is Literal else ()
+            kind = str if choices else get_origin(base) or base
+            rows.append(Setting(section, name, kind, getattr(defaults, name), about, choices))
+    return tuple(rows)

@@ -1,0 +1,74 @@
+"""Whether a value will do for a setting.
+
+Owns the check of one value and the reading of one from text. Must not know where the value stood.
+Invariant: what is returned has the setting's type and lies within its limits.
+"""
+
+import re
+from typing import Any
+
+from broker.config.errors import RefusedError
+from broker.config.table import NAME_PATTERN, NAME_SAYS, Setting
+from broker.credentials import check_hash
+
+_KINDS = {
+    bool: "a truth value",
+    int: "a whole number",
+    float: "a number with a fraction",
+    str: "a text",
+    list: "a list",
+    dict: "a table",
+}
+
+
+def checked(setting: Setting, value: object) -> Any:
+    """The value, or `RefusedError` with what was found and what was expected."""
+    if type(value) is not setting.kind:
+        raise RefusedError(f"found {_found(value)}, expected {setting.expected}")
+    if isinstance(value, str):
+        _check_text(setting, value)
+    elif isinstance(value, int) and setting.kind is int:
+        low, high = setting.about.at_least, setting.about.at_most
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise RefusedError(f"found {value}, expected {setting.expected}")
+    return value
+
+
+def from_text(setting: Setting, text: str) -> Any:
+    """The value that a text from the environment or a flag stands for, unchecked."""
+    if setting.kind is bool and text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if setting.kind is int and re.fullmatch(r"[+-]?\d{1,18}", text.replace("_", "")):
+        return int(text)
+    return text
+
+
+def check_user(name: str, encoded: object) -> str:
+    """The password hash of a user, or `RefusedError`."""
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise RefusedError(f"the user name `{name}` will not do, expected {NAME_SAYS}")
+    if not isinstance(encoded, str):
+        raise RefusedError(f"found {_found(encoded)}, expected a password hash in quotes")
+    try:
+        check_hash(encoded)
+    except ValueError as error:
+        raise RefusedError(
+            f"{error}; `headwater user add {name}` prints a line that will do"
+        ) from None
+    return encoded
+
+
+def _check_text(setting: Setting, value: str) -> None:
+    about = setting.about
+    if setting.choices and value not in setting.choices:
+        raise RefusedError(f'found "{value}", expected {setting.expected}')
+    if about.pattern and not re.fullmatch(about.pattern, value):
+        raise RefusedError(f'found "{value}", expected {setting.expected}')
+    if not value and setting.default:
+        raise RefusedError(f"found an empty text, expected {setting.expected}")
+
+
+def _found(value: object) -> str:
+    shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+    kind = _KINDS.get(type(value), "a date or time")
+    return f"{kind} ({shown[:40]})" if not isinstance(value, list | dict) else kind
