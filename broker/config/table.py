@@ -168,6 +168,9 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     specification_bytes_max: Annotated[
         int, _count("length of a submitted specification", "bytes", 2**24)
     ] = 262_144
+    http_connections_max: Annotated[
+        int, _count("HTTP connections at a time; a further one is closed", "connections")
+    ] = 500
     result_streams_max: Annotated[
         int, _count("HTTP clients that follow results; a further one is refused", "clients")
     ] = 100

@@ -1,0 +1,93 @@
+"""The application and its listener.
+
+Owns the putting together of routes, guards and handlers, and the socket. Must not know what is
+asked. Invariant: a listener that was started is closed with everything that it began.
+"""
+
+import asyncio
+import os
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from broker.credentials import Users
+from broker.http.facade import BrokerFacade
+from broker.http.guard import foreign_pages_kept_out, told_as_json, users_only
+from broker.http.handlers import Handlers
+from broker.http.routes import ROUTES
+
+SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
+
+
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of the face, as in [limits]: of a submitted specification and of connections."""
+
+    text_bytes_max: int = 262_144
+    connections_max: int = 500
+
+
+class ListenError(OSError):
+    """An address cannot be listened on; the message says which and why."""
+
+
+def make_app(
+    facade: BrokerFacade, users: Users, options: HttpOptions | None = None
+) -> web.Application:
+    """The application for a broker. Where `users` is empty nobody is asked for a password."""
+    options = options or HttpOptions()
+    open_paths = frozenset(route.path for route in ROUTES if route.open)
+    middlewares: list[Any] = [told_as_json, foreign_pages_kept_out(with_users=bool(users))]
+    if users:
+        middlewares.append(users_only(users, open_paths))
+    app = web.Application(middlewares=middlewares, client_max_size=options.text_bytes_max)
+    handlers = Handlers(facade, text_bytes_max=options.text_bytes_max, with_users=bool(users))
+    for route in ROUTES:
+        path = route.path.replace("{name}", "{name:.+}")  # names of subscriptions may hold `/`
+        app.router.add_route(route.method, path, handlers.by_name(route.name))
+    return app
+
+
+class Listener:
+    """A running server; `port` is the one it got."""
+
+    def __init__(self, runner: web.AppRunner, server: asyncio.Server) -> None:
+        self.port = int(server.sockets[0].getsockname()[1])
+        self._runner = runner
+        self._server = server
+
+    async def close(self) -> None:
+        """Stops listening and ends what is open. End the followers of results before."""
+        self._server.close()
+        await self._runner.cleanup()
+
+
+class _Refusing(asyncio.Protocol):
+    """Ends a connection for which there is no room."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
+
+
+async def listen(
+    app: web.Application, host: str, port: int, options: HttpOptions | None = None
+) -> Listener:
+    """Serves the application; port 0 takes any free one. Raises ListenError."""
+    connections_max = (options or HttpOptions()).connections_max
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_WAIT_S
+    )
+    await runner.setup()
+    server = runner.server
+    assert server is not None
+
+    def protocol() -> asyncio.BaseProtocol:
+        return server() if len(server.connections) < connections_max else _Refusing()
+
+    try:
+        sockets = await asyncio.get_running_loop().create_server(protocol, host, port)
+    except OSError as error:
+        await runner.cleanup()
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise ListenError(f"cannot listen for HTTP on {host}:{port}: {reason}") from None
+    return Listener(runner, sockets)

@@ -1,0 +1,80 @@
+"""What the HTTP face asks of a broker.
+
+Owns this interface and the shapes that cross it. Must not know how a broker answers. Invariant:
+every method but `follow`'s iteration answers at once, from what is in memory.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypedDict
+
+import msgspec
+
+from broker.http.fan import Follower
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """The account of events, each counted where it happens, since the broker began.
+
+    In a broker at rest received = out + filtered + held + Σ dropped: `out` took part in matching
+    and was let go, `filtered` interested nobody, `held` is still kept for tasks, and `dropped` is
+    what was refused or lost, by reason. `results` counts what subscriptions were told.
+    """
+
+    received: int = 0
+    out: int = 0
+    filtered: int = 0
+    held: int = 0
+    dropped: Mapping[str, int] = {}
+    results: int = 0
+    subscriptions: int = 0
+    mqtt_clients: int = 0
+
+
+class Diagnostic(TypedDict, total=False):
+    """One thing that is wrong with a specification; `line` and `column` count from 1."""
+
+    code: str
+    message: str
+    line: int
+    column: int
+    hint: str
+
+
+class Reply(TypedDict, total=False):
+    """The answer to a submission or a cancellation; `ok` is always there."""
+
+    ok: bool
+    subscriptions: Sequence[str]
+    definitions: Sequence[str]
+    errors: Sequence[Diagnostic]
+
+
+class BrokerFacade(Protocol):
+    """A running broker as the HTTP face sees it."""
+
+    def healthy(self) -> bool:
+        """Whether the broker's loop turns and nothing has failed beyond repair."""
+
+    def ready(self) -> Sequence[str]:
+        """What is still missing before clients are served; empty where nothing is."""
+
+    def ledger(self) -> Ledger:
+        """The counters as they stand."""
+
+    def subscriptions(self) -> Sequence[Mapping[str, Any]]:
+        """Each with `subscription`, `subscriber`, `actor`, `seq`, `state` and `results`."""
+
+    def status(self) -> Mapping[str, Any]:
+        """What a person wants to know of this broker, as JSON."""
+
+    async def submit(self, text: str, client: str) -> Reply:
+        """Checks a specification and installs all of it or nothing."""
+
+    async def cancel(self, name: str, client: str) -> Reply:
+        """Ends a subscription."""
+
+    def follow(self, subscription: str | None) -> Follower:
+        """The results from now on, of one subscription or of all.
+
+        Raises FollowersFullError where too many follow already.
+        """

@@ -1,0 +1,147 @@
+"""How each route is answered.
+
+Owns the translation between HTTP and the facade. Must not know the broker behind it. Invariant: a
+handler reads no more than its bound and never waits for a slow client without one.
+"""
+
+import asyncio
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from broker.http.facade import BrokerFacade
+from broker.http.fan import FollowersFullError
+from broker.http.guard import USER, Handler, problem
+from broker.http.openapi import document
+
+BODY_WAIT_S = 30.0  # a body of the allowed size needs less even over a bad line
+WRITE_WAIT_S = 30.0  # a client that takes nothing for so long is gone
+ALIVE_EVERY_S = 15.0  # proxies and clients take longer silence for a dead connection
+CLIENT_LENGTH_MAX = 128
+ANONYMOUS = "http"
+
+
+def _json(body: object, status: int = 200) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(body), status=status, content_type="application/json"
+    )
+
+
+class Handlers:
+    """One coroutine for each row of the table of routes, under the row's name."""
+
+    def __init__(self, facade: BrokerFacade, *, text_bytes_max: int, with_users: bool) -> None:
+        self._facade = facade
+        self._text_bytes_max = text_bytes_max
+        self._with_users = with_users
+        self._exposition: tuple[Callable[[], bytes], str] | None = None
+
+    def by_name(self, name: str) -> Handler:
+        """The handler of a route."""
+        found: Handler = getattr(self, name)
+        return found
+
+    async def healthz(self, _request: web.Request) -> web.Response:
+        """Alive or not."""
+        healthy = self._facade.healthy()
+        return _json({"healthy": healthy}, 200 if healthy else 503)
+
+    async def readyz(self, _request: web.Request) -> web.Response:
+        """Ready, or what is missing."""
+        missing = list(self._facade.ready())
+        return _json({"ready": not missing, "missing": missing}, 503 if missing else 200)
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        """The ledger for Prometheus; the library is loaded at the first scrape."""
+        if self._exposition is None:
+            from broker.http.metrics import exposition
+
+            self._exposition = exposition(self._facade.ledger, version("headwater"))
+        render, content_type = self._exposition
+        return web.Response(body=render(), headers={"Content-Type": content_type})
+
+    async def status(self, _request: web.Request) -> web.Response:
+        """What the broker says of itself."""
+        return _json(self._facade.status())
+
+    async def list_subscriptions(self, _request: web.Request) -> web.Response:
+        """The subscriptions."""
+        return _json({"subscriptions": list(self._facade.subscriptions())})
+
+    async def submit(self, request: web.Request) -> web.Response:
+        """A specification in, a reply out."""
+        if request.content_type != "text/plain":
+            return problem(415, "send the specification as Content-Type: text/plain")
+        try:
+            async with asyncio.timeout(BODY_WAIT_S):
+                text = (await request.read()).decode("utf-8")
+        except TimeoutError:
+            return problem(408, "the body did not arrive in time")
+        except UnicodeDecodeError:
+            return problem(422, "the specification is not UTF-8")
+        except web.HTTPRequestEntityTooLarge:
+            limit = f"{self._text_bytes_max} bytes (limits.specification_bytes_max)"
+            return problem(413, f"the specification is longer than {limit}")
+        client = self._client(request)
+        if client is None:
+            return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
+        reply = await self._facade.submit(text, client)
+        return _json(reply, 200 if reply["ok"] else 422)
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        """The end of a subscription."""
+        client = self._client(request)
+        if client is None:
+            return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
+        reply = await self._facade.cancel(request.match_info["name"], client)
+        return _json(reply, 200 if reply["ok"] else 404)
+
+    async def openapi(self, _request: web.Request) -> web.Response:
+        """The description of all this."""
+        return _json(document(version("headwater"), with_users=self._with_users))
+
+    async def results(self, request: web.Request) -> web.StreamResponse:
+        """Results as they come, until either side has had enough."""
+        try:
+            follower = self._facade.follow(request.query.get("subscription"))
+        except FollowersFullError as full:
+            return problem(503, str(full))
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        try:
+            await response.prepare(request)
+            while True:
+                try:
+                    async with asyncio.timeout(ALIVE_EVERY_S):
+                        lines = await follower.take()
+                except TimeoutError:
+                    lines = [b""]
+                if not lines:
+                    break
+                await _write(response, b"\n".join(lines) + b"\n")
+            if follower.overflowed:
+                told: dict[str, Any] = {"errors": [{"message": "cut off: too slow to follow"}]}
+                await _write(response, msgspec.json.encode({"ok": False, **told}) + b"\n")
+        except ConnectionError:
+            pass  # the client went away; its queue goes with it
+        except TimeoutError:  # it takes nothing: an orderly end would wait for it as well
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            follower.close()
+        return response
+
+    def _client(self, request: web.Request) -> str | None:
+        """Who asks: the user, else what the request says; nothing where that is too long."""
+        user = USER.get()
+        if user is not None:
+            return user
+        named = request.query.get("client") or ANONYMOUS
+        return named if len(named) <= CLIENT_LENGTH_MAX else None
+
+
+async def _write(response: web.StreamResponse, data: bytes) -> None:
+    async with asyncio.timeout(WRITE_WAIT_S):
+        await response.write(data)

@@ -1,0 +1,66 @@
+"""The OpenAPI description of the table of routes.
+
+Owns the document's form. Must not know anything that the table does not say. Invariant: it is a
+valid OpenAPI 3.1 document.
+"""
+
+from typing import Any
+
+from broker.http.routes import ROUTES, SCHEMAS, Answer, Parameter, Route
+
+
+def document(version: str, *, with_users: bool) -> dict[str, Any]:
+    """The description, for a broker of this version that asks for users or does not."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, with_users)
+    components: dict[str, Any] = {"schemas": SCHEMAS}
+    if with_users:
+        components["securitySchemes"] = {"user": {"type": "http", "scheme": "basic"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Headwater",
+            "version": version,
+            "summary": "One broker: its subscriptions, results and health",
+        },
+        "paths": paths,
+        "components": components,
+    }
+
+
+def _operation(route: Route, with_users: bool) -> dict[str, Any]:
+    answers = dict(route.answers)
+    if with_users and not route.open:
+        answers[401] = Answer("a user's name and password are needed")
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.meaning,
+        "responses": {str(code): _response(one) for code, one in sorted(answers.items())},
+    }
+    if route.parameters:
+        operation["parameters"] = [_parameter(one) for one in route.parameters]
+    if route.body:
+        operation["requestBody"] = {
+            "required": True,
+            "description": route.body,
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        }
+    if with_users and not route.open:
+        operation["security"] = [{"user": []}]
+    return operation
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "in": one.where,
+        "required": one.where == "path",
+        "description": one.meaning,
+        "schema": {"type": "string"},
+    }
+
+
+def _response(answer: Answer) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{answer.schema}"}
+    return {"description": answer.meaning, "content": {answer.media: {"schema": schema}}}

@@ -1,0 +1,182 @@
+"""The one table of routes: what can be asked, with what, and what comes back.
+
+Owns the paths, methods, parameters and response shapes; the application, the OpenAPI description
+and the tests read it. Must not know how a request is answered. Invariant: a path that is served
+stands here, and one that stands here is served.
+"""
+
+from typing import Any
+
+import msgspec
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+NAMES: Schema = {"type": "array", "items": TEXT}
+
+
+def _object(required: str, /, **properties: Schema) -> Schema:
+    """An object schema; `required` lists the keys that are always there, with blanks between."""
+    shape: Schema = {"type": "object", "properties": properties}
+    if required:
+        shape["required"] = required.split()
+    return shape
+
+
+SCHEMAS: dict[str, Schema] = {
+    "Diagnostic": _object(
+        "message",
+        code=TEXT,
+        message=TEXT,
+        line={"type": "integer", "minimum": 1},
+        column={"type": "integer", "minimum": 1},
+        hint=TEXT,
+    ),
+    "Problem": _object(
+        "ok errors",
+        ok={"type": "boolean", "enum": [False]},
+        errors={"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
+    ),
+    "Reply": _object(
+        "ok",
+        ok={"type": "boolean", "enum": [True]},
+        subscriptions=NAMES,
+        definitions=NAMES,
+    ),
+    "Subscription": _object(
+        "subscription subscriber state",
+        subscription=TEXT,
+        subscriber=TEXT,
+        actor=TEXT,
+        seq=COUNT,
+        state=TEXT,
+        results=COUNT,
+    ),
+    "Subscriptions": _object(
+        "subscriptions",
+        subscriptions={"type": "array", "items": {"$ref": "#/components/schemas/Subscription"}},
+    ),
+    "Health": _object("healthy", healthy={"type": "boolean"}),
+    "Readiness": _object("ready missing", ready={"type": "boolean"}, missing=NAMES),
+    "Status": _object(""),
+    "Result": _object("subscription", subscription=TEXT),
+    "OpenApi": _object("openapi", openapi=TEXT),
+    "Text": TEXT,
+}
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One response: its meaning, the schema's name and the media type."""
+
+    meaning: str
+    schema: str = "Problem"
+    media: str = "application/json"
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter in the path or, optional, behind the `?`."""
+
+    name: str
+    meaning: str
+    where: str = "query"
+
+
+class Route(msgspec.Struct, frozen=True):
+    """One row. `open` routes need no user; `body` says what a text/plain body holds."""
+
+    method: str
+    path: str
+    name: str
+    meaning: str
+    answers: dict[int, Answer]
+    parameters: tuple[Parameter, ...] = ()
+    body: str = ""
+    open: bool = False
+
+
+_CLIENT = Parameter("client", "who asks, where no users are configured; else it is the user")
+_NDJSON = "application/x-ndjson"
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "GET",
+        "/healthz",
+        "healthz",
+        "Whether the process is alive",
+        {200: Answer("it is", "Health"), 503: Answer("it has failed", "Health")},
+        open=True,
+    ),
+    Route(
+        "GET",
+        "/readyz",
+        "readyz",
+        "Whether clients are served, and what is missing otherwise",
+        {200: Answer("they are", "Readiness"), 503: Answer("not yet", "Readiness")},
+        open=True,
+    ),
+    Route(
+        "GET",
+        "/metrics",
+        "metrics",
+        "The ledger, for Prometheus",
+        {200: Answer("text exposition format", "Text", "text/plain")},
+    ),
+    Route(
+        "GET",
+        "/v1/status",
+        "status",
+        "What this broker is doing",
+        {200: Answer("as JSON", "Status")},
+    ),
+    Route(
+        "GET",
+        "/v1/subscriptions",
+        "list_subscriptions",
+        "The subscriptions at home here",
+        {200: Answer("in the order of their installation", "Subscriptions")},
+    ),
+    Route(
+        "POST",
+        "/v1/subscriptions",
+        "submit",
+        "Check a specification and install all of it, or nothing",
+        {
+            200: Answer("installed, or there already", "Reply"),
+            413: Answer("the text is too long"),
+            415: Answer("the body is not text/plain"),
+            422: Answer("faulty; every error with its place"),
+        },
+        parameters=(_CLIENT,),
+        body="a specification",
+    ),
+    Route(
+        "DELETE",
+        "/v1/subscriptions/{name}",
+        "cancel",
+        "End a subscription",
+        {200: Answer("ended", "Reply"), 404: Answer("there is none of that name to end")},
+        parameters=(
+            Parameter("name", "the subscription's name; `/` in it as %2F", "path"),
+            _CLIENT,
+        ),
+    ),
+    Route(
+        "GET",
+        "/v1/results",
+        "results",
+        "Results from now on, one JSON object a line; an empty line is a sign of life",
+        {
+            200: Answer("a stream without end", "Result", _NDJSON),
+            503: Answer("too many follow already"),
+        },
+        parameters=(Parameter("subscription", "only the results of this one"),),
+    ),
+    Route(
+        "GET",
+        "/openapi.json",
+        "openapi",
+        "This interface, described",
+        {200: Answer("OpenAPI 3.1", "OpenApi")},
+    ),
+)

@@ -1,0 +1,86 @@
+"""A broker for tests that keeps what it is told, in plain dictionaries."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp.test_utils import TestClient, TestServer
+
+from broker.credentials import Users
+from broker.http import HttpOptions, Ledger, Reply, ResultFan, make_app
+
+
+class FakeBroker:
+    """A submitted text is a list of names; the line `bad` is its only error."""
+
+    def __init__(self, followers_max: int = 10, queue_max: int = 10) -> None:
+        self.installed: dict[str, str] = {}
+        self.missing: list[str] = []
+        self.alive = True
+        self.account = Ledger()
+        self.fan = ResultFan(followers_max, queue_max)
+
+    def healthy(self) -> bool:
+        return self.alive
+
+    def ready(self) -> list[str]:
+        return self.missing
+
+    def ledger(self) -> Ledger:
+        return self.account
+
+    def subscriptions(self):
+        return [
+            {"subscription": name, "subscriber": client, "state": "active"}
+            for name, client in self.installed.items()
+        ]
+
+    def status(self):
+        return {"broker": "fake", "subscriptions": len(self.installed)}
+
+    async def submit(self, text: str, client: str) -> Reply:
+        names = text.split("\n")
+        if "bad" in names:
+            line = names.index("bad") + 1
+            error = {"code": "HW100", "message": "bad", "line": line, "column": 1, "hint": ""}
+            return {"ok": False, "errors": [error]}
+        self.installed |= dict.fromkeys(names, client)
+        return {"ok": True, "subscriptions": names, "definitions": []}
+
+    async def cancel(self, name: str, client: str) -> Reply:
+        if self.installed.get(name) != client:
+            return {"ok": False, "errors": [{"code": "HW900", "message": f"no `{name}` of yours"}]}
+        del self.installed[name]
+        return {"ok": True, "subscriptions": [name]}
+
+    def follow(self, subscription: str | None):
+        return self.fan.follow(subscription)
+
+    def leaving(self) -> asyncio.Event:
+        """Set when the next follower has left."""
+        left, forget = asyncio.Event(), self.fan.forget
+
+        def noted(follower):
+            forget(follower)
+            left.set()
+
+        self.fan.forget = noted  # type: ignore[method-assign]
+        return left
+
+
+def talk(
+    broker: FakeBroker,
+    scenario: Callable[[TestClient], Awaitable[None]],
+    users: Users | None = None,
+    options: HttpOptions | None = None,
+) -> None:
+    """Runs a scenario against the face of the broker, with server and client closed at its end."""
+
+    async def run() -> None:
+        app = make_app(broker, users or Users({}), options)
+        async with TestClient(TestServer(app)) as client:
+            try:
+                await scenario(client)
+            finally:
+                broker.fan.close()
+
+    asyncio.run(run())
