@@ -38,6 +38,8 @@ class Agent(Protocol):
     order: events of a definition's type, or results of a subscription.
     """
 
+    waits: bool  # whether it may report later than it is fed; if not, next_due is None for ever
+
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """Take events and the watermark; return what became known."""
 
@@ -49,6 +51,9 @@ class Agent(Protocol):
 
     def held(self) -> int:
         """How many events (or partial results of events) it holds."""
+
+    def dropped(self) -> dict[str, int]:
+        """What it dropped, by reason."""
 
     def state(self) -> Any:
         """Plain, versioned data (None, bool, int, float, str, bytes, list, dict)."""

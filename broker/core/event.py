@@ -23,7 +23,10 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
-Order = tuple[int, int, tuple[str, ...], tuple[str | int, ...]]
+# (definition, case, window number, closing event's id) of a detected event
+Tie = tuple[str, int, int, str]
+# end, start, primitive ids in order, ties of detected constituents, ids by place
+Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[str, ...]]
 
 
 class MetricPosition(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +60,13 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     end: Any = None
     uncertainty: Int64 = 0
 
+    def __getattr__(self, name: str) -> Any:
+        # Only for a slot that the class lacks: an event taken in before its type gained the
+        # attribute reads it as null.
+        if name.startswith("a_"):
+            return None
+        raise AttributeError(name)
+
     @property
     def ids(self) -> tuple[str, ...]:
         """The primitive ids that this event is made of, in order."""
@@ -65,7 +75,7 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     @property
     def order(self) -> Order:
         """The key of the total order: end, start, ids, then (definition, case, window)."""
-        return (self.end, self.start, (self.id,), ())
+        return (self.end, self.start, (self.id,), (), ())
 
     def attribute_values(self) -> dict[str, Any]:
         """The non-null attributes by name."""
@@ -77,7 +87,11 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
         return values
 
 
-class Detected(Event, gc=False, eq=False, kw_only=True):
+# An attribute may have any name, so what is not on the wire gets names that no attribute has.
+_DETECTED_NAMES = {"constituents": "#constituents", "tie": "#tie", "certainty": "#certainty"}
+
+
+class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     """An event that a definition detected: it spans its constituents unless assigned otherwise.
 
     `constituents` are the primitive ids in order; `tie` is (definition, case, window).
@@ -95,7 +109,15 @@ class Detected(Event, gc=False, eq=False, kw_only=True):
     @property
     def order(self) -> Order:
         """The key of the total order."""
-        return (self.end, self.start, self.constituents, self.tie)
+        return (self.end, self.start, self.constituents, (self._tie(),), ())
+
+    def _tie(self) -> Tie:
+        definition, case, *window = self.tie
+        if not window:
+            return (str(definition), int(case), 0, "")
+        if isinstance(window[0], int):
+            return (str(definition), int(case), window[0], "")
+        return (str(definition), int(case), 0, window[0])
 
 
 PYTHON_TYPES: dict[str, Any] = {

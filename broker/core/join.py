@@ -1,0 +1,398 @@
+"""Operators turned into functions: how new occurrences of two operands combine.
+
+Owns the relations and the search for partners. Must not know partitions, watermarks or output.
+Invariant: a function finds every pair with at least one new member once, and no other.
+
+`join(nl, nr, ls, rs, g)`: new left and right occurrences, the two stores (the left store holds the
+new ones already, the right one does not where a `then` is unrestricted), and the partition's key.
+The stores are sorted by end, so a search begins at the latest partner that the relation allows and
+stops at the first that is too old.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.event import Event, Order
+from broker.core.expressions import Writer, attribute_code
+from broker.core.geometry import near
+from broker.core.pattern import Joint, Layout, Leaf, span_max_ms
+from broker.core.source import Constants, build
+from language.tree import Attribute, Call, Name
+
+Join = Callable[..., list[Any]]
+
+
+def events_of(occurrence: Any) -> tuple[Event | None, ...]:
+    """The events of an occurrence, by place."""
+    if occurrence.__class__ is tuple:
+        events: tuple[Event | None, ...] = occurrence[2:]
+        return events
+    return (occurrence,)
+
+
+def order_of(occurrence: Any) -> Order:
+    """The order of an occurrence: end, start, the ids of its events in order, ties by place."""
+    if occurrence.__class__ is not tuple:
+        order: Order = occurrence.order
+        return order
+    bound = [event for event in occurrence[2:] if event is not None]
+    by_place = tuple([event.id for event in bound])
+    bound.sort(key=_event_order)
+    ids = tuple([primitive for event in bound for primitive in event.ids])
+    ties = tuple([tie for event in bound for tie in event.order[3]])
+    return (occurrence[0], occurrence[1], ids, ties, by_place)
+
+
+def _event_order(event: Event) -> Order:
+    return event.order
+
+
+def touches(end: int, before: tuple[Event | None, ...], after: tuple[Event | None, ...]) -> bool:
+    """Whether, of the events that touch at the instant, one is longer than a point."""
+    for event in before:
+        if event is not None and event.end == end and event.start < end:
+            return True
+    return any(event is not None and event.start == end and event.end > end for event in after)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How generated code reads one operand's occurrence, held in the variable."""
+
+    variable: str
+    operand: Leaf | Joint
+
+    @property
+    def composite(self) -> bool:
+        """Whether the occurrence is a tuple."""
+        return isinstance(self.operand, Joint)
+
+    @property
+    def end(self) -> str:
+        """Code of its end."""
+        return f"{self.variable}[0]" if self.composite else f"{self.variable}.end"
+
+    @property
+    def start(self) -> str:
+        """Code of its start."""
+        return f"{self.variable}[1]" if self.composite else f"{self.variable}.start"
+
+    def event(self, place: int) -> str:
+        """Code of the event at a place."""
+        if self.composite:
+            return f"{self.variable}[{2 + place - self.operand.low}]"
+        return self.variable
+
+    @property
+    def events(self) -> str:
+        """Code of the tuple of its events."""
+        return f"{self.variable}[2:]" if self.composite else f"({self.variable},)"
+
+    @property
+    def spread_out(self) -> str:
+        """Code of its events as members of a larger tuple."""
+        return f"*{self.variable}[2:]" if self.composite else self.variable
+
+
+class JointScope:
+    """Names in a condition over both operands: the aliases, and `group`."""
+
+    def __init__(self, layout: Layout, sides: tuple[Side, Side], keys: tuple[str, ...]) -> None:
+        self._places = layout.places
+        self._optional = layout.optional
+        self._sides = sides
+        self._keys = keys
+
+    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
+        """See expressions.Scope."""
+        if not isinstance(node, Attribute):
+            return None
+        if node.base == "group":
+            return f"g[{self._keys.index(node.name)}]", False
+        place = self._places[node.base]
+        event = next(
+            side.event(place)
+            for side in self._sides
+            if side.operand.low <= place < side.operand.high
+        )
+        code, nullable = attribute_code(event, node.name)
+        if place in self._optional:
+            return f"(None if {event} is None else {code})", True
+        return code, nullable
+
+
+class JoinWriter:
+    """Writes the function of one operator."""
+
+    def __init__(self, layout: Layout, joint: Joint, keys: tuple[str, ...], ordered: bool) -> None:
+        self._layout = layout
+        self._joint = joint
+        self._keys = keys
+        self._ordered = ordered
+        self._constants = Constants()
+        self._left = Side("l", joint.left)
+        self._right = Side("r", joint.right)
+
+    def build(self) -> Join:
+        """The compiled function."""
+        self._constants.helper("bisect_left", bisect_left)
+        self._constants.helper("bisect_right", bisect_right)
+        if self._joint.operator == "or":
+            body = self._or()
+        elif self._joint.operator == "and" and self._joint.context == "recent":
+            body = self._recent_and()
+        else:
+            body = self._pairs()
+        lines = ["def join(nl, nr, ls, rs, g):", "    out = []", *body, "    return out"]
+        return build("\n".join(lines) + "\n", "join", self._constants)
+
+    # --- searches ------------------------------------------------------------------------
+
+    def _pairs(self) -> list[str]:
+        """Unrestricted operators, and `then[recent]`, which stops at its first partner."""
+        joint = self._joint
+        first_only = joint.context == "recent"
+        lines = self._backward("r", "l", "nr", "ls", first_only=first_only)
+        if not (self._ordered and joint.operator == "then"):
+            lines += self._forward()
+        return lines
+
+    def _backward(
+        self, new: str, old: str, news: str, store: str, *, first_only: bool
+    ) -> list[str]:
+        """For each new occurrence, its partners in the store from the latest to the oldest."""
+        side = self._right if new == "r" else self._left
+        other = self._left if new == "r" else self._right
+        cut = left_cut_ms(self._joint) if new == "r" else right_cut_ms(self._joint)
+        lines = [f"    items = {store}.items", f"    ends = {store}.ends"]
+        lines += [f"    for {new} in {news}:"]
+        if self._joint.operator == "then":
+            lines += [f"        i = bisect_right(ends, {side.start})"]
+        else:
+            lines += ["        i = len(ends)"]
+        if cut is not None:
+            name = self._constants.add(cut[1])
+            lines += [f"        too_old = {side.start if cut[0] == 'start' else side.end} - {name}"]
+        lines += ["        while i:", "            i -= 1", f"            {old} = items[i]"]
+        if cut is not None:
+            lines += [f"            if {other.end} < too_old:", "                break"]
+        if first_only and self._joint.operator == "and":
+            self._constants.helper("order_of", order_of)
+            later = f"{other.end} == {side.end} and order_of({old}) > order_of({new})"
+            lines += [f"            if {later}:", "                continue"]
+        lines += [f"            if {self._condition()}:", f"                {self._append()}"]
+        if first_only:
+            lines += ["                break"]
+        return lines
+
+    def _forward(self) -> list[str]:
+        """For each new left occurrence, its partners among the older right ones."""
+        joint = self._joint
+        lines = ["    if nl and rs.items:", "        items = rs.items", "        ends = rs.ends"]
+        lines += ["        for l in nl:"]
+        cut = right_cut_ms(joint)
+        if joint.operator == "then":
+            lines += [f"            i = bisect_left(ends, {self._left.end})"]
+        elif cut is not None:
+            name = self._constants.add(cut[1])
+            edge = self._left.start if cut[0] == "start" else self._left.end
+            lines += [f"            i = bisect_left(ends, {edge} - {name})"]
+        else:
+            lines += ["            i = 0"]
+        lines += ["            while i < len(items):", "                r = items[i]"]
+        lines += ["                i += 1"]
+        if joint.within_ms is not None:
+            name = self._constants.add(joint.within_ms)
+            lines += [f"                if {self._right.end} > {self._left.start} + {name}:"]
+            lines += ["                    break"]
+        lines += [
+            f"                if {self._condition()}:",
+            f"                    {self._append()}",
+        ]
+        return lines
+
+    def _recent_and(self) -> list[str]:
+        """Each new occurrence of either side with the latest of the other that precedes it."""
+        lines = self._backward("r", "l", "nr", "ls", first_only=True)
+        return lines + self._backward("l", "r", "nl", "rs", first_only=True)
+
+    def _or(self) -> list[str]:
+        joint = self._joint
+        empty_right = "None, " * (joint.right.high - joint.right.low)
+        empty_left = "None, " * (joint.left.high - joint.left.low)
+        left, right = self._left, self._right
+        return [
+            "    for l in nl:",
+            f"        out.append(({left.end}, {left.start}, {left.spread_out}, {empty_right}))",
+            "    for r in nr:",
+            f"        out.append(({right.end}, {right.start}, {empty_left}{right.spread_out}))",
+        ]
+
+    # --- conditions ----------------------------------------------------------------------
+
+    def _append(self) -> str:
+        left, right = self._left, self._right
+        if self._joint.operator == "then":
+            end, start = right.end, left.start
+        else:
+            end = f"{left.end} if {left.end} > {right.end} else {right.end}"
+            start = f"{left.start} if {left.start} < {right.start} else {right.start}"
+        return f"out.append(({end}, {start}, {left.spread_out}, {right.spread_out}))"
+
+    def _condition(self) -> str:
+        parts = [
+            *self._relation(),
+            *self._within(),
+            *self._distinct(),
+            *self._anchored(),
+            *self._spread(),
+        ]
+        scope = JointScope(self._layout, (self._left, self._right), self._keys)
+        writer = Writer(scope, self._constants)
+        parts += [writer.condition(conjunct) for conjunct in self._joint.conjuncts]
+        return " and ".join(parts) or "True"
+
+    def _relation(self) -> list[str]:
+        left, right = self._left, self._right
+        bound = self._joint.bound
+        if self._joint.operator == "then":
+            self._constants.helper("touches", touches)
+            touching = f"touches({left.end}, {left.events}, {right.events})"
+            parts = [
+                f"({left.end} < {right.start} or ({left.end} == {right.start} and {touching}))"
+            ]
+            gap = f"{right.start} - {left.end}"
+        else:
+            parts = []
+            later = f"({left.start} if {left.start} > {right.start} else {right.start})"
+            earlier = f"({left.end} if {left.end} < {right.end} else {right.end})"
+            gap = f"max(0, {later} - {earlier})"
+        if bound is not None and bound.low_ms is not None:
+            parts.append(f"{gap} >= {self._constants.add(bound.low_ms)}")
+        if bound is not None and bound.high_ms is not None:
+            parts.append(f"{gap} <= {self._constants.add(bound.high_ms)}")
+        return parts
+
+    def _within(self) -> list[str]:
+        within_ms = self._joint.within_ms
+        if within_ms is None:
+            return []
+        left, right = self._left, self._right
+        limit = self._constants.add(within_ms)
+        return [
+            f"{e.end} - {s.start} <= {limit}"
+            for e, s in ((right, left), (left, right))
+            if not (self._joint.operator == "then" and e is left)
+        ]
+
+    def _distinct(self) -> list[str]:
+        """One event fills at most one place; None fills no place."""
+        leaves = self._layout.leaves
+        parts = []
+        for a, b in self._cross():
+            if leaves[a].event_type == leaves[b].event_type:
+                left, right = self._left.event(a), self._right.event(b)
+                both = f"{left} is not {right}"
+                optional = a in self._layout.optional
+                parts.append(f"({left} is None or {both})" if optional else both)
+        return parts
+
+    def _anchored(self) -> list[str]:
+        joint = self._joint
+        parts = []
+        for anchor, within_ms in joint.anchors:
+            own, other = self._left, self._right
+            if joint.right.low <= anchor < joint.right.high:
+                own, other = other, own
+            elif not joint.left.low <= anchor < joint.left.high:
+                continue
+            limit = self._constants.add(within_ms)
+            a = own.event(anchor)
+            if anchor in self._layout.optional:
+                parts.append(f"{a} is not None")
+            for place in range(other.operand.low, other.operand.high):
+                x = other.event(place)
+                test = f"{a}.end <= {x}.start and {x}.end <= {a}.end + {limit}"
+                optional = place in self._layout.optional
+                parts.append(f"({x} is None or ({test}))" if optional else test)
+        return parts
+
+    def _spread(self) -> list[str]:
+        spread_m = self._joint.spread_m
+        if spread_m is None:
+            return []
+        self._constants.helper("near", near)
+        limit = self._constants.add(spread_m)
+        parts = []
+        for a, b in self._cross():
+            left, right = self._left.event(a), self._right.event(b)
+            test = f"near({left}.position, {right}.position, {limit})"
+            empty = [
+                f"{code} is None"
+                for place, code in ((a, left), (b, right))
+                if place in self._layout.optional
+            ]
+            parts.append(f"({' or '.join([*empty, test])})")
+        return parts
+
+    def _cross(self) -> list[tuple[int, int]]:
+        joint = self._joint
+        return [
+            (a, b)
+            for a in range(joint.left.low, joint.left.high)
+            for b in range(joint.right.low, joint.right.high)
+        ]
+
+
+Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms before it)
+
+
+def left_cut_ms(joint: Joint) -> Cut | None:
+    """What a left occurrence must at least end at, relative to its right partner; None: any."""
+    return _cut_ms(joint, joint.left, joint.right)
+
+
+def right_cut_ms(joint: Joint) -> Cut | None:
+    """What a right occurrence must at least end at, relative to its left partner; None: any."""
+    if joint.operator == "then":
+        return ("end", 0)
+    return _cut_ms(joint, joint.right, joint.left)
+
+
+def _cut_ms(joint: Joint, own: Leaf | Joint, partner: Leaf | Joint) -> Cut | None:
+    cuts: list[Cut] = []
+    if joint.within_ms is not None:
+        cuts.append(("end", joint.within_ms))
+    if joint.bound is not None and joint.bound.high_ms is not None:
+        cuts.append(("start", joint.bound.high_ms))
+    for anchor, within_ms in joint.anchors:
+        if own.low <= anchor < own.high:
+            cuts.append(("end", within_ms))  # the partner's events end at most T after A
+        elif partner.low <= anchor < partner.high:
+            # Ours begin after A, and A ends at most T before the partner does.
+            cuts.append(("end", 0 if isinstance(partner, Leaf) else within_ms))
+    return min(cuts, key=lambda cut: cut[1], default=None)
+
+
+def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]:
+    """How long before the watermark an end may lie for a left and a right occurrence to matter.
+
+    None: for ever. A partner still to come ends after the watermark, but may have begun before.
+    """
+    kept: list[int | None] = []
+    for cut, partner in (
+        (left_cut_ms(joint), joint.right),
+        (right_cut_ms(joint), joint.left),
+    ):
+        if cut is None:
+            kept.append(None)
+        elif cut[0] == "end":
+            kept.append(cut[1])
+        else:
+            span = span_max_ms(partner, duration_max_ms)
+            kept.append(None if span is None else cut[1] + span)
+    return kept[0], kept[1]

@@ -1,0 +1,270 @@
+"""Tasks at one place: from events to what their agents report.
+
+Owns the agents, the way from the filterer's contents to their leaves, and who is due when the
+watermark moves. Must not know where events come from or where results go.
+Invariant: agents are fed in the order of the task graph, each at most once for a push, so that a
+detected event reaches its users within the push that completed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from broker.core.agent import WATERMARK_END, Agent, LeafEvents, Result
+from broker.core.event import Event, event_class
+from broker.core.filterer import Filterer
+from broker.core.limits import Limits
+from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
+from broker.core.pattern import lay_out
+from broker.core.pattern_agent import PatternAgent
+from broker.core.window import WindowAgent
+from language.taskgraph import Task
+from language.tree import Case, Definition
+
+WatermarkOf = Callable[[str], int]
+
+
+@dataclass(slots=True)
+class Domain:
+    """Agents with the same inputs share a watermark, and a heap of who is due at which."""
+
+    types: tuple[str, ...]
+    definitions: tuple[str, ...]
+    level: int
+    due: list[tuple[int, int]] = field(default_factory=list)
+    seats: int = 0
+
+
+@dataclass(slots=True)
+class Seat:
+    """An agent at work: one case of one task."""
+
+    index: int
+    task: Task
+    agent: Agent
+    domain: Domain
+    contents: list[int]
+    due: int | None = None
+
+
+class Matcher:
+    """The tasks of one broker (or of one process)."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self.filterer = Filterer()
+        self._seats: dict[int, Seat] = {}
+        self._by_task: dict[str, list[Seat]] = {}
+        self._routes: dict[int, list[tuple[Seat, int]]] = {}
+        self._domains: dict[tuple[tuple[str, ...], tuple[str, ...]], Domain] = {}
+        self._levels: list[list[Domain]] = []
+        self._next_index = 0
+        self._watermarks: dict[Any, int] = {}
+        self.classes: dict[str, type[Event]] = {}
+
+    # --- tasks ---------------------------------------------------------------------------
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_task
+
+    def install(self, task: Task) -> None:
+        """Run a task; the definitions that it needs must run already. Twice is once."""
+        if task.key in self._by_task:
+            return
+        for name, event_type in task.types.items():
+            if name not in task.needs:
+                self.classes.setdefault(name, event_class(name, event_type.attributes))
+        output = None
+        if task.output is not None:
+            name = f"{task.name}@{task.key}"
+            output = event_class(name, task.output.attributes, detected=True)
+            self.classes[name] = output
+        node = task.node
+        cases = node.cases if isinstance(node, Definition) else (node.case,)
+        self._by_task[task.key] = [self._seat(task, case, output) for case in cases]
+
+    def remove(self, key: str) -> None:
+        """Stop a task; its state is gone."""
+        for seat in self._by_task.pop(key, ()):
+            del self._seats[seat.index]
+            seat.domain.seats -= 1
+            for content in seat.contents:
+                routes = [route for route in self._routes[content] if route[0] is not seat]
+                if routes:
+                    self._routes[content] = routes
+                else:
+                    del self._routes[content]
+                self.filterer.remove(content)
+            if not seat.domain.seats:
+                self._drop_domain(seat.domain)
+
+    def _seat(self, task: Task, case: Case, output: type[Event] | None) -> Seat:
+        layout = lay_out(case)
+        agent = self._agent(task, case, output)
+        seat = Seat(self._next_index, task, agent, self._domain(task, case), [])
+        self._next_index += 1
+        self._seats[seat.index] = seat
+        seat.domain.seats += 1
+        for leaf in layout.leaves:
+            name = input_name(task, leaf.event_type)
+            content = self.filterer.add(name, leaf.conditions)
+            seat.contents.append(content)
+            self._routes.setdefault(content, []).append((seat, leaf.low))
+        return seat
+
+    def _agent(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
+        if output is None:
+            layout = lay_out(case)
+            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, layout))
+            return self._pattern_agent(case, outcome)
+        if isinstance(task.node, Definition) and task.node.window is not None:
+            return WindowAgent(task, case, output)
+        outcome = DefinitionOutcome(task, case, lay_out(case), output)
+        return self._pattern_agent(case, outcome)
+
+    def _pattern_agent(self, case: Case, outcome: Any) -> PatternAgent:
+        return PatternAgent(
+            case,
+            lay_out(case),
+            outcome,
+            self.classes,
+            duration_max_ms=self._limits.event_duration_ms_max,
+            occurrences_max=self._limits.occurrences_held_max,
+        )
+
+    def _domain(self, task: Task, case: Case) -> Domain:
+        used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
+        types = tuple(name for name in used if name not in task.needs)
+        definitions = tuple(task.needs[name] for name in used if name in task.needs)
+        domain = self._domains.get((types, definitions))
+        if domain is None:
+            below = [seat.domain.level for key in definitions for seat in self._by_task[key]]
+            domain = Domain(types, definitions, 1 + max(below, default=-1))
+            self._domains[types, definitions] = domain
+            while len(self._levels) <= domain.level:
+                self._levels.append([])
+            self._levels[domain.level].append(domain)
+        return domain
+
+    def _drop_domain(self, domain: Domain) -> None:
+        del self._domains[domain.types, domain.definitions]
+        self._levels[domain.level].remove(domain)
+
+    # --- events --------------------------------------------------------------------------
+
+    def push(self, events: Sequence[Event], watermark_of: WatermarkOf) -> list[Result]:
+        """Feed events and watermarks; what became known, in order and by place in the file.
+
+        `watermark_of` gives the watermark of a primitive event type.
+        """
+        self._watermarks = {}
+        active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
+        self._deliver(events, active)
+        results: list[Result] = []
+        for level, inboxes in enumerate(active):
+            for domain in self._levels[level]:
+                self._wake(domain, inboxes, watermark_of)
+            for index in sorted(inboxes):
+                seat = self._seats[index]
+                watermark = self._watermark(seat.domain, watermark_of)
+                made = seat.agent.feed(inboxes[index], watermark)
+                if seat.agent.waits:
+                    self._schedule(seat)
+                if not made:
+                    continue
+                if seat.task.kind == "definition":
+                    self._deliver(made, active)
+                else:
+                    results += made
+        if len(results) > 1:
+            results.sort(key=lambda result: (result.order, result.place, result.subscription))
+        return results
+
+    def _deliver(
+        self, events: Sequence[Event], active: list[dict[int, list[LeafEvents]]]
+    ) -> None:
+        if not events:
+            return
+        for content, matched in self.filterer.route(events):
+            for seat, leaf in self._routes[content]:
+                active[seat.domain.level].setdefault(seat.index, []).append((leaf, matched))
+
+    def _wake(
+        self, domain: Domain, inboxes: dict[int, list[LeafEvents]], watermark_of: WatermarkOf
+    ) -> None:
+        if not domain.due:
+            return
+        watermark = self._watermark(domain, watermark_of)
+        while domain.due and domain.due[0][0] <= watermark:
+            due, index = heappop(domain.due)
+            seat = self._seats.get(index)
+            if seat is not None and seat.due == due:
+                seat.due = None
+                inboxes.setdefault(index, [])
+
+    def _schedule(self, seat: Seat) -> None:
+        due = seat.agent.next_due()
+        if due is not None and due != seat.due:
+            heappush(seat.domain.due, (due, seat.index))
+        seat.due = due
+
+    def _watermark(self, domain: Domain, watermark_of: WatermarkOf) -> int:
+        known = self._watermarks.get(id(domain))
+        if known is not None:
+            return known
+        inputs = [watermark_of(name) for name in domain.types]
+        for key in domain.definitions:
+            for seat in self._by_task[key]:
+                below = self._watermark(seat.domain, watermark_of)
+                out = below if below >= WATERMARK_END else seat.agent.watermark_out(below)
+                inputs.append(out)
+        watermark = min(inputs)
+        self._watermarks[id(domain)] = watermark
+        return watermark
+
+    # --- what it holds -------------------------------------------------------------------
+
+    def frontier(self, watermark_of: WatermarkOf) -> int:
+        """No result that comes later ends at or before this time."""
+        self._watermarks = {}
+        frontier = WATERMARK_END
+        for seat in self._seats.values():
+            if seat.task.kind == "subscription":
+                below = self._watermark(seat.domain, watermark_of)
+                frontier = min(frontier, seat.agent.watermark_out(below))
+        return frontier
+
+    def held(self) -> int:
+        """How many events and partial results the agents hold."""
+        return sum(seat.agent.held() for seat in self._seats.values())
+
+    def dropped(self) -> dict[str, int]:
+        """What agents dropped, by reason."""
+        counts: dict[str, int] = {}
+        for seat in self._seats.values():
+            for reason, count in seat.agent.dropped().items():
+                counts[reason] = counts.get(reason, 0) + count
+        return counts
+
+    def state(self) -> dict[str, list[Any]]:
+        """Plain data: task key → the states of its cases' agents."""
+        return {
+            key: [seat.agent.state() for seat in seats] for key, seats in self._by_task.items()
+        }
+
+    def restore(self, state: dict[str, list[Any]]) -> None:
+        """Take up the states of the tasks that are installed; others are ignored."""
+        for key, states in state.items():
+            for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
+                seat.agent.restore(agent_state)
+                if seat.agent.waits:
+                    self._schedule(seat)
+
+
+def input_name(task: Task, event_type: str) -> str:
+    """What the filterer calls an input: definitions by name and key, so that two never meet."""
+    key = task.needs.get(event_type)
+    return event_type if key is None else f"{event_type}@{key}"

@@ -1,0 +1,280 @@
+"""What an occurrence becomes: a detected event, or a subscription's result.
+
+Owns assignment, spans and ids. Must not know how occurrences are found or where results go.
+Invariant: an outcome depends on the task's text and the bound events alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from broker.core.event import Detected, Event, Order
+from broker.core.expressions import Writer, attribute_code, finite
+from broker.core.identity import bound_id
+from broker.core.join import events_of, order_of
+from broker.core.pattern import Layout
+from broker.core.selection import has_last_leaf
+from broker.core.source import Constants, build
+from language.taskgraph import Task
+from language.tree import Assignment, Attribute, Call, Case, Expression, Name, Subscription
+
+Maker = Callable[[Any, tuple[Any, ...]], Any]
+SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
+
+
+class OccurrenceScope:
+    """Names in `assign`: aliases, `group`, and the occurrence's own span."""
+
+    def __init__(self, layout: Layout, keys: tuple[str, ...]) -> None:
+        self._places = layout.places
+        self._optional = layout.optional
+        self._keys = keys
+
+    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
+        """See expressions.Scope."""
+        if isinstance(node, Call):
+            return None
+        if isinstance(node, Name):
+            if node.name == "duration":
+                return "(end - start)", False
+            return SPAN_CODE[node.name], False
+        if node.base == "group":
+            return f"g[{self._keys.index(node.name)}]", False
+        place = self._places[node.base]
+        code, nullable = attribute_code(f"e{place}", node.name)
+        if place in self._optional:
+            return f"(None if e{place} is None else {code})", True
+        return code, nullable
+
+
+def bound_ids(names: Sequence[str], events: Sequence[Event | None]) -> list[Any]:
+    """Alias → [(event id, end), …] of what is bound, in the order of the places."""
+    return [
+        (name, [(event.id, event.end)])
+        for name, event in zip(names, events, strict=True)
+        if event is not None
+    ]
+
+
+class DefinitionOutcome:
+    """Makes the events of one case of a definition.
+
+    `dropped_inverted` counts those that an assignment gave a start after their end.
+    """
+
+    def __init__(self, task: Task, case: Case, layout: Layout, output: type[Event]) -> None:
+        self.dropped_inverted = 0
+        self._task = task
+        self._case = case
+        self._layout = layout
+        self._names = [leaf.name for leaf in layout.leaves]
+        self._tie = (task.name, case.number)
+        self._assign = self._build(output)
+
+    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Detected | None:
+        """The detected event; None (and counted) where its start would be after its end."""
+        events = events_of(occurrence)
+        made: Detected = self._assign(events, group)
+        if made.start > made.end:
+            self.dropped_inverted += 1
+            return None
+        if len(events) == 1:
+            made.constituents = events[0].ids  # type: ignore[union-attr]
+        else:
+            made.constituents = order_of(occurrence)[2]
+        made.tie = self._tie
+        made.id = bound_id(self._task.key, self._case.number, bound_ids(self._names, events))
+        return made
+
+    def _build(self, output: type[Event]) -> Callable[..., Detected]:
+        constants = Constants()
+        writer = Writer(OccurrenceScope(self._layout, self._case.group_by), constants)
+        constants.helper("output", output)
+        constants.helper("finite", finite)
+        lines = ["def make(events, g):", *self._span_lines()]
+        values = {item.name: writer.value(item.value) for item in self._case.assign}
+        lines += span_assignment_lines(values)
+        kinds = self._task.output.attributes if self._task.output is not None else {}
+        fields = ["start=start", "end=end", "uncertainty=uncertainty"]
+        for name, code in values.items():
+            if name in ("timestamp", "start", "end"):
+                continue
+            if name in ("location", "source", "position"):
+                fields.append(f"{name}={code}")
+                continue
+            field = f"a_{name}"
+            lines.append(f"    v_{name} = finite({code})")
+            if kinds.get(name) == "float":
+                lines.append(f"    if v_{name} is not None: v_{name} = float(v_{name})")
+            fields.append(f"{field}=v_{name}")
+        lines.append(f"    return output({', '.join(fields)})")
+        return build("\n".join(lines) + "\n", "make", constants)
+
+    def _span_lines(self) -> list[str]:
+        places = [leaf.low for leaf in self._layout.leaves]
+        lines = [f"    {', '.join(f'e{place}' for place in places)}, = events"]
+        if len(places) == 1:
+            return [*lines, *(f"    {n} = e0.{n}" for n in ("start", "end", "uncertainty"))]
+        bound = "[e for e in events if e is not None]" if self._layout.optional else "events"
+        return [
+            *lines,
+            f"    bound = {bound}",
+            "    start = min([e.start for e in bound])",
+            "    end = max([e.end for e in bound])",
+            "    uncertainty = max([e.uncertainty for e in bound])",
+        ]
+
+
+def span_assignment_lines(values: dict[str, str]) -> list[str]:
+    """Source lines that put assigned times in place of the span's; null leaves the span's.
+
+    `values` maps assigned names to code. All are evaluated on the span before any is put in place.
+    """
+    times = [name for name in ("timestamp", "start", "end") if name in values]
+    lines = [f"    t_{name} = {values[name]}" for name in times]
+    for name in times:
+        target = "start = end" if name == "timestamp" else name
+        lines += [f"    if t_{name} is not None: {target} = t_{name}"]
+    return lines
+
+
+def assigned_lag(case: Case, layout: Layout) -> bool:
+    """Whether an assigned time may end the event before the end of its occurrence."""
+    for item in case.assign:
+        if item.name in ("timestamp", "end") and not _at_end(item, layout):
+            return True
+    return False
+
+
+def _at_end(item: Assignment, layout: Layout) -> bool:
+    value: Expression = item.value
+    if isinstance(value, Name):
+        return value.name in ("timestamp", "end")
+    if isinstance(value, Attribute) and value.base != "group":
+        ends = value.name in ("timestamp", "end")
+        return ends and has_last_leaf(layout.root, layout.places[value.base])
+    return False
+
+
+class SubscriptionTemplate:
+    """What all results of one subscription share."""
+
+    def __init__(self, task: Task, layout: Layout) -> None:
+        node = task.node
+        if not isinstance(node, Subscription):
+            raise TypeError("a template is made of a subscription")
+        self.task = task.key
+        self.place = task.place
+        self.subscription = node
+        self.keys = node.case.group_by
+        self.names = [leaf.name for leaf in layout.leaves]
+        self.assigned = [item.name for item in node.case.assign]
+        self._values = self._build(node.case, layout) if self.assigned else None
+
+    def _build(self, case: Case, layout: Layout) -> Callable[..., list[Any]]:
+        constants = Constants()
+        writer = Writer(OccurrenceScope(layout, case.group_by), constants)
+        constants.helper("finite", finite)
+        names = ", ".join(f"e{leaf.low}" for leaf in layout.leaves)
+        codes = [f"finite({writer.value(item.value)})" for item in case.assign]
+        text = (
+            f"def values(events, g, start, end):\n    {names}, = events\n"
+            f"    return [{', '.join(codes)}]\n"
+        )
+        return build(text, "values", constants)
+
+    def values(self, result: OccurrenceResult) -> dict[str, Any]:
+        """The result's values: the assigned ones, else each alias' non-null attributes."""
+        if self._values is not None:
+            made = self._values(result.events, result.group, result.start, result.end)
+            return {
+                name: plain(value) for name, value in zip(self.assigned, made, strict=True)
+            }
+        return {
+            name: event.attribute_values()
+            for name, event in zip(self.names, result.events, strict=True)
+            if event is not None
+        }
+
+    def actor(self, group: tuple[Any, ...]) -> str:
+        """The actor's name; of a group: with the key as the last level."""
+        actor = self.subscription.actor
+        if actor.group_key is None:
+            return actor.name
+        return f"{actor.name}/{group[self.keys.index(actor.group_key)]}"
+
+
+class OccurrenceResult(msgspec.Struct, eq=False):
+    """One occurrence that a subscription reports; its id is made only when asked for."""
+
+    template: SubscriptionTemplate
+    start: int
+    end: int
+    events: tuple[Event | None, ...]
+    group: tuple[Any, ...]
+    order: Order
+    certainty: str = "yes"
+
+    @property
+    def subscription(self) -> str:
+        """The subscription's name."""
+        return self.template.subscription.name
+
+    @property
+    def place(self) -> int:
+        """The subscription's place in its file."""
+        return int(self.template.place)
+
+    @property
+    def id(self) -> str:
+        """The digest that is the same wherever and whenever this is detected."""
+        return bound_id(self.template.task, 0, bound_ids(self.template.names, self.events))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as other programs meet it (without `detected_at`)."""
+        template = self.template
+        node = template.subscription
+        return {
+            "subscription": node.name,
+            "seq": node.seq,
+            "id": self.id,
+            "subscriber": node.subscriber,
+            "actor": template.actor(self.group),
+            "start": self.start,
+            "end": self.end,
+            "certainty": self.certainty,
+            "group": dict(zip(template.keys, self.group, strict=True)),
+            "values": template.values(self),
+            "events": {
+                name: [event.id]
+                for name, event in zip(template.names, self.events, strict=True)
+                if event is not None
+            },
+        }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON data: a metric position becomes an object."""
+    return msgspec.to_builtins(value)
+
+
+class SubscriptionOutcome:
+    """Makes the results of one subscription."""
+
+    dropped_inverted = 0
+
+    def __init__(self, template: SubscriptionTemplate) -> None:
+        self._template = template
+
+    def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
+        """The result of an occurrence."""
+        events = events_of(occurrence)
+        if occurrence.__class__ is tuple:
+            start, end = occurrence[1], occurrence[0]
+        else:
+            start, end = occurrence.start, occurrence.end
+        order = order_of(occurrence)
+        return OccurrenceResult(self._template, start, end, events, group, order)

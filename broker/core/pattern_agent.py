@@ -1,0 +1,329 @@
+"""The agent of a pattern: partitions, order, choice and consumption over a compiled program.
+
+Owns pending events and partitions. Must not know how partners are found (matching.py), how they
+are chosen (partition.py) or what an occurrence becomes (outcome.py). Invariant: what it reports
+depends on the events and on the order of time alone, never on how they were batched.
+
+A pattern whose meaning does not need order reports at once. The others hold their events until
+the watermark has passed them and then take them in order; where choices within one instant depend
+on each other (`and[recent]`, `consuming`, `last`), instant by instant.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Protocol
+
+from broker.core.agent import WATERMARK_NONE, LeafEvents
+from broker.core.event import Event, Order
+from broker.core.join import events_of, order_of
+from broker.core.matching import Program
+from broker.core.outcome import assigned_lag
+from broker.core.partition import Discipline, Partition, instant, instants, take
+from broker.core.pattern import Layout, span_max_ms
+from broker.core.selection import Selection
+from broker.core.shelf import Shelf, pack_partition, unpack_partition
+from broker.core.store import Store
+from language.tree import Case
+
+DURATION_MAX_MS = 7 * 86_400_000
+OCCURRENCES_MAX = 1_000_000
+STATE_VERSION = 1
+SWEEP_MS_MIN = 1_000  # partitions are swept for what has expired at most so often
+
+Found = tuple[Any, tuple[Any, ...]]  # an occurrence and its partition's key
+
+
+class Outcome(Protocol):
+    """Makes what the agent puts out."""
+
+    dropped_inverted: int
+
+    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
+        """An event or a result; None if the occurrence gives none."""
+
+
+def discipline_of(case: Case, layout: Layout, duration_max_ms: int) -> Discipline:
+    """How the case's occurrences are chosen and consumed."""
+    selection = Selection(layout, duration_max_ms) if layout.last else None
+    consuming: tuple[int, ...] = ()
+    if layout.joints:  # an occurrence of one event is in no later one
+        consuming = tuple(layout.places[name] for name in case.consuming)
+    contextual = any(joint.context != "unrestricted" for joint in layout.joints)
+    return Discipline(selection, consuming, bool(consuming) and contextual)
+
+
+class PatternAgent:
+    """One case whose detect is a pattern (see agent.Agent)."""
+
+    def __init__(
+        self,
+        case: Case,
+        layout: Layout,
+        outcome: Outcome,
+        classes: Mapping[str, type[Event]],
+        *,
+        duration_max_ms: int = DURATION_MAX_MS,
+        occurrences_max: int = OCCURRENCES_MAX,
+    ) -> None:
+        self._outcome = outcome
+        self._classes = classes
+        self._layout = layout
+        self._duration_max_ms = duration_max_ms
+        self._occurrences_max = occurrences_max
+        self._discipline = discipline_of(case, layout, duration_max_ms)
+        contexts = {joint.context for joint in layout.joints if joint.operator != "or"}
+        self.ordered = self._discipline.stepwise or "recent" in contexts
+        self.waits = self.ordered
+        self._stepwise = self._discipline.stepwise or any(
+            joint.operator == "and" and joint.context == "recent" for joint in layout.joints
+        )
+        self._program = Program(
+            layout, case.group_by, ordered=self.ordered, duration_max_ms=duration_max_ms
+        )
+        self._program.keeps_latest_only(allowed=not self._discipline.consuming)
+        self._horizon_ms = self._program.horizon_ms()
+        self._log_keep_ms = self._program.reach_ms()
+        self._lags = assigned_lag(case, layout)
+        self._pending: list[tuple[Order, int, Event]] = []
+        self._partitions: dict[Any, Partition] = {}
+        self._size = 0
+        self._watermark = WATERMARK_NONE
+        self._swept = WATERMARK_NONE
+        self.dropped_overflow = 0
+
+    # --- the door ------------------------------------------------------------------------
+
+    def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
+        """See agent.Agent."""
+        self._watermark = max(self._watermark, watermark)
+        selected = self._selected(batch)
+        found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
+        self._sweep()
+        if len(found) > 1:
+            found.sort(key=lambda pair: order_of(pair[0]))
+        make = self._outcome.make
+        made = [make(occurrence, group) for occurrence, group in found]
+        return [one for one in made if one is not None]
+
+    def watermark_out(self, watermark: int) -> int:
+        """See agent.Agent."""
+        out = watermark
+        if self._discipline.stepwise:
+            for partition in self._partitions.values():
+                for occurrence in partition.found:
+                    out = min(out, occurrence[0] - 1)
+        if not self._lags:
+            return out
+        span = span_max_ms(self._layout.root, self._duration_max_ms)
+        if span is not None:
+            return out - span
+        return min([out - self._duration_max_ms, *(start - 1 for start in self._starts())])
+
+    def next_due(self) -> int | None:
+        """See agent.Agent."""
+        due = [self._pending[0][0][0]] if self._pending else []
+        selection = self._discipline.selection
+        if selection is not None:
+            due += [
+                selection.closes_at(found)
+                for partition in self._partitions.values()
+                for found in partition.found
+            ]
+        return min(due, default=None)
+
+    def held(self) -> int:
+        """See agent.Agent."""
+        return len(self._pending) + self._size
+
+    def dropped(self) -> dict[str, int]:
+        """See agent.Agent."""
+        return {
+            "occurrences_overflow": self.dropped_overflow,
+            "start_after_end": self._outcome.dropped_inverted,
+        }
+
+    def state(self) -> Any:
+        """See agent.Agent."""
+        shelf = Shelf(self._classes)
+        return {
+            "version": STATE_VERSION,
+            "watermark": self._watermark,
+            "swept": self._swept,
+            "overflow": self.dropped_overflow,
+            "inverted": self._outcome.dropped_inverted,
+            "pending": [[leaf, shelf.put(event)] for _, leaf, event in self._pending],
+            "partitions": [
+                pack_partition(partition, shelf) for partition in self._partitions.values()
+            ],
+            "events": shelf.packed(),
+        }
+
+    def restore(self, state: Any) -> None:
+        """See agent.Agent."""
+        if state["version"] != STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
+        shelf = Shelf(self._classes, state["events"])
+        self._watermark, self._swept = state["watermark"], state["swept"]
+        self.dropped_overflow = state["overflow"]
+        self._outcome.dropped_inverted = state["inverted"]
+        self._pending = [
+            (event.order, leaf, event)
+            for leaf, at in state["pending"]
+            for event in (shelf.get(at),)
+        ]
+        restored = [unpack_partition(packed, shelf) for packed in state["partitions"]]
+        self._partitions = {partition.group: partition for partition in restored}
+        self._size = sum(partition.size() for partition in restored)
+
+    # --- taking events -------------------------------------------------------------------
+
+    def _selected(self, batch: Sequence[LeafEvents]) -> list[tuple[int, Sequence[Event]]]:
+        selected = []
+        for leaf, events in batch:
+            select = self._program.selects[leaf]
+            passed = events if select is None else select(events)
+            if passed:
+                selected.append((leaf, passed))
+        return selected
+
+    def _feed_at_once(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
+        if not batch:
+            return []
+        program = self._program
+        if not program.joints:
+            return self._single(batch)
+        if program.key is None:
+            lists: list[Any] = [[] for _ in range(program.leaf_count)]
+            for leaf, events in batch:
+                lists[leaf] = list(events)
+            return self._step_at_once((), lists)
+        split: dict[Any, list[Any]] = {}
+        for leaf, events in batch:
+            for event in events:
+                key = program.key(event)
+                if key is None:
+                    continue
+                entry = split.get(key)
+                if entry is None:
+                    entry = split[key] = [[] for _ in range(program.leaf_count)]
+                entry[leaf].append(event)
+        return [pair for key, lists in split.items() for pair in self._step_at_once(key, lists)]
+
+    def _single(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
+        key_of = self._program.key
+        if key_of is None:
+            return [(event, ()) for _, events in batch for event in events]
+        keyed = [(event, key_of(event)) for _, events in batch for event in events]
+        return [(event, key) for event, key in keyed if key is not None]
+
+    def _step_at_once(self, key: tuple[Any, ...], lists: list[Any]) -> list[Found]:
+        partition = self._partition(key)
+        before = partition.size()
+        found = self._program.step(lists, partition.stores, key)
+        self._settle(partition, before)
+        return [(occurrence, key) for occurrence in found]
+
+    def _feed_ordered(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
+        pending = self._pending
+        for leaf, events in batch:
+            pending += [(event.order, leaf, event) for event in events]
+        if batch:
+            pending.sort(key=itemgetter(0, 1))
+        ready = bisect_right(pending, self._watermark, key=lambda entry: entry[0][0])
+        split: dict[Any, list[tuple[int, Event]]] = {}
+        key_of = self._program.key
+        for _, leaf, event in pending[:ready]:
+            key = () if key_of is None else key_of(event)
+            if key is not None:
+                split.setdefault(key, []).append((leaf, event))
+        del pending[:ready]
+        found: list[Found] = []
+        for key, entries in split.items():
+            found += self._advance(self._partition(key), entries)
+        if self._discipline.selection is not None:
+            found += self._take_closed(split)
+        return found
+
+    def _advance(self, partition: Partition, events: list[tuple[int, Event]]) -> list[Found]:
+        before = partition.size()
+        reported: list[Any] = []
+        runs = instants(events) if self._stepwise else [events]
+        for run in runs:
+            instant(partition, self._program, self._discipline, run)
+            if self._discipline.consuming:
+                end = run[-1][1].end
+                reported += take(partition, self._program, self._discipline, end)
+        reported += take(partition, self._program, self._discipline, self._watermark)
+        self._settle(partition, before)
+        return [(occurrence, partition.group) for occurrence in reported]
+
+    def _take_closed(self, touched: dict[Any, Any]) -> list[Found]:
+        """What the watermark alone made final, in partitions without new events."""
+        found: list[Found] = []
+        for key, partition in self._partitions.items():
+            if partition.found and key not in touched:
+                before = partition.size()
+                taken = take(partition, self._program, self._discipline, self._watermark)
+                found += [(occurrence, key) for occurrence in taken]
+                self._size += partition.size() - before
+        return found
+
+    # --- bounds --------------------------------------------------------------------------
+
+    def _partition(self, key: tuple[Any, ...]) -> Partition:
+        partition = self._partitions.get(key)
+        if partition is None:
+            stores = [Store() for _ in range(self._program.store_count)]
+            partition = self._partitions[key] = Partition(key, stores)
+        return partition
+
+    def _settle(self, partition: Partition, before: int) -> None:
+        """Expire, and hold the limit: past it the oldest of this partition go, counted."""
+        self._expire(partition)
+        self._size += partition.size() - before
+        excess = self._size - self._occurrences_max
+        if excess <= 0:
+            return
+        for store in sorted(partition.stores, key=lambda store: -len(store.ends)):
+            count = min(excess, len(store.ends))
+            store.drop_oldest(count)
+            self._size -= count
+            self.dropped_overflow += count
+            excess -= count
+        if excess > 0 and partition.log:
+            count = min(excess, len(partition.log))
+            del partition.log[:count]
+            self._size -= count
+            self.dropped_overflow += count
+
+    def _expire(self, partition: Partition) -> None:
+        self._program.expire(partition.stores, self._watermark)
+        if partition.log and self._log_keep_ms is not None:
+            oldest = self._watermark + 1 - self._log_keep_ms
+            partition.log = [entry for entry in partition.log if entry[1].end >= oldest]
+
+    def _sweep(self) -> None:
+        """Expire in every partition, now and then, so that silent ones do not stay for ever."""
+        if self._horizon_ms is None:
+            return
+        if self._watermark - self._swept < max(SWEEP_MS_MIN, self._horizon_ms):
+            return
+        self._swept = self._watermark
+        for key, partition in list(self._partitions.items()):
+            before = partition.size()
+            self._expire(partition)
+            after = partition.size()
+            self._size += after - before
+            if not after:
+                del self._partitions[key]
+
+    def _starts(self) -> list[int]:
+        starts = [order[1] for order, _, _ in self._pending]
+        for partition in self._partitions.values():
+            for items in (*(store.items for store in partition.stores), partition.found):
+                starts += [event.start for item in items for event in events_of(item) if event]
+        return starts
+

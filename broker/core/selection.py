@@ -1,0 +1,123 @@
+"""`last`: of the occurrences that agree in every other place, the one with the latest.
+
+Owns the choice among complete occurrences and when it is final. Must not know how they were found.
+Invariant: a choice is made only when no occurrence still to come could change it.
+
+Two or more `last` in one pattern choose independently: an occurrence stays if it is the latest for
+each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.core.agent import WATERMARK_END
+from broker.core.join import events_of
+from broker.core.pattern import Joint, Layout, Leaf, operands, span_max_ms
+
+Closes = Callable[[Any], int]
+
+
+class Selection:
+    """All `last` of one pattern."""
+
+    def __init__(self, layout: Layout, duration_max_ms: int) -> None:
+        self._ranges = layout.last
+        self._closes = [closing(layout, low, high, duration_max_ms) for low, high in self._ranges]
+
+    def closes_at(self, occurrence: Any) -> int:
+        """The watermark from which on the choices that involve the occurrence are final."""
+        return max(closes(occurrence) for closes in self._closes)
+
+    def chosen(self, occurrences: Sequence[Any]) -> list[Any]:
+        """The occurrences that each `last` chooses, in the order given."""
+        stay = set(range(len(occurrences)))
+        bound = [events_of(occurrence) for occurrence in occurrences]
+        for low, high in self._ranges:
+            best: dict[tuple[int, ...], tuple[Any, int]] = {}
+            for at, events in enumerate(bound):
+                others = tuple([id(event) for event in (*events[:low], *events[high:])])
+                rank = _rank(events[low:high])
+                if others not in best or rank > best[others][0]:
+                    best[others] = (rank, at)
+            stay &= {at for _, at in best.values()}
+        return [occurrences[at] for at in sorted(stay)]
+
+
+def _rank(events: Sequence[Any]) -> tuple[Any, ...]:
+    """The order of the part of an occurrence that `last` compares."""
+    bound = sorted((event.order for event in events if event is not None))
+    if not bound:
+        return ()
+    ids = tuple([primitive for order in bound for primitive in order[2]])
+    ties = tuple([tie for order in bound for tie in order[3]])
+    by_place = tuple([event.id for event in events if event is not None])
+    return (bound[-1][0], min(order[1] for order in bound), ids, ties, by_place)
+
+
+def closing(layout: Layout, low: int, high: int, duration_max_ms: int) -> Closes:
+    """When no later occurrence of the operand at low..high-1 can join the same others."""
+    above = [
+        joint
+        for joint in operands(layout.root)
+        if isinstance(joint, Joint) and joint.low <= low and high <= joint.high
+    ]
+    for joint in above:
+        before = joint.operator == "then" and high <= joint.left.high
+        anchored = any(low <= anchor < high for anchor, _ in joint.anchors)
+        if before or (anchored and high - low == 1):
+            return lambda occurrence: int(occurrence[0])  # it ends before something else begins
+    limits = [limit for joint in above for limit in _limits(joint, low, high, duration_max_ms)]
+    if not limits:
+        return lambda _: WATERMARK_END
+    return lambda occurrence: min(limit(events_of(occurrence)) for limit in limits)
+
+
+def _limits(
+    joint: Joint, low: int, high: int, duration_max_ms: int
+) -> list[Callable[[Sequence[Any]], int]]:
+    """Upper bounds, from the other places alone, of the end that the operand can have."""
+    found: list[Callable[[Sequence[Any]], int]] = []
+    others = [place for place in range(joint.low, joint.high) if not low <= place < high]
+    if joint.within_ms is not None:
+        within_ms = joint.within_ms
+        found.append(lambda events: _least_start(events, others) + within_ms)
+    for anchor, anchor_ms in joint.anchors:
+        if not low <= anchor < high:
+            found.append(_after_anchor(anchor, anchor_ms))
+    bound = joint.bound
+    if bound is not None and bound.high_ms is not None and low >= joint.right.low:
+        span = span_max_ms(joint.right, duration_max_ms)
+        left = range(joint.left.low, joint.left.high)
+        if span is not None:
+            after_ms = bound.high_ms + span
+            found.append(lambda events: _greatest_end(events, left) + after_ms)
+    return found
+
+
+def _after_anchor(anchor: int, within_ms: int) -> Callable[[Sequence[Any]], int]:
+    def limit(events: Sequence[Any]) -> int:
+        event = events[anchor]
+        return WATERMARK_END if event is None else int(event.end) + within_ms
+
+    return limit
+
+
+def _least_start(events: Sequence[Any], places: Sequence[int]) -> int:
+    starts = [events[place].start for place in places if events[place] is not None]
+    return min(starts, default=WATERMARK_END // 2)
+
+
+def _greatest_end(events: Sequence[Any], places: Sequence[int]) -> int:
+    ends = [events[place].end for place in places if events[place] is not None]
+    return max(ends, default=WATERMARK_END // 2)
+
+
+def has_last_leaf(operand: Leaf | Joint, place: int) -> bool:
+    """Whether the place surely ends last in every occurrence of the operand."""
+    while isinstance(operand, Joint):
+        if operand.operator != "then" or place < operand.right.low:
+            return False
+        operand = operand.right
+    return operand.low == place

@@ -1,0 +1,101 @@
+"""Events and occurrences as plain data, for snapshots.
+
+Owns the packing of what agents hold. Must not know what it is for. Invariant: an event that stands
+in many places is packed once, and is one object again after unpacking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from broker.core.event import Event
+from broker.core.partition import Partition
+from broker.core.store import Store
+
+
+class Shelf:
+    """The events of one snapshot, by number."""
+
+    def __init__(
+        self, classes: Mapping[str, type[Event]], packed: Sequence[Any] | None = None
+    ) -> None:
+        self._numbers: dict[int, int] = {}
+        self._events: list[Event] = []
+        for name, fields in packed or ():
+            self._events.append(msgspec.convert(fields, classes[name], builtin_types=(bytes,)))
+
+    def put(self, event: Event | None) -> int | None:
+        """The number of an event; None of none."""
+        if event is None:
+            return None
+        number = self._numbers.get(id(event))
+        if number is None:
+            number = self._numbers[id(event)] = len(self._events)
+            self._events.append(event)
+        return number
+
+    def get(self, number: int) -> Event:
+        """The event of a number."""
+        return self._events[number]
+
+    def packed(self) -> list[Any]:
+        """The events as [type, fields]."""
+        return [
+            [event.event_type, msgspec.to_builtins(event, builtin_types=(bytes,))]
+            for event in self._events
+        ]
+
+    def put_occurrence(self, occurrence: Any) -> Any:
+        """An occurrence: a number at a leaf, else the list of its places' numbers."""
+        if occurrence.__class__ is tuple:
+            return [occurrence[0], occurrence[1], *(self.put(event) for event in occurrence[2:])]
+        return self.put(occurrence)
+
+    def get_occurrence(self, packed: Any) -> Any:
+        """The occurrence again."""
+        if isinstance(packed, int):
+            return self._events[packed]
+        events = [None if at is None else self._events[at] for at in packed[2:]]
+        return (packed[0], packed[1], *events)
+
+
+def pack_partition(partition: Partition, shelf: Shelf) -> dict[str, Any]:
+    """A partition as plain data."""
+    return {
+        "group": list(partition.group),
+        "stores": [
+            [shelf.put_occurrence(item) for item in store.items] for store in partition.stores
+        ],
+        "found": [shelf.put_occurrence(found) for found in partition.found],
+        "log": [[leaf, shelf.put(event)] for leaf, event in partition.log],
+        "taken": msgspec.to_builtins(partition.taken),
+    }
+
+
+def unpack_partition(packed: Mapping[str, Any], shelf: Shelf) -> Partition:
+    """The partition again."""
+    stores = []
+    for items in packed["stores"]:
+        store = Store()
+        store.items = [shelf.get_occurrence(item) for item in items]
+        store.ends = [
+            item[0] if item.__class__ is tuple else item.end for item in store.items
+        ]
+        stores.append(store)
+    return Partition(
+        tuple(packed["group"]),
+        stores,
+        [shelf.get_occurrence(found) for found in packed["found"]],
+        [(leaf, shelf.get(at)) for leaf, at in packed["log"]],
+        _order(packed["taken"]),
+    )
+
+
+def _order(packed: Any) -> Any:
+    if packed is None:
+        return None
+    end, start, ids, ties, by_place = packed
+    return (end, start, tuple(ids), tuple(tuple(tie) for tie in ties), tuple(by_place))
