@@ -1,0 +1,24 @@
+"""`headwater broker`: one broker, until it is told to stop.
+
+Owns the command's options. Must not know what a broker does: `broker.process` does. Invariant: a
+configuration that is refused starts nothing.
+"""
+
+import argparse
+
+from headwater.cli.frame import entry
+from headwater.cli.settings import add_options, loaded
+
+EXAMPLE = "  headwater broker --config site.toml --set log.level=debug"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    add_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs until Ctrl-C or SIGTERM; 2 where it cannot start."""
+    settings = loaded(arguments)
+    status: int = entry("broker.process", "run")(settings.config)
+    return status

@@ -1,0 +1,38 @@
+"""`headwater cancel`: the end of a subscription in a running broker.
+
+Owns the command's options and output. Must not decide who may cancel: the broker does. Invariant:
+status 0 means that the subscription was there and has ended.
+"""
+
+import argparse
+
+from headwater.cli import http_client
+from headwater.cli.output import CommandError, print_json
+from headwater.cli.reach import add_options, broker_of
+
+EXAMPLE = "  headwater cancel Frost --as station-team"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("name", metavar="NAME", help="the subscription")
+    add_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Cancels; 1 where there is nothing of that name to cancel."""
+    broker = broker_of(arguments)
+    if broker.is_mqtt:
+        from headwater.cli import mqtt_client
+
+        reply = mqtt_client.run(mqtt_client.ask(broker, "cancel", arguments.name))
+    else:
+        path = "/v1" + http_client.path_of("subscriptions", arguments.name)
+        _status, reply = http_client.ask(broker, "DELETE", path, client=broker.client)
+    if reply.get("ok") is not True:
+        raise CommandError(1, *http_client.messages(reply))
+    if arguments.json:
+        print_json(reply)
+    else:
+        print(f"cancelled: {arguments.name}")
+    return 0

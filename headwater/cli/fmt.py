@@ -1,0 +1,33 @@
+"""`headwater fmt`: specifications in their canonical form.
+
+Owns the command's options and output. Must not know the form: `language` does. Invariant: a file is
+replaced only by a text of the same meaning, and only where its form was another.
+"""
+
+import argparse
+
+from headwater.cli.frame import entry
+from headwater.cli.output import read_text
+
+EXAMPLE = "  headwater fmt --check examples/*.hw"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument(
+        "specs",
+        metavar="SPEC.hw",
+        nargs="+",
+        help="a specification, replaced in its place; - from standard input to standard output",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; 1 where a file would change"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Formats; with --check only looks."""
+    texts = [(name, read_text(name)) for name in arguments.specs]
+    work = entry("language.command", "fmt")
+    status: int = work(texts, check=arguments.check, as_json=arguments.json)
+    return status

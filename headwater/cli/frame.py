@@ -1,0 +1,125 @@
+"""From an argument list to one command, and from its outcome to an exit status.
+
+Owns the table of commands, the options that all share and the four exit statuses. Must not know
+what a command does. Invariant: whatever a user does, the answer is a sentence and a status, never
+a traceback; a traceback is a bug of ours.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater.cli.output import CommandError, print_json
+
+GOOD = 0  # done, and nothing to complain of
+PROBLEMS = 1  # done, and there is something to complain of
+MISUSED = 2  # used wrongly, or the input is faulty
+UNREACHABLE = 3  # the broker cannot be reached
+
+# In the order of a first acquaintance; `a b` stands in the module `a_b`.
+COMMANDS = {
+    "demo": "the main job on real measurements, offline",
+    "check": "find every error of specifications",
+    "explain": "say what an error's code means, with examples",
+    "fmt": "write specifications in their one canonical form",
+    "replay": "run a specification over recorded events",
+    "broker": "run one broker",
+    "submit": "install a specification in a running broker",
+    "cancel": "end a subscription in a running broker",
+    "ls": "list the subscriptions of a running broker",
+    "tail": "follow the results of a running broker",
+    "config show": "print a broker's configuration and where it comes from",
+    "user add": "make a password hash for a broker's configuration",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _dispatch(words)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 128 + 2  # as a shell tells SIGINT; commands that end by Ctrl-C handle it themselves
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what is buffered must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return GOOD
+    return status
+
+
+def _dispatch(words: list[str]) -> int:
+    if words[:1] == ["--version"]:
+        from importlib.metadata import version
+
+        print(f"headwater {version('headwater')}")
+        return GOOD
+    if not words or words[0] in {"-h", "--help", "help"}:
+        print(_overview())
+        return GOOD if words else MISUSED
+    for length in (2, 1):
+        name = " ".join(words[:length])
+        if len(words) >= length and name in COMMANDS:
+            return _run(name, words[length:])
+    print(f"headwater: {_unknown(words)}", file=sys.stderr)
+    return MISUSED
+
+
+def _run(name: str, words: list[str]) -> int:
+    module = importlib.import_module(f"headwater.cli.{name.replace(' ', '_')}")
+    parser = argparse.ArgumentParser(
+        prog=f"headwater {name}",
+        description=COMMANDS[name],
+        epilog=f"example:\n{module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.configure(parser)
+    parser.add_argument("--json", action="store_true", help="write JSON, for programs")
+    try:
+        arguments = parser.parse_args(words)
+    except SystemExit as done:  # argparse has said what was wrong, or has printed the help
+        return MISUSED if done.code else GOOD
+    run: Callable[[argparse.Namespace], int] = module.run
+    try:
+        return run(arguments)
+    except CommandError as error:
+        if arguments.json:
+            print_json({"ok": False, "errors": [{"message": text} for text in error.messages]})
+        else:
+            for text in error.messages:
+                print(f"headwater: {text}", file=sys.stderr)
+        return error.status
+
+
+def _overview() -> str:
+    width = max(len(name) for name in COMMANDS)
+    lines = ["usage: headwater COMMAND …", ""]
+    lines += [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
+    lines += [
+        "",
+        "`headwater COMMAND --help` says more, with an example. Exit status: 0 good, 1 problems",
+        "found, 2 used wrongly or faulty input, 3 a broker cannot be reached.",
+    ]
+    return "\n".join(lines)
+
+
+def _unknown(words: list[str]) -> str:
+    """The sentence for a command that does not exist, with the nearest that does."""
+    import difflib
+
+    longer = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
+    if longer:
+        return f"`{words[0]}` needs a second word: " + ", ".join(f"`{name}`" for name in longer)
+    near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else "`headwater --help` lists what there is"
+    return f"no command `{words[0][:60]}`; {hint}"
+
+
+def entry(module: str, name: str) -> Callable[..., Any]:
+    """The function that does a command's work, imported now."""
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found

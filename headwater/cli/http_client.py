@@ -1,0 +1,126 @@
+"""A broker's HTTP face as the commands use it.
+
+Owns the requests and the reading of answers, with the standard library alone, as a command should
+start at once. Must not know what the commands do with them. Invariant: an answer is bounded, and
+every failure to get one is a CommandError.
+"""
+
+import base64
+import http.client
+import json
+import os
+import socket
+from collections.abc import Generator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from headwater.cli.output import CommandError
+from headwater.cli.reach import Broker
+
+ANSWER_BYTES_MAX = 2**24
+SILENCE_S_MAX = 60.0  # a live stream gives a sign of life far more often
+
+
+def ask(
+    broker: Broker, method: str, path: str, body: str | None = None, **params: str
+) -> tuple[int, dict[str, Any]]:
+    """One request and its JSON answer. Raises CommandError where there is none to be had."""
+    connection = _connection(broker, broker.timeout_s)
+    try:
+        _send(connection, broker, method, _target(broker, path, params), body)
+        answer = connection.getresponse()
+        data = answer.read(ANSWER_BYTES_MAX + 1)
+        _refuse_strangers(broker, answer.status)
+        return answer.status, _decoded(broker, data)
+    except (OSError, http.client.HTTPException) as error:
+        raise broker.unreachable(_reason(error)) from None
+    finally:
+        connection.close()
+
+
+def stream(broker: Broker, path: str, **params: str) -> Generator[bytes, None, None]:
+    """The lines of an endless answer; signs of life are left out. Raises CommandError."""
+    connection = _connection(broker, max(broker.timeout_s, SILENCE_S_MAX))
+    try:
+        _send(connection, broker, "GET", _target(broker, path, params), None)
+        answer = connection.getresponse()
+        _refuse_strangers(broker, answer.status)
+        if answer.status != 200:
+            told = _decoded(broker, answer.read(ANSWER_BYTES_MAX))
+            raise CommandError(1, *messages(told))
+        while line := answer.readline(ANSWER_BYTES_MAX):
+            if line.strip():
+                yield line.strip()
+    except (OSError, http.client.HTTPException) as error:
+        raise broker.unreachable(_reason(error)) from None
+    finally:
+        connection.close()
+
+
+def path_of(*parts: str) -> str:
+    """A path whose parts may hold any character."""
+    return "".join("/" + quote(part, safe="") for part in parts)
+
+
+def messages(reply: dict[str, Any]) -> list[str]:
+    """The sentences of a refusal."""
+    errors = reply.get("errors")
+    told = [str(e["message"]) for e in errors if "message" in e] if isinstance(errors, list) else []
+    return told or ["the broker refused without a reason"]
+
+
+def _connection(broker: Broker, timeout_s: float) -> http.client.HTTPConnection:
+    kind = http.client.HTTPSConnection if broker.encrypted else http.client.HTTPConnection
+    return kind(broker.host, broker.port, timeout=timeout_s)
+
+
+def _target(broker: Broker, path: str, params: dict[str, str]) -> str:
+    before = f"/{broker.path}" if broker.path else ""
+    return before + path + ("?" + urlencode(params) if params else "")
+
+
+def _send(
+    connection: http.client.HTTPConnection,
+    broker: Broker,
+    method: str,
+    target: str,
+    body: str | None,
+) -> None:
+    headers = {"Accept": "application/json"}
+    if body is not None:
+        headers["Content-Type"] = "text/plain; charset=utf-8"
+    if broker.user is not None:
+        login = f"{broker.user}:{broker.password}".encode()
+        headers["Authorization"] = "Basic " + base64.b64encode(login).decode()
+    data = None if body is None else body.encode("utf-8", "surrogatepass")
+    connection.request(method, target, data, headers)
+
+
+def _refuse_strangers(broker: Broker, status: int) -> None:
+    if status == 401:
+        wrong = "does not know this user and password" if broker.user else "has users"
+        raise CommandError(2, f"{broker.url} {wrong}; name one with --user")
+    if status == 403:
+        raise CommandError(2, f"{broker.url} does not answer to this address or user")
+
+
+def _decoded(broker: Broker, data: bytes) -> dict[str, Any]:
+    if len(data) > ANSWER_BYTES_MAX:
+        raise CommandError(1, f"the answer is longer than {ANSWER_BYTES_MAX} bytes")
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise broker.unreachable("what answers there is no Headwater broker")
+    return value
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, socket.gaierror):
+        return "no such host"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return "what answers there does not speak HTTP"

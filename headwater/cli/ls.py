@@ -1,0 +1,38 @@
+"""`headwater ls`: the subscriptions of a running broker.
+
+Owns the command's options and output. Must not know how a broker keeps them. Invariant: what is
+printed is what the broker said, in its order.
+"""
+
+import argparse
+
+from headwater.cli import http_client
+from headwater.cli.output import CommandError, print_json, print_table
+from headwater.cli.reach import add_options, broker_of
+
+EXAMPLE = "  headwater ls --json"
+COLUMNS = ("subscription", "subscriber", "actor", "seq", "state", "results")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    add_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Lists; over HTTP, as MQTT has no topic for it."""
+    broker = broker_of(arguments)
+    if broker.is_mqtt:
+        raise CommandError(2, "ls asks over HTTP; name the broker's http:// address")
+    status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
+    if status != 200:
+        raise CommandError(1, *http_client.messages(answer))
+    listed = answer.get("subscriptions", [])
+    if arguments.json:
+        print_json(listed)
+    elif listed:
+        rows = [[entry.get(column) for column in COLUMNS] for entry in listed]
+        print_table([column.upper() for column in COLUMNS], rows)
+    else:
+        print("no subscriptions; `headwater submit SPEC.hw` installs one")
+    return 0

@@ -1,0 +1,127 @@
+"""Which running broker a command talks to, and as whom.
+
+Owns the options for that, the meaning of a broker's address and the asking for a password. Must not
+know what is said to the broker. Invariant: a password never stands in the argument list.
+"""
+
+import argparse
+import os
+import re
+import sys
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from headwater.cli.output import CommandError
+
+DEFAULT_BROKER = "http://127.0.0.1:8080"
+PORTS = {"http": 8080, "https": 443, "mqtt": 1883, "mqtts": 8883}
+DEFAULT_CLIENT = "cli"
+ENVIRONMENT = (
+    "HEADWATER_BROKER names the broker where --broker does not; HEADWATER_PASSWORD holds the "
+    "password of --user where nobody can be asked."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker's address and who calls. `path` is the prefix of its topics or of its pages."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    user: str | None
+    password: str | None
+    client: str
+    timeout_s: float
+
+    @property
+    def is_mqtt(self) -> bool:
+        """Whether it is spoken to by MQTT."""
+        return self.scheme in {"mqtt", "mqtts"}
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the connection uses TLS."""
+        return self.scheme in {"https", "mqtts"}
+
+    @property
+    def url(self) -> str:
+        """The address, without any secret."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path and '/' + self.path}"
+
+    def unreachable(self, reason: str) -> CommandError:
+        """The error for a broker that does not answer."""
+        hint = "is it running? `headwater broker` starts one, --broker names another"
+        return CommandError(3, f"cannot reach {self.url}: {reason}; {hint}")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every command that talks to a broker."""
+    parser.add_argument(
+        "--broker",
+        metavar="URL",
+        default=os.environ.get("HEADWATER_BROKER") or DEFAULT_BROKER,
+        help=f"http://, https://, mqtt:// or mqtts:// (default {DEFAULT_BROKER})",
+    )
+    parser.add_argument("--user", metavar="NAME", help="the user, where the broker has users")
+    parser.add_argument(
+        "--as",
+        dest="client",
+        metavar="CLIENT",
+        help=f"the client's name (default: the user, else {DEFAULT_CLIENT})",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long to wait for an answer (default 10)",
+    )
+    parser.epilog = f"{parser.epilog or ''}\n\n{ENVIRONMENT}"
+
+
+def broker_of(arguments: argparse.Namespace) -> Broker:
+    """The broker that the options name. Raises CommandError."""
+    named: str = arguments.broker
+    try:
+        parts = urlsplit(named)
+        port = parts.port
+    except ValueError as error:
+        raise CommandError(2, f"--broker {named}: {error}".lower()) from None
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise CommandError(2, f"--broker {named}: expected {', '.join(s + '://' for s in PORTS)}…")
+    if parts.username or parts.password:
+        raise CommandError(2, "--broker: no password belongs into an address; use --user")
+    client = arguments.client or arguments.user or DEFAULT_CLIENT
+    if not re.fullmatch(r"[^/+#\x00]{1,64}", client):
+        raise CommandError(2, f"--as {client}: expected 1 to 64 characters without /, + and #")
+    return Broker(
+        scheme=parts.scheme,
+        host=parts.hostname,
+        port=PORTS[parts.scheme] if port is None else port,
+        path=parts.path.strip("/"),
+        user=arguments.user,
+        password=_password(arguments.user) if arguments.user else None,
+        client=client,
+        timeout_s=arguments.timeout,
+    )
+
+
+def _password(user: str) -> str:
+    known = os.environ.get("HEADWATER_PASSWORD")
+    if known is not None:
+        return known
+    if not sys.stdin.isatty():
+        raise CommandError(2, "no terminal to ask for the password; set HEADWATER_PASSWORD")
+    from getpass import getpass
+
+    return getpass(f"password of {user}: ")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError("expected more than 0 and at most 86400 seconds")
+    return value

@@ -1,0 +1,56 @@
+"""`headwater replay`: a specification over recorded events, in one process.
+
+Owns the command's options and output. Must not match anything: the engine does. Invariant: the same
+files give the same bytes.
+"""
+
+import argparse
+import re
+
+from headwater.cli.frame import entry
+
+EXAMPLE = "  headwater replay frost.hw --events morning.csv.gz --output results.jsonl"
+UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("spec", metavar="SPEC.hw", help="the specification")
+    parser.add_argument(
+        "--events",
+        metavar="FILE",
+        nargs="+",
+        required=True,
+        help="JSON lines or CSV, gzip or plain; - is standard input",
+    )
+    parser.add_argument(
+        "--map",
+        metavar="NAME=COLUMN,…",
+        action="append",
+        default=[],
+        help='names of CSV columns: timestamp=time,source=mote,x=x_m; type="=Temp" is a constant',
+    )
+    parser.add_argument("--output", metavar="FILE", help="write results there, not to the terminal")
+    parser.add_argument(
+        "--lateness",
+        type=lateness_ms,
+        metavar="DURATION",
+        help="take events as they come, late by at most so much, as 2s; default: sort them first",
+    )
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="count faulty lines and pass over them"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replays; 2 where the specification or the input is faulty."""
+    status: int = entry("headwater.replay", "run")(arguments)
+    return status
+
+
+def lateness_ms(text: str) -> int:
+    """The milliseconds of `250ms`, `2s`, `5min`, `1h`."""
+    match = re.fullmatch(r"(\d{1,9}) ?(ms|s|min|h)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"found {text}, expected a duration such as 250ms or 2s")
+    return int(match[1]) * UNITS_MS[match[2]]
