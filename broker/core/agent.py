@@ -23,6 +23,7 @@ class Result(Protocol):
     """One occurrence that a subscription reports; its id is made only when it is asked for."""
 
     order: Order
+    end: int
     subscription: str
     place: int
 

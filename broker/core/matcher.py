@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, Agent, LeafEvents, Result
 from broker.core.event import Event, event_class
@@ -21,8 +21,10 @@ from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, Subscrip
 from broker.core.pattern import lay_out
 from broker.core.pattern_agent import PatternAgent
 from broker.core.window import WindowAgent
-from language.taskgraph import Task
 from language.tree import Case, Definition
+
+if TYPE_CHECKING:
+    from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
 

@@ -7,7 +7,7 @@ Invariant: an outcome depends on the task's text and the bound events alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,8 +18,10 @@ from broker.core.join import events_of, order_of
 from broker.core.pattern import Layout
 from broker.core.selection import has_last_leaf
 from broker.core.source import Constants, build
-from language.taskgraph import Task
 from language.tree import Assignment, Attribute, Call, Case, Expression, Name, Subscription
+
+if TYPE_CHECKING:
+    from language.taskgraph import Task
 
 Maker = Callable[[Any, tuple[Any, ...]], Any]
 SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
