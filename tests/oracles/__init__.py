@@ -1,0 +1,1 @@
+"""Slow, evident counterparts of what the product computes fast; they import nothing of it."""

@@ -1,0 +1,167 @@
+"""Events and occurrences: what they are, when two are the same, and their order.
+
+Owns: the reference meaning of an event's interval and attributes, of repeats, and of *order*.
+Must not know: patterns, windows, files.
+Invariant: the order key is a total order over all that differs; no digest and no hash decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tests.oracles import spec as s
+from tests.oracles.places import Position, position_from
+
+Value: TypeAlias = int | float | str | bool | Position | None
+# A nested tuple of texts and numbers; two keys of the same depth can be compared.
+Key: TypeAlias = tuple[Any, ...]
+
+RESERVED = frozenset({"timestamp", "start", "end", "location", "source", "position"})
+
+
+@dataclass(frozen=True)
+class Event:
+    """A primitive or a detected event. Two are the same if their identity is.
+
+    `identity` is ("event", id, end) or ("detected", definition, case, window, group, places) with
+    places ((alias, (identities…)), …). `parts` are a detected event's constituents by alias,
+    `tail` its (definition, case, window), all empty for a primitive one.
+    """
+
+    identity: Key
+    type: str = field(compare=False)
+    start: int = field(compare=False)
+    end: int = field(compare=False)
+    attributes: Mapping[str, Value] = field(compare=False)
+    source: str | None = field(compare=False, default=None)
+    location: str | None = field(compare=False, default=None)
+    position: Position | None = field(compare=False, default=None)
+    parts: tuple[tuple[str, tuple[Event, ...]], ...] = field(compare=False, default=())
+    tail: Key = field(compare=False, default=("", 0, ()))
+    order: Key = field(compare=False, default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        """The order key is made once; it is asked for at every comparison."""
+        ids, tails, places = _constituents(events for _, events in self.parts)
+        own = ids if self.parts else (self.identity[1],)
+        object.__setattr__(self, "order", (self.end, self.start, own, (*self.tail, tails), places))
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is a reading of one instant."""
+        return self.start == self.end
+
+    @property
+    def primitive_ids(self) -> tuple[str, ...]:
+        """The ids of the primitive events in it, in order; its own where it is one."""
+        ids: tuple[str, ...] = self.order[2]
+        return ids
+
+    def value(self, name: str) -> Value:
+        """What `alias.name` is worth; None is null."""
+        match name:
+            case "timestamp" | "end":
+                return self.end
+            case "start":
+                return self.start
+            case "duration":
+                return self.end - self.start
+            case "source" | "srcid":
+                return self.source
+            case "location":
+                return self.location
+            case "position":
+                return self.position
+        return self.attributes.get(name)
+
+
+def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events by (end, start, id), detected ones by their constituents' ids and so on."""
+    return tuple(sorted(events, key=lambda event: event.order))
+
+
+def _constituents(places: Iterable[tuple[Event, ...]]) -> tuple[Key, Key, Key]:
+    """The constituents' ids in order (a detected one by its own list), their tails in the same
+    order, and last the order keys place by place as the text has them, to settle what is left.
+    """
+    listed = tuple(places)
+    ordered = in_order(event for events in listed for event in events)
+    ids = tuple(one for event in ordered for one in event.primitive_ids)
+    tails = tuple(event.order[3] for event in ordered)
+    return ids, tails, tuple(tuple(event.order for event in events) for events in listed)
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """What a pattern holds for: per name, in the order of the text, the events bound to it.
+
+    An empty tuple is a name that stands for nothing (the other side of `or`).
+    """
+
+    names: tuple[str, ...]
+    places: tuple[tuple[Event, ...], ...]
+    order: Key = field(compare=False, default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", (self.end, self.start, *_constituents(self.places)))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All bound events, place by place."""
+        return tuple(event for place in self.places for event in place)
+
+    @property
+    def start(self) -> int:
+        """Where the span of the bound events begins."""
+        return min(event.start for event in self.events)
+
+    @property
+    def end(self) -> int:
+        """Where the span of the bound events ends."""
+        return max(event.end for event in self.events)
+
+    def bound(self, name: str) -> tuple[Event, ...]:
+        """The events bound to a name."""
+        return self.places[self.names.index(name)]
+
+
+# --- intake -----------------------------------------------------------------------------------
+
+
+def intake(types: tuple[s.EventType, ...], given: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The events of a trace: declared types and attributes only, repeats left out (the first
+    stands), in order. The trace is taken to be well-formed; what is refused at the door is tested
+    elsewhere.
+    """
+    declared = {one.name: dict(one.attributes) for one in types}
+    seen: dict[tuple[str, int], Event] = {}
+    for raw in given:
+        if raw["type"] in declared:
+            event = _primitive(raw, declared[raw["type"]])
+            seen.setdefault((event.identity[1], event.end), event)
+    return list(in_order(seen.values()))
+
+
+def _primitive(raw: Mapping[str, Any], attributes: Mapping[str, str]) -> Event:
+    start = raw.get("start", raw.get("timestamp"))
+    end = raw.get("end", raw.get("timestamp"))
+    assert isinstance(start, int)
+    assert isinstance(end, int)
+    assert start <= end
+    values: dict[str, Value] = {}
+    for name, kind in attributes.items():
+        value = raw.get(name)
+        if value is not None:
+            values[name] = float(value) if kind == "float" else value
+    return Event(
+        identity=("event", raw["id"], end),
+        type=raw["type"],
+        start=start,
+        end=end,
+        attributes=values,
+        source=raw.get("source"),
+        location=raw.get("location"),
+        position=position_from(raw.get("position")),
+    )

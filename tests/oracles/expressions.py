@@ -1,0 +1,249 @@
+"""What expressions are worth: null, comparisons, arithmetic, aggregates.
+
+Owns: the reference meaning of conditions, of assigned expressions and of every aggregate.
+Must not know: how patterns choose their events.
+Invariant: None is null; a comparison or `in` with null is False, arithmetic with null is None.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from tests.oracles import spec as s
+from tests.oracles.events import Event, Value
+from tests.oracles.places import Position, beneath, inside
+
+Number: TypeAlias = int | float
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names mean where an expression stands.
+
+    `events`: alias -> the events bound to it. `bare`: what a name without alias is worth.
+    `rows`: what an aggregate over a bare name runs over (`post`), in order.
+    """
+
+    events: Mapping[str, Sequence[Event]] = field(default_factory=dict)
+    bare: Callable[[str], Value] = lambda _: None
+    group: Mapping[str, Value] = field(default_factory=dict)
+    rows: Sequence[Mapping[str, Value]] = ()
+    sets: Mapping[str, Sequence[s.Scalar]] = field(default_factory=dict)
+    regions: Mapping[str, s.Region] = field(default_factory=dict)
+
+    def look_up(self, ref: s.Ref) -> Value:
+        """The value of a reference; null where its name stands for no event."""
+        if ref.alias is None:
+            return self.bare(ref.name)
+        if ref.alias == "group":
+            return self.group[ref.name]
+        bound = self.events[ref.alias]
+        assert len(bound) <= 1, "a list has no single value"
+        return bound[0].value(ref.name) if bound else None
+
+
+def names_in(expr: s.Expr) -> frozenset[str]:
+    """The aliases that an expression names; `group` is none."""
+    match expr:
+        case s.Ref(alias, _) | s.Aggregate(_, alias):
+            return frozenset({alias} - {None, "group"}) if alias else frozenset()
+        case s.Arith(_, left, right):
+            return names_in(left) | names_in(right)
+        case s.Negative(operand) | s.Not(operand):
+            return names_in(operand)
+        case s.Compare(_, operands) | s.AllOf(operands) | s.AnyOf(operands):
+            return frozenset().union(*(names_in(operand) for operand in operands))
+        case s.InSet(item, _) | s.InRegion(item, _):
+            return names_in(item)
+    return frozenset()
+
+
+def holds(expr: s.Expr, scope: Scope) -> bool:
+    """Whether a condition holds; a null truth value does not."""
+    return evaluate(expr, scope) is True
+
+
+def evaluate(expr: s.Expr, scope: Scope) -> Value:
+    """What an expression is worth."""
+    match expr:
+        case s.Lit(value):
+            return value
+        case s.Duration(ms):
+            return ms
+        case s.Ref():
+            return scope.look_up(expr)
+        case s.Negative(operand):
+            number = _number(evaluate(operand, scope))
+            return None if number is None else -number
+        case s.Arith(op, left, right):
+            return _arith(op, _number(evaluate(left, scope)), _number(evaluate(right, scope)))
+        case s.Aggregate():
+            return aggregate(expr, scope)
+    return _truth(expr, scope)
+
+
+def _truth(expr: s.Expr, scope: Scope) -> bool:
+    match expr:
+        case s.Compare(ops, operands):
+            values = [evaluate(operand, scope) for operand in operands]
+            steps = zip(ops, values, values[1:], strict=False)
+            return all(_compare(op, left, right) for op, left, right in steps)
+        case s.InSet(item, members):
+            listed = scope.sets[members] if isinstance(members, str) else members
+            value = evaluate(item, scope)
+            return value is not None and value in listed
+        case s.InRegion(item, region):
+            where = scope.regions[region] if isinstance(region, str) else region
+            return _in_region(evaluate(item, scope), where)
+        case s.Not(operand):
+            return not holds(operand, scope)
+        case s.AllOf(parts):
+            return all(holds(part, scope) for part in parts)
+        case s.AnyOf(parts):
+            return any(holds(part, scope) for part in parts)
+    raise AssertionError(expr)
+
+
+def _compare(op: str, left: Value, right: Value) -> bool:
+    if left is None or right is None:
+        return False
+    return _COMPARISONS[op](left, right)
+
+
+def _in_region(value: Value, region: s.Region) -> bool:
+    if isinstance(region, s.PathRegion):
+        return isinstance(value, str) and beneath(value, region.path)
+    return isinstance(value, Position) and inside(value, region)
+
+
+def event_in_region(event: Event, region: s.Region) -> bool:
+    """`in R` for one event: a path asks for its location, the others for its position."""
+    asked = event.location if isinstance(region, s.PathRegion) else event.position
+    return _in_region(asked, region)
+
+
+def _number(value: Value) -> Number | None:
+    assert value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return value
+
+
+def _arith(op: str, left: Number | None, right: Number | None) -> Number | None:
+    if left is None or right is None:
+        return None
+    match op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+    return None if right == 0 else left / right
+
+
+# --- aggregates -------------------------------------------------------------------------------
+
+
+def aggregate(expr: s.Aggregate, scope: Scope) -> Value:
+    """An aggregate over the events of an alias, or over the partial results in `post`."""
+    if expr.alias is None:
+        assert expr.attribute is not None
+        given = [row[expr.attribute] for row in scope.rows]
+    elif expr.attribute is None:
+        assert expr.function == "Count"
+        return len(scope.events[expr.alias])
+    else:
+        given = [event.value(expr.attribute) for event in scope.events[expr.alias]]
+    return _AGGREGATES[expr.function]([value for value in given if value is not None], expr)
+
+
+def exact_sum(values: Iterable[Value]) -> Fraction:
+    """The sum without any rounding."""
+    total = Fraction(0)
+    for value in values:
+        number = _number(value)
+        assert number is not None
+        total += Fraction(number)
+    return total
+
+
+def rounded_root(exact: Fraction) -> float:
+    """The float nearest to the square root of an exact number."""
+    guess = math.sqrt(exact)
+    for _ in range(4):  # the guess is at most a few floats off; walk to the nearest
+        above, below = math.nextafter(guess, math.inf), math.nextafter(guess, 0.0)
+        if exact > _middle(guess, above) ** 2:
+            guess = above
+        elif guess > 0 and exact < _middle(below, guess) ** 2:
+            guess = below
+    return guess
+
+
+def _middle(a: float, b: float) -> Fraction:
+    return (Fraction(a) + Fraction(b)) / 2
+
+
+def _sum(values: list[Value], _: s.Aggregate) -> Value:
+    total = exact_sum(values)
+    return int(total) if all(isinstance(value, int) for value in values) else float(total)
+
+
+def _avg(values: list[Value], _: s.Aggregate) -> Value:
+    return float(exact_sum(values) / len(values)) if values else None
+
+
+def _std_dev(values: list[Value], _: s.Aggregate) -> Value:
+    if not values:
+        return None
+    mean = exact_sum(values) / len(values)
+    squares = ((Fraction(number) - mean) ** 2 for number in _numbers(values))
+    return rounded_root(sum(squares, Fraction(0)) / len(values))
+
+
+def _numbers(values: list[Value]) -> list[Number]:
+    numbers = [_number(value) for value in values]
+    return [number for number in numbers if number is not None]
+
+
+def _quantile(values: list[Value], expr: s.Aggregate) -> Value:
+    """Linear between the closest ranks, of (n - 1) q; exact, then rounded once."""
+    if not values:
+        return None
+    ordered = sorted(_numbers(values))
+    q = Fraction(1, 2) if expr.quantile is None else Fraction(expr.quantile)
+    rank = (len(ordered) - 1) * q
+    low = math.floor(rank)
+    below, above = Fraction(ordered[low]), Fraction(ordered[min(low + 1, len(ordered) - 1)])
+    return float(below + (rank - low) * (above - below))
+
+
+def _distinct(values: list[Value], _: s.Aggregate) -> Value:
+    return sum(value not in values[:i] for i, value in enumerate(values))
+
+
+_AGGREGATES: dict[str, Callable[[list[Value], s.Aggregate], Value]] = {
+    "Count": lambda values, _: len(values),
+    "Sum": _sum,
+    "Avg": _avg,
+    "Min": lambda values, _: min(_numbers(values), default=None),
+    "Max": lambda values, _: max(_numbers(values), default=None),
+    "StdDev": _std_dev,
+    "Median": _quantile,
+    "Quantile": _quantile,
+    "First": lambda values, _: values[0] if values else None,
+    "Last": lambda values, _: values[-1] if values else None,
+    "CountDistinct": _distinct,
+}

@@ -1,0 +1,276 @@
+"""The reference matcher: what a specification reports for a finished trace.
+
+Owns: definitions, partitions, consumption and results, from the meaning of the language alone.
+Must not know: the product; no code is shared with it.
+Invariant: all results follow from the whole trace at once (all input on time, certain time, the
+watermark infinite at the end); no state is carried from event to event.
+
+Where the language's description leaves a choice, these readings are taken:
+
+1. `then` with touching ends: refused as soon as one reading of p and one of q share that instant,
+   even if a longer event touches there as well ("two readings ... never follow each other").
+2. `last`: of the occurrences of the whole pattern of the `detect`, after contexts and every suffix,
+   those that agree in all places not under this `last`; several `last` are judged independently.
+3. Suffix tests are judged at every operator whose pattern holds all the names they need, and on the
+   pattern they follow; an `or` whose bound side lacks the named alias makes comparisons with it
+   False there. `within T from A` fails where A stands for nothing.
+4. `recent` breaks ties between candidates of equal (end, start, ids) by the constituents'
+   (definition, case, window), then place by place in the order of the text. Results likewise.
+5. The ids of a detected constituent are spliced into the list that is compared.
+6. `and[..b]`: overlapping operands have gap 0.
+7. Consumption: after each report the pattern is matched anew without the named events, and the
+   first occurrence later in order than the reported one comes next.
+8. A window's operands collect independently; an event that meets two operands is in both.
+9. In `post`, an assigned null is null (it is skipped), also for `timestamp`; `post` without
+   `group by` makes one group per window.
+10. Regions of the globe do not hold positions in metres; a box takes any two opposite corners; a
+    polygon is flat in degrees.
+11. Median and Quantile are exact linear interpolation, rounded once; StdDev is the float nearest to
+    the root of the exact variance.
+12. A detected event takes its attributes from `assign`, reserved names apart; results without
+    `assign` hold them per alias, and say nothing of an alias that stands for no event. Assigned
+    nulls stay among a result's values.
+13. `seq` is 1 where not written; a result without `group by` has an empty group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tests.oracles import spec as s
+from tests.oracles.events import RESERVED, Event, Key, Occurrence, Value, in_order, intake
+from tests.oracles.expressions import Scope, evaluate
+from tests.oracles.patterns import Candidates, Setting, occurrences
+from tests.oracles.places import Position, position_as_given
+from tests.oracles.windows import standing_groups
+
+Group = tuple[tuple[str, Value], ...]
+
+
+def run(spec: s.Spec, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The results of a specification over a trace, in order.
+
+    Args:
+        spec: what to match.
+        events: the trace in any order, as JSON objects.
+
+    Returns:
+        Results as the product writes them, without `id`, `subscriber` and `actor`, and with
+        `structure` (alias -> nested identities of the bound events), `primitives` (alias -> the
+        ids of the primitive events in the bound ones, in order) and `order` ([end, start, ids]).
+        `events` lists ids for primitive events and None for each detected one.
+    """
+    return World(spec, events).results()
+
+
+class World:
+    """A specification and a trace, with the detected events of each definition once asked for."""
+
+    def __init__(self, spec: s.Spec, events: Iterable[Mapping[str, Any]]) -> None:
+        self.spec = spec
+        self.primitives = intake(spec.types, events)
+        self.scope = Scope(sets=dict(spec.sets), regions=dict(spec.regions))
+        self._definitions = {one.name: one for one in spec.definitions}
+        self._detected: dict[str, tuple[Event, ...]] = {}
+
+    def results(self) -> list[dict[str, Any]]:
+        """All results, in order and then by the subscription's place in the file."""
+        found = []
+        for place, subscription in enumerate(self.spec.subscriptions):
+            for group, occurrence in self.detections(subscription.case):
+                (end, start, ids, tails, places) = occurrence.order
+                key = (end, start, ids, tails, place, places)
+                found.append((key, self._result(subscription, group, occurrence)))
+        return [result for _, result in sorted(found, key=lambda item: item[0])]
+
+    def events_of(self, type_name: str) -> tuple[Event, ...]:
+        """The events of a type, primitive or defined, in order."""
+        if type_name not in self._definitions:
+            return tuple(event for event in self.primitives if event.type == type_name)
+        if type_name not in self._detected:
+            self._detected[type_name] = in_order(self._detect(self._definitions[type_name]))
+        return self._detected[type_name]
+
+    # --- one case ---------------------------------------------------------------------------
+
+    def detections(self, case: s.Case) -> list[tuple[Group, Occurrence]]:
+        """What a case reports, each with the key of its partition."""
+        return [
+            (group, one)
+            for group, candidates in self.partitions(case)
+            for one in self._reported(case, group, candidates)
+        ]
+
+    def partitions(self, case: s.Case) -> list[tuple[Group, Candidates]]:
+        """The keys of `group by` and, for each, the events that have it; null keys are in none."""
+        everything = {name: self.events_of(name) for name in sorted(types_in(case.pattern))}
+        keys: list[Group] = []
+        for event in (event for events in everything.values() for event in events):
+            key = _key(event, case.group_by)
+            if key not in keys and all(value is not None for _, value in key):
+                keys.append(key)
+        return [
+            (
+                key,
+                {
+                    name: [event for event in events if _key(event, case.group_by) == key]
+                    for name, events in everything.items()
+                },
+            )
+            for key in keys
+        ]
+
+    def _reported(self, case: s.Case, group: Group, candidates: Candidates) -> list[Occurrence]:
+        """The occurrences of one partition after consumption."""
+        reported: list[Occurrence] = []
+        consumed: set[Event] = set()
+        while True:
+            left = {
+                name: [event for event in events if event not in consumed]
+                for name, events in candidates.items()
+            }
+            scope = self._scope(group)
+            found = occurrences(case.pattern, Setting(left, scope, case.context or "unrestricted"))
+            if not case.consuming:
+                return found
+            later = [one for one in found if not reported or one.order > reported[-1].order]
+            if not later:
+                return reported
+            reported.append(later[0])
+            consumed |= {event for name in case.consuming for event in later[0].bound(name)}
+
+    def _scope(self, group: Group) -> Scope:
+        return Scope(group=dict(group), sets=self.scope.sets, regions=self.scope.regions)
+
+    def _assigned(self, case: s.Case, group: Group, one: Occurrence) -> dict[str, Value]:
+        span = {"timestamp": one.end, "start": one.start, "end": one.end}
+        scope = Scope(
+            events=dict(zip(one.names, one.places, strict=True)),
+            bare=lambda name: span[name],
+            group=dict(group),
+            sets=self.scope.sets,
+            regions=self.scope.regions,
+        )
+        return {name: evaluate(value, scope) for name, value in case.assign}
+
+    # --- definitions ------------------------------------------------------------------------
+
+    def _detect(self, definition: s.Definition) -> list[Event]:
+        """The events that a definition makes; those with start > end are dropped."""
+        if definition.window is not None:
+            made = self._windowed(definition)
+        else:
+            made = [
+                make_event(
+                    (definition.name, number, ()),
+                    group,
+                    tuple(zip(one.names, one.places, strict=True)),
+                    self._assigned(case, group, one),
+                )
+                for number, case in enumerate(definition.cases)
+                for group, one in self.detections(case)
+            ]
+        return [event for event in made if event is not None]
+
+    def _windowed(self, definition: s.Definition) -> list[Event | None]:
+        partitions = self.partitions(definition.cases[0])
+        return [
+            make_event((definition.name, 0, one.window), one.group, one.events, dict(one.assigned))
+            for one in standing_groups(definition, partitions, self.scope)
+        ]
+
+    # --- results ----------------------------------------------------------------------------
+
+    def _result(
+        self, subscription: s.Subscription, group: Group, one: Occurrence
+    ) -> dict[str, Any]:
+        case = subscription.case
+        bound = [(n, p) for n, p in zip(one.names, one.places, strict=True) if p]
+        if case.assign:
+            assigned = self._assigned(case, group, one)
+            values = {name: _as_given(value) for name, value in assigned.items()}
+        else:
+            values = {name: _own_values(events) for name, events in bound}
+        return {
+            "subscription": subscription.name,
+            "seq": subscription.seq,
+            "start": one.start,
+            "end": one.end,
+            "certainty": "yes",
+            "group": {name: _as_given(value) for name, value in group},
+            "values": values,
+            "events": {name: [_own_id(event) for event in events] for name, events in bound},
+            "structure": {name: [event.identity for event in events] for name, events in bound},
+            "primitives": {
+                name: [one for event in events for one in event.primitive_ids]
+                for name, events in bound
+            },
+            "order": list(one.order[:3]),
+        }
+
+
+def types_in(pattern: s.Pattern) -> set[str]:
+    """The event types that a pattern names."""
+    return {atom.type for atom in s.atoms_of(pattern)}
+
+
+def make_event(
+    tail: Key,
+    group: Group,
+    parts: tuple[tuple[str, tuple[Event, ...]], ...],
+    assigned: Mapping[str, Value],
+) -> Event | None:
+    """The detected event of (definition, case, window); None if it would start after its end.
+
+    It spans its constituents; an assigned `timestamp` makes it a point, `start` and `end` an
+    interval, and an assigned null leaves the span's.
+    """
+    events = [event for _, bound in parts for event in bound]
+    start = _time(assigned, "start", min(event.start for event in events))
+    end = _time(assigned, "end", max(event.end for event in events))
+    if assigned.get("timestamp") is not None:
+        start = end = _time(assigned, "timestamp", end)
+    if start > end:
+        return None
+    places = tuple((name, tuple(event.identity for event in bound)) for name, bound in parts)
+    source, location = assigned.get("source"), assigned.get("location")
+    position = assigned.get("position")
+    assert source is None or isinstance(source, str)
+    assert location is None or isinstance(location, str)
+    assert position is None or isinstance(position, Position)
+    return Event(
+        identity=("detected", *tail, group, places),
+        type=tail[0],
+        start=start,
+        end=end,
+        attributes={name: value for name, value in assigned.items() if name not in RESERVED},
+        source=source,
+        location=location,
+        position=position,
+        parts=parts,
+        tail=tail,
+    )
+
+
+def _time(assigned: Mapping[str, Value], name: str, otherwise: int) -> int:
+    value = assigned.get(name)
+    assert value is None or isinstance(value, int)
+    return otherwise if value is None else value
+
+
+def _key(event: Event, group_by: Sequence[str]) -> Group:
+    return tuple((name, event.value(name)) for name in group_by)
+
+
+def _own_id(event: Event) -> str | None:
+    return None if event.parts else event.primitive_ids[0]
+
+
+def _own_values(events: Sequence[Event]) -> dict[str, Any]:
+    (event,) = events
+    return {name: _as_given(value) for name, value in event.attributes.items() if value is not None}
+
+
+def _as_given(value: Value) -> Any:
+    return position_as_given(value) if isinstance(value, Position) else value

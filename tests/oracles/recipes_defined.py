@@ -1,0 +1,285 @@
+"""Parts of generated specifications that define event types: cases, chains of definitions, windows.
+
+Owns: what generated definitions assign, group and aggregate, and what subscribes to them.
+Must not know: which construct is under test; `generate` asks by the names in the tables below.
+Invariant: an assigned `timestamp` lies within its occurrence; an assigned `end` may lie beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from tests.oracles import spec as s
+from tests.oracles.recipes import Builder, compared, own
+
+Built: TypeAlias = tuple[tuple[s.Definition, ...], s.Case]
+
+# --- definitions by cases ---------------------------------------------------------------------
+
+
+def definition(builder: Builder, name: str, cases: int, types: Sequence[str] = ()) -> s.Definition:
+    """A definition of so many cases over one or two atoms each; it is added to the types."""
+    made = s.Definition(name, tuple(_defining_case(builder, types) for _ in range(cases)))
+    shaped = _same_names(made)
+    builder.whole[name] = ("k", "m")
+    return shaped
+
+
+def _defining_case(builder: Builder, types: Sequence[str]) -> s.Case:
+    draw = builder.draw
+    pattern = builder.tree(builder.atoms(1, 2, 20, types), ("and", "then", "or"))
+    if draw.chance(25):
+        pattern = s.Suffixed(pattern, (s.Within(draw.integer(2, 6) * 1000),))
+    atoms = s.atoms_of(pattern)
+    assign = (
+        ("k", builder.whole_value(atoms)),
+        ("m", builder.whole_number(draw.pick(atoms))),
+        *_reserved(builder, atoms),
+    )
+    consuming = (draw.pick(atoms).name,) if draw.chance(30) else ()
+    return replace(builder.case(pattern), assign=assign, consuming=consuming)
+
+
+def _reserved(builder: Builder, atoms: Sequence[s.Atom]) -> s.Assignments:
+    """Place, source, position and time of a detected event, each now and then."""
+    draw = builder.draw
+    some, other = draw.pick(atoms), draw.pick(atoms)
+    placed = [name for name in ("location", "source", "position") if draw.chance(50)]
+    assign: list[tuple[str, s.Expr]] = [(name, s.Ref(some.name, name)) for name in placed]
+    time = draw.integer(0, 5)
+    if time == 1:
+        assign.append(("timestamp", s.Ref(other.name, draw.pick(("timestamp", "start", "end")))))
+    elif time == 2:
+        assign.append(("timestamp", own(draw.pick(("timestamp", "start")))))
+    elif time == 3:
+        late = s.Arith("+", own("timestamp"), s.Duration(draw.integer(1, 4) * 1000))
+        assign.append(("end", late))
+    elif time == 4:
+        # May start after its end, and is dropped then.
+        assign.append(("start", s.Ref(some.name, "end")))
+        assign.append(("end", s.Ref(other.name, "start")))
+    return tuple(assign)
+
+
+def _same_names(made: s.Definition) -> s.Definition:
+    """Every case assigns what any of them does, in the same order: the others' reserved names are
+    taken from the case's own span or first atom.
+    """
+    names = dict.fromkeys(name for case in made.cases for name, _ in case.assign)
+    if "timestamp" in names:  # a point and an interval exclude each other
+        names = {name: None for name in names if name not in ("start", "end")}
+    return replace(made, cases=tuple(_filled(case, tuple(names)) for case in made.cases))
+
+
+def _filled(case: s.Case, names: tuple[str, ...]) -> s.Case:
+    told = dict(case.assign)
+    first = s.atoms_of(case.pattern)[0].name
+    spare = {name: own(name) for name in ("timestamp", "start", "end")}
+    assign = [(name, told.get(name) or spare.get(name) or s.Ref(first, name)) for name in names]
+    return replace(case, assign=tuple(assign))
+
+
+def _subscribing(builder: Builder, atoms: Sequence[s.Atom]) -> s.Case:
+    pattern = builder.tree(atoms, ("and", "then", "then", "or"))
+    if len(atoms) > 1 and builder.draw.chance(30):
+        pattern = s.Suffixed(pattern, (builder.where(s.atoms_of(pattern), 1),))
+    return replace(builder.case(pattern), assign=builder.values(s.atoms_of(pattern)))
+
+
+def _one_case(builder: Builder) -> Built:
+    made = definition(builder, "X", cases=1)
+    return (made,), _subscribing(builder, builder.atoms(1, 2, 15, ("X",)))
+
+
+def _several_cases(builder: Builder) -> Built:
+    made = definition(builder, "X", cases=builder.draw.integer(2, 3))
+    return (made,), _subscribing(builder, builder.atoms(1, 2, 15, ("X",)))
+
+
+def _nested(builder: Builder) -> Built:
+    first = definition(builder, "X", cases=builder.draw.integer(1, 2))
+    second = definition(builder, "Y", cases=1, types=("X",))
+    types = ("Y", "X") if builder.draw.chance(40) else ("Y",)
+    return (first, second), _subscribing(builder, builder.atoms(len(types), 2, 10, types))
+
+
+def _same_twice(builder: Builder) -> Built:
+    made = definition(builder, "X", cases=builder.draw.integer(1, 2))
+    return (made,), _subscribing(builder, builder.atoms(2, 2, 10, ("X", "X")))
+
+
+CASE_PARTS: dict[str, Callable[[Builder], Built]] = {
+    "definition": _one_case,
+    "cases": _several_cases,
+    "nested-definitions": _nested,
+    "definition-twice": _same_twice,
+}
+
+# --- windows ----------------------------------------------------------------------------------
+
+_KEYS = (("location",), ("source",), ("tag",), ("source", "tag"), ())
+_NUMBERS = ("n", "v")
+_OFTEN = ("Sum", "Avg", "StdDev")
+_FUNCTIONS = (
+    *("Count", "Min", "Max", "Median", "Quantile", "First", "Last", "CountDistinct"),
+    *_OFTEN,
+    *_OFTEN,
+)
+
+
+def _aggregate(builder: Builder, alias: str, kind: str) -> s.Expr:
+    """One aggregate over a window's operand."""
+    draw = builder.draw
+    if kind in builder.whole:
+        name = draw.pick(builder.whole[kind])
+        function = draw.pick(("Sum", "Min", "Max", "Count", "Avg", "First", "Last"))
+        return s.Aggregate(function, alias, name)
+    function = draw.pick(_FUNCTIONS)
+    if function in ("Median", "Quantile"):  # whole numbers and quarters: no rounding can differ
+        q = draw.pick((0.0, 0.25, 0.5, 0.75, 1.0)) if function == "Quantile" else None
+        return s.Aggregate(function, alias, "n", q)
+    if function in ("First", "Last", "CountDistinct", "Count"):
+        return s.Aggregate(function, alias, draw.pick(("n", "v", "tag")))
+    return s.Aggregate(function, alias, draw.pick(_NUMBERS))
+
+
+def _window_assign(
+    builder: Builder, atoms: Sequence[s.Atom], group_by: Sequence[str]
+) -> s.Assignments:
+    """`k` is a whole number, a few aggregates follow, then place and time."""
+    draw = builder.draw
+    first, last = atoms[0], atoms[-1]
+    count = s.Aggregate("Count", first.name)
+    if len(atoms) > 1 and draw.chance(50):
+        whole: s.Expr = s.Arith("-", count, s.Aggregate("Count", last.name))
+    else:
+        whole = count
+    assign: list[tuple[str, s.Expr]] = [("k", whole)]
+    for number in range(draw.integer(1, 3)):
+        atom = draw.pick(atoms)
+        assign.append((f"a{number}", _aggregate(builder, atom.name, atom.type)))
+    if "location" in group_by:
+        assign.append(("location", s.Ref("group", "location")))
+    if draw.chance(30):
+        latest = s.Aggregate(draw.pick(("Max", "Min")), draw.pick(atoms).name, "timestamp")
+        assign.append(("timestamp", latest))
+    return tuple(assign)
+
+
+def _operands(builder: Builder, outer: int, types: Sequence[str] = ()) -> s.Pattern:
+    """One to three atoms of different types; from the second on, `outer` at the given share."""
+    draw = builder.draw
+    atoms = builder.atoms(max(1, len(types)), 3, 20, types)
+    seen: list[s.Atom] = []
+    for atom in atoms:
+        if atom.type not in {one.type for one in seen}:
+            seen.append(atom)
+    marked: list[s.Pattern] = [s.Outer(atom) if draw.chance(outer) else atom for atom in seen]
+    pattern = marked[0]
+    for operand in marked[1:]:
+        pattern = s.Pair("and", pattern, operand)
+    return pattern
+
+
+def _windowed(
+    builder: Builder, window: s.Every | s.Trailing, outer: int = 15, types: Sequence[str] = ()
+) -> Built:
+    draw = builder.draw
+    pattern = _operands(builder, outer, types)
+    group_by = draw.pick((("location",), ("source",), ()) if types else _KEYS)
+    assign = _window_assign(builder, s.atoms_of(pattern), group_by)
+    made = s.Definition("W", (s.Case(pattern, None, assign, (), group_by),), window)
+    return (made,), _over_window(builder, made)
+
+
+def _over_window(builder: Builder, made: s.Definition) -> s.Case:
+    """The window's events alone, or with a partner under the context that is asked for."""
+    draw = builder.draw
+    builder.whole[made.name] = ("k",)
+    if draw.chance(60 if builder.context == "unrestricted" else 30):
+        (atom,) = builder.atoms(1, 1, 20, (made.name,))
+        return replace(builder.case(atom), assign=builder.values((atom,)))
+    partner = made.name if draw.chance(40) else draw.pick(builder.types)
+    return _subscribing(builder, builder.atoms(2, 2, 10, (made.name, partner)))
+
+
+def _every(builder: Builder) -> Built:
+    return _windowed(builder, s.Every(builder.draw.pick((4, 5, 10)) * 1000))
+
+
+def _every_range(builder: Builder) -> Built:
+    every = builder.draw.pick((4, 5, 10)) * 1000
+    return _windowed(builder, s.Every(every, builder.draw.pick((3, 5, 8, 10, 20)) * 1000))
+
+
+def _range(builder: Builder) -> Built:
+    return _windowed(builder, s.Trailing(builder.draw.integer(0, 8) * 1000))
+
+
+def _any_window(builder: Builder) -> s.Every | s.Trailing:
+    windows: tuple[s.Every | s.Trailing, ...] = (
+        s.Every(5000),
+        s.Every(5000, 10_000),
+        s.Trailing(5000),
+    )
+    return builder.draw.pick(windows)
+
+
+def _outer(builder: Builder) -> Built:
+    return _windowed(builder, _any_window(builder), outer=60)
+
+
+def _window_over_definition(builder: Builder) -> Built:
+    first = definition(builder, "X", cases=builder.draw.integer(1, 2))
+    (made,), case = _windowed(builder, _any_window(builder), types=("X",))
+    return (first, made), case
+
+
+def _pre_post(builder: Builder) -> Built:
+    """Partial results by one key, combined by the same or a coarser one."""
+    draw = builder.draw
+    pattern = _operands(builder, 30)
+    first, last = s.atoms_of(pattern)[0], s.atoms_of(pattern)[-1]
+    pre_keys = draw.pick((("location",), ("location", "tag"), ("location", "source")))
+    told: tuple[tuple[str, s.Expr], ...] = (
+        ("location", s.Ref("group", "location")),
+        ("k", s.Arith("-", s.Aggregate("Count", first.name), s.Aggregate("Count", last.name))),
+        ("t", s.Aggregate("Sum", last.name, draw.pick(_NUMBERS))),
+        ("h", s.Aggregate("Max", first.name, "n")),
+    )
+    combined: tuple[tuple[str, s.Expr], ...] = (
+        ("k", s.Aggregate("Sum", None, "k")),
+        ("t", s.Aggregate("Sum", None, "t")),
+        ("h", s.Aggregate("Max", None, "h")),
+    )
+    if draw.chance(40):
+        told += (("timestamp", s.Aggregate("Max", last.name, "timestamp")),)
+        combined += (("timestamp", s.Aggregate("Max", None, "timestamp")),)
+    post_keys: tuple[str, ...] = ()
+    if draw.chance(85):
+        post_keys = ("location",)
+        combined += (("location", s.Ref("group", "location")),)
+    window = draw.pick((s.Every(5000), s.Every(10_000), s.Every(5000, 10_000)))
+    pre = s.Case(pattern, None, told, (), pre_keys)
+    made = s.Definition("W", (pre,), window, s.Post(combined, post_keys))
+    return (made,), _over_window(builder, made)
+
+
+def _filtered_window(builder: Builder) -> Built:
+    """Only the windows whose count passes."""
+    definitions, _ = _every(builder)
+    atom = s.Atom("W", (compared(own("k"), ">=", s.Lit(builder.draw.integer(1, 2))),))
+    return definitions, replace(builder.case(atom), assign=builder.values((atom,)))
+
+
+WINDOW_PARTS: dict[str, Callable[[Builder], Built]] = {
+    "every": _every,
+    "every-range": _every_range,
+    "range": _range,
+    "outer": _outer,
+    "pre-post": _pre_post,
+    "filtered-window": _filtered_window,
+    "window-over-definition": _window_over_definition,
+}
