@@ -1,0 +1,96 @@
+"""The door between the MQTT face and the broker process that takes Headwater's own topics.
+
+Owns the types that cross it. Must not know how either side works. Invariant: a message handed up
+carries everything its publisher said; a QoS 1 publisher hears nothing before `complete`.
+"""
+
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from broker.mqtt.packets import Properties
+
+Action = Literal["publish", "subscribe"]
+
+
+class ClientInfo(Struct, frozen=True):
+    """Who a connection is. `user` is None unless a password or a certificate proved it."""
+
+    client_id: str
+    user: str | None
+    address: str
+    version: int
+
+
+class Token(Struct):
+    """What `complete` needs to answer the publisher of one QoS 1 message; made by the face."""
+
+    connection: Any
+    packet_id: int
+    size_bytes: int
+    outcome: int = -1  # the reason code, once there is one
+
+
+class InboundMessage(Struct, frozen=True):
+    """A message under the application's prefix, as a client or its will published it.
+
+    `token` is None at QoS 0: nobody waits. `dup` says that the client may have sent it before.
+    """
+
+    topic: str
+    payload: bytes
+    qos: int
+    retain: bool
+    dup: bool
+    client: ClientInfo
+    properties: Properties | None
+    token: Token | None
+
+    @property
+    def response_topic(self) -> str | None:
+        """Where an MQTT 5 client wants the answer."""
+        return self.properties.response_topic if self.properties is not None else None
+
+    @property
+    def correlation_data(self) -> bytes | None:
+        """What an MQTT 5 client wants to find in the answer."""
+        return self.properties.correlation_data if self.properties is not None else None
+
+
+class RetainedMessage(Struct, frozen=True):
+    """A retained message as it stands."""
+
+    topic: str
+    payload: bytes
+    qos: int
+
+
+class Application(Protocol):
+    """The broker process, as the face sees it."""
+
+    def on_publish(self, messages: list[InboundMessage]) -> None:
+        """Take the messages of one socket read of one client, in order.
+
+        Must not block. Each token has to be completed, now or later, in any order. An exception
+        completes those that were not with `UNSPECIFIED_ERROR`.
+        """
+
+
+class Authorize(Protocol):
+    """Whether a client may publish to a topic or subscribe to a topic filter; must not block."""
+
+    def __call__(self, client: ClientInfo, topic: str, action: Action) -> bool:
+        """True: it may."""
+
+
+class Credentials(Protocol):
+    """Names and passwords; `broker.credentials.Users` is one."""
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+
+    def remembered(self, name: str, password: str) -> bool:
+        """Whether this login was good before; quick."""
+
+    def login(self, name: str, password: str) -> bool:
+        """Whether this login is good; may take long and runs in a thread."""

@@ -1,0 +1,204 @@
+"""One network connection after its bytes were read: what each packet of an open client does.
+
+Owns the protocol of an open connection, the order of PUBACKs and what waits for the application.
+Must not know sockets or a clock. Invariant: PUBACKs leave in the order of their PUBLISHes
+(MQTT-4.6.0-2); a connection that was closed does nothing more.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from broker.mqtt.application import ClientInfo, Token
+from broker.mqtt.codec import Decoder, encode
+from broker.mqtt.encode import PINGRESP
+from broker.mqtt.packets import (
+    V5,
+    Connect,
+    Disconnect,
+    Packet,
+    Pingreq,
+    Properties,
+    Puback,
+    Pubcomp,
+    Publish,
+    Pubrel,
+    Subscribe,
+    Unsubscribe,
+)
+from broker.mqtt.publishing import accept
+from broker.mqtt.reasons import ProtocolError, Reason, violation
+from broker.mqtt.subscribing import subscribe, unsubscribe
+
+if TYPE_CHECKING:
+    from broker.mqtt.hub import Hub
+    from broker.mqtt.session import Session
+    from broker.mqtt.timers import Timer
+
+
+class Connection:
+    """One connection; `session` is set while it is open, `client` from then on."""
+
+    __slots__ = (
+        "address",
+        "aliases",
+        "certificate_user",
+        "client",
+        "closed",
+        "connect",
+        "decoder",
+        "handing_up",
+        "heard_ms",
+        "hub",
+        "out",
+        "packet_bytes_max",
+        "paused",
+        "pending",
+        "pending_bytes",
+        "reading",
+        "receive_max",
+        "room",
+        "session",
+        "timer",
+        "version",
+    )
+
+    def __init__(self, hub: "Hub", address: str, certificate_user: str | None) -> None:
+        self.hub = hub
+        self.address = address
+        self.certificate_user = certificate_user
+        self.decoder = Decoder(hub.limits, hub.topics)
+        self.version = 0
+        self.client: ClientInfo | None = None
+        self.connect: Connect | None = None  # while its login is being checked
+        self.session: Session | None = None
+        self.closed = False
+        self.timer: Timer | None = None  # the CONNECT that is due, later the keep-alive
+        self.heard_ms = 0
+        self.out: list[bytes] = []
+        self.room = hub.limits.unsent_bytes_max
+        self.paused = False  # the socket takes no more bytes
+        self.reading = True
+        self.receive_max = hub.limits.inflight_max
+        self.packet_bytes_max = 0xFFFFFFFF
+        self.pending: deque[Token] = deque()  # QoS 1 publishes not acknowledged yet
+        self.pending_bytes = 0
+        self.handing_up = False  # it has published to the application
+        self.aliases: dict[int, str] = {}
+
+    def send(self, data: bytes) -> None:
+        """Queue bytes for the socket."""
+        if not self.out:
+            self.hub.dirty.append(self)
+        self.out.append(data)
+        self.room -= len(data)
+
+    def handle(self, packet: Packet, now_ms: int) -> None:
+        """Do what the packet of an open connection asks for; ProtocolError: close it."""
+        kind = type(packet)
+        if kind is Publish:
+            self._publish(packet, now_ms)  # type: ignore[arg-type]
+        elif isinstance(packet, Puback):
+            self._puback(packet, now_ms)
+        elif kind is Pingreq:
+            self.send(PINGRESP)
+        elif isinstance(packet, Subscribe):
+            subscribe(self, packet, now_ms)
+        elif isinstance(packet, Unsubscribe):
+            unsubscribe(self, packet)
+        elif isinstance(packet, Disconnect):
+            self._disconnect(packet, now_ms)
+        elif isinstance(packet, Pubrel):
+            # Only a client that met another server under this session can send one; let it finish.
+            code = Reason.PACKET_IDENTIFIER_NOT_FOUND if self.version == V5 else Reason.SUCCESS
+            self.send(encode(Pubcomp(packet.packet_id, code), self.version))
+        else:
+            raise violation(f"a client must not send {kind.__name__.upper()} here")
+
+    def _publish(self, packet: Publish, now_ms: int) -> None:
+        hub = self.hub
+        if packet.qos == 2:
+            raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a PUBLISH has QoS 2")
+        if packet.properties is not None:
+            packet = self._resolve(packet, packet.properties)
+        if packet.qos and self.version == V5 and len(self.pending) >= hub.limits.receive_max:
+            raise ProtocolError(
+                Reason.RECEIVE_MAXIMUM_EXCEEDED,
+                f"more than {hub.limits.receive_max} publishes wait for their PUBACK",
+            )
+        client = self.client
+        assert client is not None
+        code = accept(hub, client, packet, self, now_ms)
+        if packet.qos and code >= 0:
+            if self.pending:
+                self.pending.append(Token(self, packet.packet_id, 0, code))
+            else:
+                self._acknowledge(packet.packet_id, code)
+
+    def _resolve(self, packet: Publish, properties: Properties) -> Publish:
+        """Set or use a topic alias and drop it from the properties (section 3.3.2.3.4)."""
+        if properties.subscription_identifier:
+            raise violation("a client's PUBLISH holds a subscription identifier")
+        alias = properties.topic_alias
+        if alias is None:
+            return packet
+        if alias > self.hub.limits.topic_alias_max:
+            raise ProtocolError(Reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} is too large")
+        topic = packet.topic or self.aliases.get(alias)
+        if topic is None:
+            raise ProtocolError(Reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} is not set")
+        self.aliases[alias] = topic
+        return replace(packet, topic=topic, properties=replace(properties, topic_alias=None))
+
+    def wait_for(self, token: Token) -> None:
+        """A QoS 1 publish went to the application: acknowledge it when that says so."""
+        self.pending.append(token)
+        self.pending_bytes += token.size_bytes
+        self.hub.counters.pending_bytes += token.size_bytes
+
+    def settle(self) -> None:
+        """Acknowledge what was completed, in the order in which it came."""
+        pending = self.pending
+        while pending and pending[0].outcome >= 0:
+            token = pending.popleft()
+            self.pending_bytes -= token.size_bytes
+            self.hub.counters.pending_bytes -= token.size_bytes
+            self._acknowledge(token.packet_id, token.outcome)
+
+    def _acknowledge(self, packet_id: int, code: int) -> None:
+        if code and self.version == V5:
+            self.send(b"\x40\x03" + packet_id.to_bytes(2, "big") + bytes((code,)))
+        else:
+            self.send(b"\x40\x02" + packet_id.to_bytes(2, "big"))
+
+    def overloaded(self) -> bool:
+        """Whether so much waits for the application that no more should be read."""
+        limits = self.hub.limits
+        return (
+            len(self.pending) >= limits.receive_max
+            or self.pending_bytes >= limits.pending_bytes_per_client_max
+        )
+
+    def _puback(self, packet: Puback, now_ms: int) -> None:
+        outgoing = self.session.outgoing  # type: ignore[union-attr]
+        if outgoing.confirm(packet.packet_id):
+            self.hub.counters.confirmed += 1
+            if packet.code >= Reason.UNSPECIFIED_ERROR:
+                self.hub.counters.drop("refused_by_client")
+        if outgoing.waits():
+            outgoing.pump(now_ms)
+
+    def _disconnect(self, packet: Disconnect, now_ms: int) -> None:
+        session = self.session
+        assert session is not None
+        expiry_s = None
+        if packet.properties is not None:
+            expiry_s = packet.properties.session_expiry_interval
+        if expiry_s is not None:
+            if expiry_s and not session.expiry_ms:
+                raise violation("DISCONNECT prolongs a session that was to end with its connection")
+            session.expiry_ms = min(expiry_s, self.hub.limits.session_expiry_s_max) * 1000
+        if packet.code != Reason.DISCONNECT_WITH_WILL:
+            session.will = None
+        self.hub.close(self, "client_disconnected", now_ms)

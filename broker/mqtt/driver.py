@@ -1,0 +1,256 @@
+"""Carries out on asyncio or uvloop what the hub decides: sockets, time, password checks.
+
+Owns the sockets of one MQTT face. Must not decide anything of the protocol. Invariant: whatever one
+socket, one login or one call of the application does, the others go on.
+"""
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+
+from broker.mqtt.application import Application, Credentials, InboundMessage
+from broker.mqtt.connection import Connection
+from broker.mqtt.effects import CheckPassword, Close, Reading, Send
+from broker.mqtt.hub import Hub
+from broker.mqtt.listening import common_name
+from broker.mqtt.reasons import Reason
+
+logger = logging.getLogger(__name__)
+
+
+class Driver:
+    """Between a hub and the event loop; all methods belong to the loop's thread."""
+
+    def __init__(self, hub: Hub, application: Application, users: Credentials | None) -> None:
+        self.hub = hub
+        self._application = application
+        self._users = users
+        self._loop = asyncio.get_running_loop()
+        self._sockets: dict[Connection, Socket] = {}
+        self._checks: dict[Connection, asyncio.Future[bool]] = {}
+        self._threads: ThreadPoolExecutor | None = None
+        self._wake: asyncio.TimerHandle | None = None
+        self._empty = asyncio.Event()
+        self._performing = False
+        self._scheduled = False
+        self._told: set[str] = set()
+
+    def now_ms(self) -> int:
+        """The loop's clock."""
+        return int(self._loop.time() * 1000)
+
+    def soon(self) -> None:
+        """Carry out what was decided outside of a socket's call, once per turn of the loop."""
+        if not self._performing and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.perform)
+
+    async def stop(self) -> None:
+        """Close all connections, which have a short while to take the last bytes."""
+        self.hub.shut_down(self.now_ms())
+        self.perform()
+        if self._sockets:
+            self._empty.clear()
+            await self._empty.wait()  # `Socket.close` cuts whoever takes too long
+        if self._wake is not None:
+            self._wake.cancel()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # --- what sockets tell --------------------------------------------------------------------
+
+    def opened(self, socket: "Socket") -> Connection:
+        """A socket is there, its TLS handshake done."""
+        transport = socket.transport
+        transport.set_write_buffer_limits(high=self.hub.limits.unsent_bytes_max)
+        name = transport.get_extra_info("peername") or ("", 0)
+        user = common_name(transport.get_extra_info("peercert"))
+        connection = self.hub.opened(f"{name[0]}:{name[1]}", user, self.now_ms())
+        self._sockets[connection] = socket
+        return connection
+
+    def received(self, connection: Connection, data: bytes) -> None:
+        """Bytes came."""
+        try:
+            self.hub.received(connection, data, self.now_ms())
+        except Exception:  # noqa: BLE001 - a fault of ours costs this connection alone
+            self._fault(connection)
+        self.perform()
+
+    def lost(self, connection: Connection) -> None:
+        """The socket is gone."""
+        check = self._checks.pop(connection, None)
+        if check is not None:
+            check.cancel()
+        del self._sockets[connection]
+        self.hub.lost(connection, self.now_ms())
+        self.perform()
+        if not self._sockets:
+            self._empty.set()
+
+    def busy(self, connection: Connection) -> None:
+        """The socket takes no more."""
+        self.hub.busy(connection)
+
+    def writable(self, connection: Connection) -> None:
+        """The socket takes more."""
+        self.hub.writable(connection, self.now_ms())
+        self.perform()
+
+    # --- carrying out -------------------------------------------------------------------------
+
+    def perform(self) -> None:
+        """Carry out until nothing is left to do."""
+        if self._performing:
+            return
+        self._performing = True
+        self._scheduled = False
+        hub = self.hub
+        try:
+            while True:
+                if hub.messages:
+                    self._hand_up()
+                effects = hub.take_effects()
+                if not effects:
+                    break
+                for effect in effects:
+                    socket = self._sockets.get(effect.connection)
+                    if socket is None:
+                        continue
+                    if isinstance(effect, Send):
+                        socket.transport.write(effect.data)
+                        if effect.more and not effect.connection.paused:
+                            hub.writable(effect.connection, self.now_ms())
+                    elif isinstance(effect, Close):
+                        self._close(socket, effect)
+                    elif isinstance(effect, Reading):
+                        socket.read(effect.on)
+                    else:
+                        self._check(effect)
+        finally:
+            self._performing = False
+        if hub.timers.sooner:
+            self._arm()
+
+    def _hand_up(self) -> None:
+        messages, self.hub.messages = self.hub.messages, []
+        try:
+            self._application.on_publish(messages)
+        except Exception:  # noqa: BLE001 - see `Application.on_publish`
+            self._tell("application", "the application failed on a message", traceback=True)
+            self._refuse(messages)
+
+    def _refuse(self, messages: list[InboundMessage]) -> None:
+        for message in messages:
+            self.hub.complete(message.token, Reason.UNSPECIFIED_ERROR, self.now_ms())
+
+    def _close(self, socket: "Socket", effect: Close) -> None:
+        if effect.fault:
+            client = effect.connection.client
+            who = client.client_id if client is not None else effect.connection.address
+            self._tell(effect.reason, f"closed the MQTT client {who!r}: {effect.fault}")
+        socket.close(self.hub.limits.close_timeout_ms / 1000)
+
+    def _check(self, effect: CheckPassword) -> None:
+        """Check a password, in a thread unless it is known."""
+        users, connection = self._users, effect.connection
+        assert users is not None
+        password = effect.password.decode("utf-8", "surrogateescape")
+        if users.remembered(effect.username, password):
+            self.hub.checked(connection, good=True, now_ms=self.now_ms())
+            return
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(
+                self.hub.limits.password_checks_max, thread_name_prefix="mqtt-login"
+            )
+        check = self._loop.run_in_executor(self._threads, users.login, effect.username, password)
+        self._checks[connection] = check
+        check.add_done_callback(lambda done: self._checked(connection, done))
+
+    def _checked(self, connection: Connection, check: "asyncio.Future[bool]") -> None:
+        if self._checks.pop(connection, None) is None or check.cancelled():
+            return
+        if check.exception() is not None:
+            self._tell("login", f"a login could not be checked: {check.exception()!r}")
+        good = check.exception() is None and check.result()
+        self.hub.checked(connection, good=good, now_ms=self.now_ms())
+        self.perform()
+
+    def _fault(self, connection: Connection) -> None:
+        self._tell("internal_error", "the MQTT face failed on a packet", traceback=True)
+        self.hub.close(connection, "internal_error", self.now_ms())
+
+    def _tell(self, kind: str, text: str, *, traceback: bool = False) -> None:
+        """One line however often; the counters have the number."""
+        if kind not in self._told:
+            self._told.add(kind)
+            logger.warning("%s (further ones are counted only)", text, exc_info=traceback)
+
+    def _arm(self) -> None:
+        """Wake when the hub wants it."""
+        self.hub.timers.sooner = False
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        due_ms = self.hub.next_wake()
+        if due_ms is not None:
+            self._wake = self._loop.call_at((due_ms + 1) / 1000, self._woken)
+
+    def _woken(self) -> None:
+        self.hub.wake(self.now_ms())
+        self.hub.timers.sooner = True
+        self.perform()
+
+
+class Socket(asyncio.Protocol):
+    """One socket; passes on what happens to it."""
+
+    __slots__ = ("_closing", "_connection", "_driver", "transport")
+
+    transport: asyncio.Transport
+    _connection: Connection
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._closing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
+        self.transport = cast("asyncio.Transport", transport)
+        self._connection = self._driver.opened(self)
+        self._driver.perform()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        self._driver.received(self._connection, data)
+
+    def pause_writing(self) -> None:
+        """Its buffer is full."""
+        self._driver.busy(self._connection)
+
+    def resume_writing(self) -> None:
+        """Its buffer has room again."""
+        self._driver.writable(self._connection)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The socket is closed, by either side."""
+        if self._closing is not None:
+            self._closing.cancel()
+        self._driver.lost(self._connection)
+
+    def read(self, on: bool) -> None:
+        """Read on, or pause."""
+        if not self.transport.is_closing():
+            if on:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
+
+    def close(self, patience_s: float) -> None:
+        """Close when all is sent; cut after a while."""
+        transport = self.transport
+        if not transport.is_closing():
+            loop = asyncio.get_running_loop()
+            self._closing = loop.call_later(patience_s, transport.abort)
+            transport.close()

@@ -1,0 +1,45 @@
+"""What the MQTT face wants done in the world: the effects of its state machines.
+
+Owns their types. Must not know who carries them out. Invariant: they are carried out in order.
+"""
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from broker.mqtt.connection import Connection
+
+
+class Send(Struct):
+    """Write the bytes; where `more` is set, tell `Hub.writable` once there is room again."""
+
+    connection: "Connection"
+    data: bytes
+    more: bool
+
+
+class Close(Struct):
+    """Close after what was sent; `reason` is for the log, `fault` marks what is worth a line."""
+
+    connection: "Connection"
+    reason: str
+    fault: str
+
+
+class CheckPassword(Struct):
+    """Find out whether the login is good and tell `Hub.checked`."""
+
+    connection: "Connection"
+    username: str
+    password: bytes
+
+
+class Reading(Struct):
+    """Read from the connection, or stop reading from it."""
+
+    connection: "Connection"
+    on: bool
+
+
+Effect: TypeAlias = Send | Close | CheckPassword | Reading

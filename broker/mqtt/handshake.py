@@ -1,0 +1,141 @@
+"""CONNECT and CONNACK: who may come in, under which session.
+
+Owns the way from a CONNECT to an open connection or a refusal. Must not know sockets or how
+passwords are checked. Invariant: a connection is open only after its login was found good; the
+session it then has is its own and no other connection's.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.mqtt.application import ClientInfo
+from broker.mqtt.effects import CheckPassword, Reading
+from broker.mqtt.encode import encode
+from broker.mqtt.outgoing import Outgoing
+from broker.mqtt.packets import V5, V311, Connack, Connect, Properties
+from broker.mqtt.reasons import CONNECT_RETURN_CODES, ProtocolError, Reason
+from broker.mqtt.session import Session
+
+if TYPE_CHECKING:
+    from broker.mqtt.connection import Connection
+    from broker.mqtt.hub import Hub
+
+# What a 3.1.1 or unknown client is told of a protocol level that is not spoken here.
+UNSUPPORTED = b"\x20\x02\x00\x01"
+
+
+def begin(hub: "Hub", connection: "Connection", connect: Connect, now_ms: int) -> None:
+    """Look at a CONNECT; open the connection, have its login checked first, or ProtocolError."""
+    connection.version = connect.version
+    properties = connect.properties or Properties()
+    if properties.authentication_method is not None:
+        raise ProtocolError(
+            Reason.BAD_AUTHENTICATION_METHOD, "no extended authentication is spoken here"
+        )
+    if not connect.client_id and connect.version == V311 and not connect.clean_start:
+        raise ProtocolError(
+            Reason.CLIENT_IDENTIFIER_NOT_VALID,
+            "a session without a client identifier cannot be kept",
+        )
+    if connect.will is not None and connect.will.qos == 2 and connect.version == V5:
+        raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a will has QoS 2")
+    if not hub.users_only or (connect.username is None and connection.certificate_user is not None):
+        open_connection(hub, connection, connect, connection.certificate_user, now_ms)
+    elif connect.username is None:
+        raise ProtocolError(Reason.NOT_AUTHORIZED, "a client gives no user name")
+    else:
+        connection.connect = connect
+        connection.reading = False
+        hub.effects.append(Reading(connection, on=False))
+        password = connect.password or b""
+        hub.effects.append(CheckPassword(connection, connect.username, password))
+
+
+def open_connection(
+    hub: "Hub", connection: "Connection", connect: Connect, user: str | None, now_ms: int
+) -> None:
+    """Give the connection its session and tell it; ProtocolError where it may not have it."""
+    properties = connect.properties or Properties()
+    client_id = connect.client_id or hub.new_client_id()
+    client = ClientInfo(client_id, user, connection.address, connect.version)
+    will = connect.will
+    if will is not None and (
+        will.topic.startswith("$")
+        or (hub.authorize is not None and not hub.authorize(client, will.topic, "publish"))
+    ):
+        raise ProtocolError(Reason.NOT_AUTHORIZED, "a will is for a topic that is not allowed")
+    session, present = _session(hub, client, connect.clean_start, now_ms)
+    session.client = connection.client = client
+    session.connection = connection
+    session.will = will
+    session.expiry_ms = 1000 * _expiry_s(hub, connect, properties)
+    connection.session = session
+    connection.connect = None
+    connection.receive_max = min(
+        properties.receive_maximum or hub.limits.inflight_max, hub.limits.inflight_max
+    )
+    connection.packet_bytes_max = properties.maximum_packet_size or 0xFFFFFFFF
+    hub.watch(connection, connect.keep_alive_s, now_ms)
+    answer = _welcome(hub, connect, session) if connect.version == V5 else None
+    connection.send(encode(Connack(present, Reason.SUCCESS, answer), connect.version))
+    session.outgoing.attach(connection)
+    session.outgoing.pump(now_ms)
+
+
+def refuse(connection: "Connection", error: ProtocolError) -> None:
+    """Tell a connection that is not open yet why not, as far as its version has words for it."""
+    if error.reason == Reason.UNSUPPORTED_PROTOCOL_VERSION:
+        connection.send(UNSUPPORTED)
+    elif connection.version == V5:
+        connection.send(encode(Connack(False, error.reason), V5))
+    elif connection.version == V311:
+        code = CONNECT_RETURN_CODES.get(error.reason)
+        if code is not None:
+            connection.send(encode(Connack(False, code), V311))
+
+
+def _session(
+    hub: "Hub", client: ClientInfo, clean_start: bool, now_ms: int
+) -> tuple[Session, bool]:
+    """The session to go on with, and whether it was there before."""
+    session = hub.sessions.get(client.client_id)
+    if session is not None:
+        if session.client.user != client.user:
+            raise ProtocolError(
+                Reason.NOT_AUTHORIZED, "the client identifier is another user's session"
+            )
+        if session.connection is not None:
+            hub.take_over(session.connection, now_ms)
+            session = hub.sessions.get(client.client_id)  # gone, if it ended with its connection
+    if session is not None and clean_start:
+        hub.end_session(session, "clean_start", now_ms)
+        session = None
+    if session is not None:
+        session.still_timers()
+        return session, True
+    hub.make_room(now_ms)
+    outgoing = Outgoing(client.client_id, hub.limits, hub.counters, hub.router.retained)
+    session = hub.sessions[client.client_id] = Session(client, outgoing)
+    hub.counters.sessions = len(hub.sessions)
+    return session, False
+
+
+def _expiry_s(hub: "Hub", connect: Connect, properties: Properties) -> int:
+    if connect.version == V5:
+        return min(properties.session_expiry_interval or 0, hub.limits.session_expiry_s_max)
+    return 0 if connect.clean_start else hub.limits.session_expiry_s_max
+
+
+def _welcome(hub: "Hub", connect: Connect, session: Session) -> Properties:
+    wanted = connect.properties or Properties()
+    expiry_s = session.expiry_ms // 1000
+    return Properties(
+        session_expiry_interval=(
+            None if expiry_s == (wanted.session_expiry_interval or 0) else expiry_s
+        ),
+        receive_maximum=hub.limits.receive_max,
+        maximum_qos=1,
+        maximum_packet_size=hub.limits.packet_bytes_max,
+        assigned_client_identifier=None if connect.client_id else session.client.client_id,
+        topic_alias_maximum=hub.limits.topic_alias_max,
+        shared_subscription_available=0,
+    )

@@ -1,0 +1,64 @@
+"""Which connections are not read for a while, since too much of theirs waits for the application.
+
+Owns that set. Must not know what the messages are. Invariant: a connection is held back only while
+it, or all together, have more pending than the limits allow, or the application asked for it.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.mqtt.counters import Counters
+from broker.mqtt.effects import Effect, Reading
+from broker.mqtt.limits import Limits
+
+if TYPE_CHECKING:
+    from broker.mqtt.connection import Connection
+
+
+class Holding:
+    """Holds back the publishers to the application; ordinary MQTT traffic goes on."""
+
+    def __init__(self, limits: Limits, counters: Counters, effects: list[Effect]) -> None:
+        self._limits = limits
+        self._counters = counters
+        self._effects = effects
+        self._held: dict[Connection, None] = {}
+        self._asked = False
+        self._full = False  # all together have too much pending
+
+    def hold(self, hold: bool) -> None:
+        """What the application asks for."""
+        self._asked = hold
+        self._release_all()
+
+    def look(self, connection: "Connection") -> None:
+        """After a read that handed something up: may this connection be read further?"""
+        if self._counters.pending_bytes >= self._limits.pending_bytes_max:
+            self._full = True
+        if (self._asked or self._full or connection.overloaded()) and connection.reading:
+            connection.reading = False
+            self._held[connection] = None
+            self._effects.append(Reading(connection, on=False))
+
+    def eased(self, connection: "Connection") -> None:
+        """Less of this connection is pending."""
+        if self._full and self._counters.pending_bytes < self._limits.pending_bytes_max // 2:
+            self._full = False
+            self._release_all()
+        elif connection in self._held and not (self._asked or self._full):
+            self._release(connection)
+
+    def gone(self, connection: "Connection") -> None:
+        """The connection is closed."""
+        self._held.pop(connection, None)
+        self.eased(connection)
+
+    def _release_all(self) -> None:
+        if not (self._asked or self._full):
+            for connection in list(self._held):
+                self._release(connection)
+
+    def _release(self, connection: "Connection") -> None:
+        if not connection.overloaded():
+            del self._held[connection]
+            connection.reading = True
+            self._effects.append(Reading(connection, on=True))

@@ -1,0 +1,375 @@
+"""The MQTT face without sockets: connections, sessions, wills and time, as one state machine.
+
+Owns all connections and sessions of one face. Must not know sockets, a clock or randomness: bytes,
+`now_ms` (integers that never go back) and identifiers come in, effects go out. Invariant: what one
+client does wrong closes that client's connection alone.
+"""
+
+from collections.abc import Callable
+
+from broker.mqtt import handshake, publishing
+from broker.mqtt.application import (
+    Authorize,
+    InboundMessage,
+    RetainedMessage,
+    Token,
+)
+from broker.mqtt.codec import TopicNames
+from broker.mqtt.connection import Connection
+from broker.mqtt.counters import Counters
+from broker.mqtt.effects import Close, Effect, Reading, Send
+from broker.mqtt.encode import encode
+from broker.mqtt.holding import Holding
+from broker.mqtt.limits import Limits
+from broker.mqtt.packets import V5, V311, Connect, Disconnect, Publish, Will
+from broker.mqtt.reasons import TRANSIENT, ProtocolError, Reason
+from broker.mqtt.router import Prefix, Router
+from broker.mqtt.session import Session
+from broker.mqtt.timers import Timers
+
+
+class Hub:
+    """All MQTT clients of one broker.
+
+    After every call the caller takes `messages` for the application and `take_effects()`, and
+    carries them out. `users_only`: nobody comes in without a login or a client certificate.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        prefix: Prefix | None = None,
+        users_only: bool = False,
+        authorize: Authorize | None = None,
+        new_client_id: Callable[[], str],
+    ) -> None:
+        self.limits = limits or Limits()
+        self.users_only = users_only
+        self.authorize = authorize
+        self.new_client_id = new_client_id
+        self.counters = Counters()
+        self.timers = Timers()
+        self.topics = TopicNames(self.limits)
+        self.router = Router(self.limits, self.counters, self.timers, prefix or Prefix())
+        self.sessions: dict[str, Session] = {}
+        self.messages: list[InboundMessage] = []  # to be handed to the application
+        self.effects: list[Effect] = []
+        self.dirty: list[Connection] = []  # with bytes to be sent
+        self._holding = Holding(self.limits, self.counters, self.effects)
+
+    # --- what happens to connections ----------------------------------------------------------
+
+    def opened(self, address: str, certificate_user: str | None, now_ms: int) -> Connection:
+        """A new connection; it is closed at once where there are too many."""
+        connection = Connection(self, address, certificate_user)
+        self.counters.connections += 1
+        self.counters.connections_total += 1
+        connection.heard_ms = now_ms
+        if self.counters.connections > self.limits.connections_max:
+            self.close(connection, "connections_max", now_ms, "there are too many connections")
+        else:
+            connection.timer = self.timers.at(
+                now_ms + self.limits.connect_timeout_ms,
+                lambda now: self.close(connection, "connect_timeout", now),
+            )
+        return connection
+
+    def received(self, connection: Connection, data: bytes, now_ms: int) -> None:
+        """Bytes from a connection."""
+        if not connection.closed:
+            self.counters.bytes_in += len(data)
+            connection.heard_ms = now_ms
+            try:
+                self._read(connection, data, now_ms)
+            except ProtocolError as error:
+                self._fail(connection, error, now_ms)
+            if connection.handing_up:
+                self._holding.look(connection)
+            if self.router.overflowed:
+                self._end_overflowed(now_ms)
+
+    def _read(self, connection: Connection, data: bytes, now_ms: int) -> None:
+        decoder = connection.decoder
+        if connection.connect is not None:
+            decoder.hold(data)
+            return
+        packets = decoder.decode(data)
+        while packets:
+            self.counters.packets_in += len(packets)
+            for packet in packets:
+                if connection.session is not None:
+                    connection.handle(packet, now_ms)
+                elif isinstance(packet, Connect):
+                    handshake.begin(self, connection, packet, now_ms)
+                if connection.closed:
+                    return
+            if not decoder.more or connection.connect is not None:
+                return
+            packets = decoder.decode()
+
+    def checked(self, connection: Connection, *, good: bool, now_ms: int) -> None:
+        """A login was checked."""
+        connect = connection.connect
+        if connection.closed or connect is None:
+            return
+        connection.connect = None
+        try:
+            if not good:
+                raise ProtocolError(
+                    Reason.BAD_USER_NAME_OR_PASSWORD, "a user name or password is wrong"
+                )
+            handshake.open_connection(self, connection, connect, connect.username, now_ms)
+        except ProtocolError as error:
+            self._fail(connection, error, now_ms)
+            return
+        connection.reading = True
+        self.effects.append(Reading(connection, on=True))
+        self.received(connection, b"", now_ms)
+
+    def busy(self, connection: Connection) -> None:
+        """The socket takes no more bytes."""
+        connection.paused = True
+        connection.room = 0
+
+    def writable(self, connection: Connection, now_ms: int) -> None:
+        """The socket takes bytes again."""
+        connection.paused = False
+        if connection.closed:
+            return
+        connection.room = self.limits.unsent_bytes_max - sum(map(len, connection.out))
+        if connection.session is not None:
+            connection.session.outgoing.pump(now_ms)
+
+    def lost(self, connection: Connection, now_ms: int) -> None:
+        """The network connection is gone."""
+        self.counters.connections -= 1
+        if not connection.closed:
+            self._shut(connection, "connection_lost", now_ms)
+            self._end_overflowed(now_ms)
+
+    def wake(self, now_ms: int) -> None:
+        """Do what time has made due."""
+        self.timers.fire(now_ms)
+        self._end_overflowed(now_ms)
+
+    def next_wake(self) -> int | None:
+        """The moment at which `wake` is due, if nothing happens before."""
+        return self.timers.next_wake()
+
+    def take_effects(self) -> list[Effect]:
+        """What is to be done now, in order."""
+        effects: list[Effect] = []
+        if self.dirty:
+            for connection in self.dirty:
+                out = connection.out
+                data = out[0] if len(out) == 1 else b"".join(out)
+                out.clear()
+                self.counters.bytes_out += len(data)
+                session = connection.session
+                more = (
+                    connection.room <= 0
+                    and not connection.closed
+                    and session is not None
+                    and session.outgoing.behind()
+                )
+                if not connection.paused and not more:
+                    connection.room = self.limits.unsent_bytes_max
+                effects.append(Send(connection, data, more))
+            self.dirty.clear()
+        if self.effects:
+            effects += self.effects
+            self.effects.clear()
+        return effects
+
+    # --- the application ----------------------------------------------------------------------
+
+    def publish(self, packet: Publish, now_ms: int) -> int:
+        """Publish for the application; how many clients it goes to.
+
+        ProtocolError: it is no topic name, or there is no room to retain it.
+        """
+        count = publishing.publish(self, packet, now_ms)
+        self._end_overflowed(now_ms)
+        return count
+
+    def complete(self, token: Token | None, reason_code: int, now_ms: int) -> None:
+        """The application is done with a message: answer its publisher.
+
+        A second completion and one for a connection that is gone are nothing. A 3.1.1 client cannot
+        be told of a refusal: it gets its PUBACK, or, where the reason is one that passes (busy,
+        quota, error), is closed, so that it sends the message again.
+        """
+        if token is None or token.outcome >= 0:
+            return
+        token.outcome = reason_code
+        connection: Connection = token.connection
+        if reason_code >= Reason.UNSPECIFIED_ERROR:
+            self.counters.refuse("by_application")
+        if connection.closed:
+            return
+        if reason_code in TRANSIENT and connection.version == V311:
+            self.close(connection, "refused_by_application", now_ms)
+            return
+        connection.settle()
+        self._holding.eased(connection)
+
+    def retained(self, topic_filter: str) -> list[RetainedMessage]:
+        """The retained messages that a filter matches."""
+        return [
+            RetainedMessage(topic, message.payload, message.qos)
+            for topic, message in self.router.retained.match(topic_filter)
+        ]
+
+    def hold_intake(self, hold: bool) -> None:
+        """While held, a client that publishes to the application is not read any further."""
+        self._holding.hold(hold)
+
+    # --- the end of connections and sessions --------------------------------------------------
+
+    def close(self, connection: Connection, reason: str, now_ms: int, fault: str = "") -> None:
+        """Close a connection; `reason` is counted, `fault` says what is worth telling a person."""
+        if not connection.closed:
+            self.effects.append(Close(connection, reason, fault))
+            self._shut(connection, reason, now_ms)
+
+    def dismiss(
+        self, connection: Connection, code: Reason, reason: str, now_ms: int, fault: str = ""
+    ) -> None:
+        """Close an open connection and, in MQTT 5, tell it why."""
+        if connection.version == V5 and connection.session is not None:
+            connection.send(encode(Disconnect(code), V5))
+        self.close(connection, reason, now_ms, fault)
+
+    def shut_down(self, now_ms: int) -> None:
+        """Close all connections; no will is published, as nobody was lost."""
+        for session in list(self.sessions.values()):
+            session.will = None
+            if session.connection is not None:
+                code = Reason.SERVER_SHUTTING_DOWN
+                self.dismiss(session.connection, code, "server_shutting_down", now_ms)
+
+    def take_over(self, connection: Connection, now_ms: int) -> None:
+        """Another connection came with the same client identifier (MQTT-3.1.4-3)."""
+        self.dismiss(connection, Reason.SESSION_TAKEN_OVER, "session_taken_over", now_ms)
+
+    def watch(self, connection: Connection, keep_alive_s: int, now_ms: int) -> None:
+        """Close the connection where it is silent for one and a half times its keep-alive."""
+        if connection.timer is not None:
+            connection.timer.cancel()
+            connection.timer = None
+        if not keep_alive_s:
+            return
+        patience_ms = keep_alive_s * 1500
+
+        def look(now_ms: int) -> None:
+            # A connection that is not read may well have something to say.
+            heard_ms = connection.heard_ms if connection.reading else now_ms
+            due_ms = heard_ms + patience_ms
+            if due_ms > now_ms:
+                connection.timer = self.timers.at(due_ms, look)
+            else:
+                code = Reason.KEEP_ALIVE_TIMEOUT
+                self.dismiss(connection, code, "keep_alive_timeout", now_ms)
+
+        connection.timer = self.timers.at(now_ms + patience_ms, look)
+
+    def make_room(self, now_ms: int) -> None:
+        """End the session that is absent longest where there are as many as there may be."""
+        if len(self.sessions) < self.limits.sessions_max:
+            return
+        for session in self.sessions.values():
+            if session.connection is None:
+                self.end_session(session, "sessions_full", now_ms)
+                return
+        raise ProtocolError(Reason.QUOTA_EXCEEDED, "there are too many sessions")
+
+    def end_session(self, session: Session, reason: str, now_ms: int) -> None:
+        """Forget a session; a will that still waited is published."""
+        client_id = session.outgoing.client_id
+        session.still_timers()
+        del self.sessions[client_id]
+        for topic_filter in session.subscriptions:
+            self.router.unsubscribe(client_id, topic_filter)
+        session.outgoing.discard(reason)
+        self.counters.sessions = len(self.sessions)
+        self.counters.end(reason)
+        self._publish_will(session, now_ms)
+
+    def _fail(self, connection: Connection, error: ProtocolError, now_ms: int) -> None:
+        """A client broke the standard: close it alone, and tell it where there are words."""
+        if connection.closed:
+            return
+        reason = error.reason.name.lower()
+        if connection.session is None:
+            handshake.refuse(connection, error)
+            self.close(connection, reason, now_ms, error.text)
+        else:
+            self.dismiss(connection, error.reason, reason, now_ms, error.text)
+
+    def _shut(self, connection: Connection, reason: str, now_ms: int) -> None:
+        """Take a connection out of everything."""
+        connection.closed = True
+        connection.connect = None
+        self.counters.close(reason)
+        self.counters.pending_bytes -= connection.pending_bytes
+        connection.pending.clear()
+        connection.pending_bytes = 0
+        self._holding.gone(connection)
+        if connection.timer is not None:
+            connection.timer.cancel()
+        session = connection.session
+        if session is None:
+            return
+        session.connection = None
+        session.outgoing.detach()
+        # Last in the order of absence, for `make_room`.
+        self.sessions[session.outgoing.client_id] = self.sessions.pop(session.outgoing.client_id)
+        if session.will is not None:
+            self._arm_will(session, session.will, now_ms)
+        if not session.expiry_ms:
+            self.end_session(session, "ended_with_connection", now_ms)
+        else:
+            session.expiry_timer = self.timers.at(
+                now_ms + session.expiry_ms,
+                lambda now: self.end_session(session, "expired", now),
+            )
+
+    def _arm_will(self, session: Session, will: Will, now_ms: int) -> None:
+        delay_s = will.properties.will_delay_interval if will.properties is not None else None
+        delay_ms = 1000 * min(delay_s or 0, self.limits.will_delay_s_max)
+        if delay_ms and session.expiry_ms:
+            session.will_timer = self.timers.at(
+                now_ms + delay_ms, lambda now: self._publish_will(session, now)
+            )
+        else:
+            self._publish_will(session, now_ms)
+
+    def _publish_will(self, session: Session, now_ms: int) -> None:
+        will, session.will = session.will, None
+        if will is not None:
+            packet = Publish(
+                will.topic,
+                will.payload,
+                min(will.qos, 1),
+                will.retain,
+                properties=will.properties,
+            )
+            publishing.accept(self, session.client, packet, None, now_ms)
+
+    def _end_overflowed(self, now_ms: int) -> None:
+        """End the sessions whose QoS 1 queue is full: their clients learn that something is lost.
+
+        Their wills may fill other queues, hence the loop; each session ends once.
+        """
+        overflowed = self.router.overflowed
+        while overflowed:
+            outgoing = overflowed.pop()
+            session = self.sessions.get(outgoing.client_id)
+            if session is None or session.outgoing is not outgoing:
+                continue
+            if session.connection is not None:
+                session.expiry_ms = max(1, session.expiry_ms)  # it is ended below, by its reason
+                code = Reason.QUOTA_EXCEEDED
+                self.dismiss(session.connection, code, "queue_overflow", now_ms)
+            self.end_session(session, "queue_overflow", now_ms)

@@ -1,0 +1,357 @@
+"""What is on its way to one client: in flight, waiting for room, and retained ones still to come.
+
+Owns packet identifiers, the client's receive maximum and the bounds of its queues. Must not know
+who published. Invariant: a QoS 1 message is sent and confirmed, or waits, or the whole session
+ends and says so; a QoS 0 message that finds no room is dropped and counted.
+"""
+
+from collections import deque
+from typing import Protocol
+
+from msgspec import Struct
+
+from broker.mqtt.counters import Counters
+from broker.mqtt.limits import Limits
+from broker.mqtt.packets import V5, Properties
+from broker.mqtt.properties import encode_fields
+from broker.mqtt.topics import TopicTree
+from broker.mqtt.wire import u32, varint
+
+OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
+_LENGTHS = tuple(varint(length) for length in range(2048))
+
+
+class Message(Struct):
+    """One message to be routed, the same object for all who get it.
+
+    `head` is the topic with its length; `expires_ms` 0 is never; `sender` is the publisher's client
+    identifier, empty for the application. The last three are made when first needed.
+    """
+
+    topic: str
+    head: bytes
+    payload: bytes
+    qos: int
+    retain: bool = False
+    properties: Properties | None = None
+    expires_ms: int = 0
+    sender: str = ""
+    fields: bytes | None = None
+    plain_311: bytes = b""
+    plain_5: bytes = b""
+
+    def size_bytes(self) -> int:
+        """What it takes to keep it."""
+        return len(self.payload) + len(self.head) + OVERHEAD_BYTES
+
+
+class Pipe(Protocol):
+    """The connection, as the queue sees it."""
+
+    version: int
+    room: int  # bytes it takes before something has to wait; at most 0: none
+    receive_max: int
+    packet_bytes_max: int
+
+    def send(self, data: bytes) -> None:
+        """Hand bytes over; there was room."""
+
+
+class Delivery(Struct, frozen=True):
+    """How one client gets the messages of a topic, all its matching subscriptions together.
+
+    Where it asked not to hear itself, `no_local` is set, and `own` is how it gets what it published
+    itself: by its other subscriptions, or not at all.
+    """
+
+    outgoing: "Outgoing"
+    qos: int
+    retain_as_published: bool
+    identifiers: tuple[int, ...]
+    no_local: bool = False
+    own: "Delivery | None" = None
+
+
+class Held(Struct):
+    """A message in a queue, as this client is to get it."""
+
+    message: Message
+    retain: bool
+    identifiers: tuple[int, ...]
+
+
+class Replay(Struct, frozen=True):
+    """A retained message that a new subscription is still to get."""
+
+    qos: int
+    identifiers: tuple[int, ...]
+
+
+def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_ms: int) -> bytes:
+    """The PUBLISH packet; `qos_bits` are the bits of QoS and DUP of its first byte."""
+    message = held.message
+    length = len(message.head) + len(message.payload)
+    middle = b""
+    if qos_bits:
+        middle = packet_id.to_bytes(2, "big")
+    if version == V5:
+        middle += _fields(held, now_ms)
+    length += len(middle)
+    lead = _LENGTHS[length] if length < 2048 else varint(length)
+    first = bytes((0x30 | qos_bits | held.retain,))
+    return b"".join((first, lead, message.head, middle, message.payload))
+
+
+def _fields(held: Held, now_ms: int) -> bytes:
+    message = held.message
+    if message.properties is None and not held.identifiers:
+        return b"\0"
+    if message.fields is None:
+        properties = message.properties
+        message.fields = b"" if properties is None else encode_fields(properties)
+    fields = message.fields
+    if message.expires_ms:
+        fields += b"\x02" + u32(max(0, -((now_ms - message.expires_ms) // 1000)))
+    for identifier in held.identifiers:
+        fields += b"\x0b" + varint(identifier)
+    return varint(len(fields)) + fields
+
+
+class Outgoing:
+    """The queues of one session towards its client."""
+
+    __slots__ = (
+        "_again",
+        "_counters",
+        "_inflight",
+        "_last_id",
+        "_limits",
+        "_loose",
+        "_overflowed",
+        "_queued_bytes",
+        "_replays",
+        "_retained",
+        "_waiting",
+        "client_id",
+        "pipe",
+    )
+
+    def __init__(
+        self, client_id: str, limits: Limits, counters: Counters, retained: TopicTree[Message]
+    ) -> None:
+        self.client_id = client_id
+        self.pipe: Pipe | None = None
+        self._limits = limits
+        self._counters = counters
+        self._retained = retained
+        self._inflight: dict[int, Held] = {}  # QoS 1, sent at least once, not confirmed
+        self._again: deque[int] = deque()  # of these, to be sent again on this connection
+        self._waiting: deque[Held] = deque()  # QoS 1, not sent yet
+        self._loose: deque[Held] = deque()  # QoS 0, waiting for room
+        self._replays: dict[str, Replay] = {}
+        self._queued_bytes = 0
+        self._last_id = 0
+        self._overflowed = False  # the session is about to end
+
+    @property
+    def held_messages(self) -> int:
+        """Copies that were routed and not sent yet."""
+        return len(self._waiting) + len(self._loose)
+
+    def offer(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
+        """Send or queue a message; False, once: a QoS 1 message found the queue full."""
+        counters = self._counters
+        counters.routed += 1
+        retain = message.retain and delivery.retain_as_published
+        pipe = self.pipe
+        if not (message.qos and delivery.qos):
+            if pipe is None:
+                counters.drop("offline")
+            elif pipe.room > 0 and not self._loose:
+                if retain or delivery.identifiers or message.properties is not None:
+                    self._send(pipe, Held(message, retain, delivery.identifiers), 0, now_ms)
+                else:
+                    self._send_plain(pipe, message)
+            else:
+                self._keep_loose(Held(message, retain, delivery.identifiers))
+            return True
+        held = Held(message, retain, delivery.identifiers)
+        size_bytes = message.size_bytes()
+        if self._overflowed:
+            counters.drop("queue_overflow")
+            return True
+        if not self._fits(size_bytes) or len(self._waiting) >= self._limits.queue_messages_max:
+            counters.drop("queue_overflow")
+            self._overflowed = True
+            return False
+        self._charge(size_bytes)
+        if (
+            pipe is not None
+            and pipe.room > 0
+            and len(self._inflight) < pipe.receive_max
+            and not self._waiting
+            and not self._again
+        ):
+            self._send_first(pipe, held, now_ms)
+        else:
+            self._waiting.append(held)
+        return True
+
+    def replay(self, topic: str, replay: Replay) -> None:
+        """Have the client get what is retained at this topic, as it will stand then."""
+        self._replays[topic] = replay
+
+    def confirm(self, packet_id: int) -> bool:
+        """The client has this QoS 1 message; whether such a message was on its way."""
+        held = self._inflight.pop(packet_id, None)
+        if held is None:
+            return False
+        if self._again and packet_id in self._again:
+            self._again.remove(packet_id)
+        self._charge(-held.message.size_bytes())
+        return True
+
+    def attach(self, pipe: Pipe) -> None:
+        """The client is there: what it did not confirm is to be sent again (MQTT-4.4.0-1)."""
+        self.pipe = pipe
+        self._again = deque(self._inflight)
+
+    def detach(self) -> None:
+        """The client is gone: QoS 0 messages go with it."""
+        self.pipe = None
+        self._again.clear()
+        if self._loose:
+            self._counters.drop("connection_lost", len(self._loose))
+            for held in self._loose:
+                self._charge(-held.message.size_bytes())
+            self._loose.clear()
+
+    def discard(self, reason: str) -> None:
+        """The session is over: count what it never sent."""
+        self.detach()
+        if self._waiting:
+            self._counters.drop(reason, len(self._waiting))
+        self._charge(-self._queued_bytes)
+        self._waiting.clear()
+        self._inflight.clear()
+        self._replays.clear()
+
+    def pump(self, now_ms: int) -> None:
+        """Send what waits, as far as there is room."""
+        pipe = self.pipe
+        if pipe is None:
+            return
+        while self._again and pipe.room > 0 and self._free(pipe) > 0:
+            packet_id = self._again.popleft()
+            self._send(pipe, self._inflight[packet_id], 0b1010, now_ms, packet_id)
+        while self._loose and pipe.room > 0:
+            held = self._loose.popleft()
+            self._charge(-held.message.size_bytes())
+            self._send(pipe, held, 0, now_ms)
+        while self._replays and pipe.room > 0 and not self._again and self._free(pipe) > 0:
+            topic = next(iter(self._replays))
+            self._send_retained(pipe, topic, self._replays.pop(topic), now_ms)
+        while self._waiting and pipe.room > 0 and not self._again and self._free(pipe) > 0:
+            self._send_first(pipe, self._waiting.popleft(), now_ms)
+
+    def waits(self) -> bool:
+        """Whether anything waits at all."""
+        return bool(self._waiting or self._again or self._replays or self._loose)
+
+    def behind(self) -> bool:
+        """Whether something waits for room in the connection, not for the client's PUBACKs."""
+        if self._loose:
+            return True
+        waits = self._waiting or self._again or self._replays
+        return bool(waits and self.pipe is not None and self._free(self.pipe) > 0)
+
+    def _free(self, pipe: Pipe) -> int:
+        return pipe.receive_max - len(self._inflight) + len(self._again)
+
+    def _fits(self, size_bytes: int) -> bool:
+        limits = self._limits
+        return (
+            self._queued_bytes + size_bytes <= limits.queue_bytes_max
+            and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
+        )
+
+    def _charge(self, size_bytes: int) -> None:
+        self._queued_bytes += size_bytes
+        self._counters.queued_bytes += size_bytes
+
+    def _keep_loose(self, held: Held) -> None:
+        size_bytes = held.message.size_bytes()
+        if len(self._loose) < self._limits.queue_messages_max and self._fits(size_bytes):
+            self._charge(size_bytes)
+            self._loose.append(held)
+        else:
+            self._counters.drop("queue_full")
+
+    def _send_plain(self, pipe: Pipe, message: Message) -> None:
+        """The commonest case: QoS 0, not retained, without properties; encoded once for all."""
+        if pipe.version == V5:
+            data = message.plain_5
+            if not data:
+                data = message.plain_5 = _plain(message, b"\0")
+        else:
+            data = message.plain_311
+            if not data:
+                data = message.plain_311 = _plain(message, b"")
+        if len(data) > pipe.packet_bytes_max:
+            self._counters.drop("too_large_for_client")
+            return
+        pipe.send(data)
+        self._counters.sent += 1
+
+    def _send(self, pipe: Pipe, held: Held, bits: int, now_ms: int, packet_id: int = 0) -> bool:
+        """Send, unless it has expired or is larger than the client takes."""
+        again = bits & 8
+        if held.message.expires_ms and held.message.expires_ms <= now_ms:
+            reason = "expired"
+        else:
+            data = encode_message(held, pipe.version, bits, packet_id, now_ms)
+            if len(data) <= pipe.packet_bytes_max:
+                pipe.send(data)
+                if again:
+                    self._counters.resent += 1
+                else:
+                    self._counters.sent += 1
+                return True
+            reason = "too_large_for_client"
+        if again:
+            self.confirm(packet_id)  # it was sent before: nothing that is owed is lost
+        else:
+            self._counters.drop(reason)
+        return False
+
+    def _send_first(self, pipe: Pipe, held: Held, now_ms: int) -> None:
+        """Send a QoS 1 message for the first time, under a packet identifier that is free."""
+        packet_id = self._last_id
+        while True:
+            packet_id = packet_id + 1 if packet_id < 0xFFFF else 1
+            if packet_id not in self._inflight:
+                break
+        self._last_id = packet_id
+        if self._send(pipe, held, 0b0010, now_ms, packet_id):
+            self._inflight[packet_id] = held
+        else:
+            self._charge(-held.message.size_bytes())
+
+    def _send_retained(self, pipe: Pipe, topic: str, replay: Replay, now_ms: int) -> None:
+        message = self._retained.get(topic)
+        if message is None:
+            return
+        held = Held(message, True, replay.identifiers)
+        self._counters.routed += 1
+        if not (message.qos and replay.qos):
+            self._send(pipe, held, 0, now_ms)
+        else:
+            # Not held against the bounds: it is kept anyway, and in flight are few.
+            self._charge(message.size_bytes())
+            self._send_first(pipe, held, now_ms)
+
+
+def _plain(message: Message, middle: bytes) -> bytes:
+    length = len(message.head) + len(middle) + len(message.payload)
+    lead = _LENGTHS[length] if length < 2048 else varint(length)
+    return b"".join((b"0", lead, message.head, middle, message.payload))

@@ -1,0 +1,121 @@
+"""What becomes of a published message: handed up, routed, retained or refused.
+
+Owns the decision and its reason code. Must not know packets' bytes or sockets. Invariant: every
+message accepted is either handed up with its token or routed, and its code says which refusal it
+met otherwise.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.mqtt.application import ClientInfo, InboundMessage, Token
+from broker.mqtt.outgoing import Message
+from broker.mqtt.packets import Properties, Publish
+from broker.mqtt.reasons import ProtocolError, Reason
+from broker.mqtt.router import Route
+from broker.mqtt.topics import check_topic
+
+if TYPE_CHECKING:
+    from broker.mqtt.connection import Connection
+    from broker.mqtt.hub import Hub
+
+HANDED_UP = -1
+
+
+def accept(
+    hub: "Hub", client: ClientInfo, packet: Publish, connection: "Connection | None", now_ms: int
+) -> int:
+    """Take a client's message or its will (no connection); its reason code.
+
+    `HANDED_UP`: the application has it, and says later.
+    """
+    counters = hub.counters
+    counters.messages_in += 1
+    route = hub.router.route(packet.topic)
+    if route.reserved or (
+        hub.authorize is not None and not hub.authorize(client, packet.topic, "publish")
+    ):
+        counters.refuse("publish_not_authorized")
+        return Reason.NOT_AUTHORIZED
+    if route.taken:
+        _hand_up(hub, client, packet, connection)
+        if route.shown and route.deliveries:
+            hub.router.spread(route, _message(route, packet, client.client_id, now_ms), now_ms)
+        return HANDED_UP
+    if not route.deliveries and not packet.retain:
+        return Reason.NO_MATCHING_SUBSCRIBERS
+    message = _message(route, packet, client.client_id, now_ms)
+    count = hub.router.spread(route, message, now_ms)
+    if packet.retain and not hub.router.retain(message):
+        counters.refuse("retained_full")
+        return Reason.QUOTA_EXCEEDED
+    return Reason.SUCCESS if count else Reason.NO_MATCHING_SUBSCRIBERS
+
+
+def publish(hub: "Hub", packet: Publish, now_ms: int) -> int:
+    """Publish for the application; how many clients it goes to.
+
+    ProtocolError where it is no topic name, or where there is no room to retain it: then it goes
+    to nobody.
+    """
+    check_topic(packet.topic, hub.limits.topic_levels_max)
+    route = hub.router.route(packet.topic)
+    message = _message(route, packet, "", now_ms)
+    if packet.retain and packet.payload and not hub.router.may_retain(message):
+        hub.counters.refuse("retained_full")
+        raise ProtocolError(Reason.QUOTA_EXCEEDED, "there is no room to retain a message")
+    hub.counters.published += 1
+    count = hub.router.spread(route, message, now_ms) if route.deliveries else 0
+    if packet.retain:
+        hub.router.retain(message)
+    return count
+
+
+def _hand_up(
+    hub: "Hub", client: ClientInfo, packet: Publish, connection: "Connection | None"
+) -> None:
+    token = None
+    if connection is not None:
+        connection.handing_up = True
+        if packet.qos:
+            token = Token(connection, packet.packet_id, len(packet.payload))
+            connection.wait_for(token)
+    hub.counters.handed_up += 1
+    hub.messages.append(
+        InboundMessage(
+            packet.topic,
+            packet.payload,
+            packet.qos,
+            packet.retain,
+            packet.dup,
+            client,
+            packet.properties,
+            token,
+        )
+    )
+
+
+def _message(route: Route, packet: Publish, sender: str, now_ms: int) -> Message:
+    properties = packet.properties
+    if properties is None:
+        return Message(
+            route.topic, route.head, packet.payload, packet.qos, packet.retain, sender=sender
+        )
+    expiry_s = properties.message_expiry_interval
+    # Only these go on to subscribers, unaltered but for the expiry (section 3.3.2.3).
+    forwarded = Properties(
+        payload_format_indicator=properties.payload_format_indicator,
+        content_type=properties.content_type,
+        response_topic=properties.response_topic,
+        correlation_data=properties.correlation_data,
+        user_property=properties.user_property,
+    )
+    return Message(
+        route.topic,
+        route.head,
+        packet.payload,
+        packet.qos,
+        packet.retain,
+        forwarded,
+        0 if expiry_s is None else now_ms + 1000 * expiry_s,
+        sender,
+    )

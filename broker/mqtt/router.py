@@ -1,0 +1,186 @@
+"""Who gets what: subscriptions, what is retained, and the way of each topic.
+
+Owns the filter tree, the retained messages and the cache of routes. Must not know connections or
+packets. Invariant: a cached route is used only while no subscription has changed since it was made.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from broker.mqtt.counters import Counters
+from broker.mqtt.limits import Limits
+from broker.mqtt.outgoing import Delivery, Message, Outgoing, Replay
+from broker.mqtt.packets import Filter
+from broker.mqtt.timers import Timer, Timers
+from broker.mqtt.topics import FilterTree, TopicTree, matches
+from broker.mqtt.wire import text
+
+
+class Prefix(Struct, frozen=True):
+    """Which topics the application takes: all at or beneath `name`; an empty name: none.
+
+    Those that also match one of `shown` (filters) go to clients subscribed to them as well.
+    """
+
+    name: str = ""
+    shown: tuple[str, ...] = ()
+
+    def holds(self, topic: str) -> bool:
+        """Whether the application takes this topic."""
+        name = self.name
+        return bool(name) and topic.startswith(name) and topic[len(name) :][:1] in {"", "/"}
+
+
+class Subscription(Struct, frozen=True):
+    """One subscription of one client; `identifier` 0 is none."""
+
+    outgoing: Outgoing
+    filter: Filter
+    identifier: int
+
+
+class Route(Struct):
+    """The way of one topic: who takes it, and to whom it goes while `version` is the router's."""
+
+    topic: str
+    head: bytes
+    taken: bool  # by the application
+    shown: bool  # to clients, though taken
+    reserved: bool  # clients must not publish to it
+    version: int = -1
+    deliveries: tuple[Delivery, ...] = ()
+
+
+class Router:
+    """The subscriptions and retained messages of all clients."""
+
+    def __init__(self, limits: Limits, counters: Counters, timers: Timers, prefix: Prefix) -> None:
+        self._limits = limits
+        self._counters = counters
+        self._timers = timers
+        self._prefix = prefix
+        self._filters: FilterTree[str, Subscription] = FilterTree()
+        self._routes: dict[str, Route] = {}
+        self._version = 0
+        self.retained: TopicTree[Message] = TopicTree()
+        self._expiries: dict[str, Timer] = {}
+        self.overflowed: list[Outgoing] = []  # sessions to be ended for their queue being full
+
+    def route(self, topic: str) -> Route:
+        """The way of a topic name that was checked, as it is now."""
+        route = self._routes.get(topic)
+        if route is None:
+            route = self._discover(topic)
+        if route.version != self._version:
+            route.deliveries = self._deliveries(topic)
+            route.version = self._version
+        return route
+
+    def spread(self, route: Route, message: Message, now_ms: int) -> int:
+        """Give the message to everyone on its way; how many these are."""
+        count = 0
+        for delivery in route.deliveries:
+            meant: Delivery | None = delivery
+            if delivery.no_local and message.sender == delivery.outgoing.client_id:
+                meant = delivery.own
+            if meant is not None:
+                count += 1
+                if not meant.outgoing.offer(message, meant, now_ms):
+                    self.overflowed.append(meant.outgoing)
+        return count
+
+    def subscribe(self, subscription: Subscription) -> bool:
+        """Add or replace a client's subscription; whether it is new."""
+        key = subscription.outgoing.client_id
+        new = self._filters.put(subscription.filter.topic_filter, key, subscription)
+        self._version += 1
+        self._counters.subscriptions = self._filters.size
+        return new
+
+    def unsubscribe(self, client_id: str, topic_filter: str) -> bool:
+        """Remove a client's subscription; whether there was one."""
+        there = self._filters.remove(topic_filter, client_id)
+        self._version += there
+        self._counters.subscriptions = self._filters.size
+        return there
+
+    def replay(self, subscription: Subscription) -> None:
+        """Have a new subscription get what is retained."""
+        identifiers = (subscription.identifier,) if subscription.identifier else ()
+        replay = Replay(subscription.filter.qos, identifiers)
+        for topic, _message in self.retained.match(subscription.filter.topic_filter):
+            subscription.outgoing.replay(topic, replay)
+
+    def may_retain(self, message: Message) -> bool:
+        """Whether there is room to retain the message."""
+        before = self.retained.get(message.topic)
+        size_bytes = message.size_bytes() - (before.size_bytes() if before is not None else 0)
+        return (
+            self.retained.size + (before is None) <= self._limits.retained_messages_max
+            and self._counters.retained_bytes + size_bytes <= self._limits.retained_bytes_max
+        )
+
+    def retain(self, message: Message) -> bool:
+        """Keep the message as its topic's, or forget the topic's where the payload is empty.
+
+        False: there is no room; what stood there is forgotten too, as it is true no more.
+        """
+        timer = self._expiries.pop(message.topic, None)
+        if timer is not None:
+            timer.cancel()
+        kept = bool(message.payload) and self.may_retain(message)
+        before = (
+            self.retained.put(message.topic, message)
+            if kept
+            else self.retained.remove(message.topic)
+        )
+        counters = self._counters
+        counters.retained_messages = self.retained.size
+        counters.retained_bytes += (message.size_bytes() if kept else 0) - (
+            before.size_bytes() if before is not None else 0
+        )
+        if kept and message.expires_ms:
+            self._expiries[message.topic] = self._timers.at(
+                message.expires_ms, lambda _now_ms: self._expire(message.topic)
+            )
+        return kept or not message.payload
+
+    def _expire(self, topic: str) -> None:
+        del self._expiries[topic]
+        gone = self.retained.remove(topic)
+        if gone is not None:
+            self._counters.retained_messages = self.retained.size
+            self._counters.retained_bytes -= gone.size_bytes()
+
+    def _discover(self, topic: str) -> Route:
+        if len(self._routes) >= self._limits.topics_cached_max:
+            self._routes.clear()
+        taken = self._prefix.holds(topic)
+        shown = any(matches(item, topic) for item in self._prefix.shown)
+        route = Route(topic, text(topic), taken, shown, topic.startswith("$"))
+        self._routes[topic] = route
+        return route
+
+    def _deliveries(self, topic: str) -> tuple[Delivery, ...]:
+        by_client: dict[str, list[Subscription]] = {}
+        for key, subscription in self._filters.match(topic):
+            by_client.setdefault(key, []).append(subscription)
+        return tuple(_merge(subscriptions) for subscriptions in by_client.values())
+
+
+def _merge(subscriptions: list[Subscription]) -> Delivery:
+    """One copy per client, with the best QoS and every identifier (MQTT-3.3.4-2, -3)."""
+    other = [item for item in subscriptions if not item.filter.no_local]
+    merged = _delivery(subscriptions)
+    if len(other) == len(subscriptions):
+        return merged
+    return replace(merged, no_local=True, own=_delivery(other) if other else None)
+
+
+def _delivery(subscriptions: list[Subscription]) -> Delivery:
+    return Delivery(
+        subscriptions[0].outgoing,
+        max(item.filter.qos for item in subscriptions),
+        any(item.filter.retain_as_published for item in subscriptions),
+        tuple(item.identifier for item in subscriptions if item.identifier),
+    )

@@ -1,0 +1,135 @@
+"""The MQTT server of a broker as its process sees it: start, stop, publish, complete.
+
+Owns the listening sockets. Must not know the protocol: `hub` decides and `driver` carries out.
+Invariant: either all listeners are open or none is.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from broker.mqtt.application import (
+    Application,
+    Authorize,
+    Credentials,
+    RetainedMessage,
+    Token,
+)
+from broker.mqtt.driver import Driver, Socket
+from broker.mqtt.hub import Hub
+from broker.mqtt.limits import Limits
+from broker.mqtt.listening import Listener, ListenError, check_listeners, tls_context
+from broker.mqtt.packets import Properties, Publish
+from broker.mqtt.reasons import Reason
+from broker.mqtt.router import Prefix
+
+
+class MqttServer:
+    """All methods belong to the event loop's thread; an instance is started once.
+
+    `users`: who may come in by password; none or an empty one: anybody, on loopback only.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        listeners: Sequence[Listener],
+        users: Credentials | None = None,
+        prefix: Prefix | None = None,
+        limits: Limits | None = None,
+        authorize: Authorize | None = None,
+    ) -> None:
+        self._application = application
+        self._listeners = tuple(listeners)
+        self._users = users
+        self._hub = Hub(
+            limits=limits,
+            prefix=prefix,
+            users_only=bool(users),
+            authorize=authorize,
+            new_client_id=lambda: "auto-" + secrets.token_hex(8),
+        )
+        self._driver: Driver | None = None
+        self._servers: list[asyncio.Server] = []
+
+    async def start(self) -> None:
+        """Listen; `ListenError` says in a sentence why not, and then nothing is open."""
+        check_listeners(self._listeners, users=bool(self._users))
+        contexts = [None if item.tls is None else tls_context(item.tls) for item in self._listeners]
+        loop = asyncio.get_running_loop()
+        driver = self._driver = Driver(self._hub, self._application, self._users)
+        for listener, context in zip(self._listeners, contexts, strict=True):
+            try:
+                self._servers.append(
+                    await loop.create_server(
+                        lambda: Socket(driver), listener.host, listener.port, ssl=context
+                    )
+                )
+            except OSError as error:
+                await self.stop()
+                raise ListenError(
+                    f"cannot listen for MQTT on {listener.host} port {listener.port}: "
+                    f"{error.strerror or error}"
+                ) from None
+
+    async def stop(self) -> None:
+        """Close the listeners and all connections, which have a short while to take the last."""
+        for server in self._servers:
+            server.close()
+        if self._driver is not None:
+            await self._driver.stop()
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of every open listening socket, in the order of the listeners."""
+        return [socket.getsockname()[:2] for server in self._servers for socket in server.sockets]
+
+    def publish(
+        self,
+        topic: str,
+        payload: bytes,
+        qos: int = 1,
+        retain: bool = False,
+        properties: Properties | None = None,
+    ) -> int:
+        """Publish; how many clients it goes to, kept sessions included.
+
+        ProtocolError: it is no topic name, or there is no room to retain it.
+        """
+        driver = self._started()
+        packet = Publish(topic, payload, qos, retain, properties=properties)
+        count = self._hub.publish(packet, driver.now_ms())
+        driver.soon()
+        return count
+
+    def complete(self, token: Token | None, reason_code: int = Reason.SUCCESS) -> None:
+        """A message handed up is done with: its publisher gets its PUBACK, in order."""
+        driver = self._started()
+        self._hub.complete(token, reason_code, driver.now_ms())
+        driver.soon()
+
+    def retained(self, topic_filter: str) -> list[RetainedMessage]:
+        """The retained messages that a filter matches."""
+        return self._hub.retained(topic_filter)
+
+    def subscribers(self, topic: str) -> int:
+        """How many clients have a subscription that matches the topic."""
+        return len(self._hub.router.route(topic).deliveries)
+
+    def hold_intake(self, hold: bool) -> None:
+        """While held, clients that publish to the application are not read any further."""
+        self._hub.hold_intake(hold)
+        self._started().soon()
+
+    def counters(self) -> dict[str, Any]:
+        """What was counted, see `broker.mqtt.counters`."""
+        return self._hub.counters.as_dict()
+
+    def _started(self) -> Driver:
+        if self._driver is None:
+            raise RuntimeError("the MQTT server was not started")
+        return self._driver

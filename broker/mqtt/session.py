@@ -1,0 +1,48 @@
+"""What a broker keeps of one client beyond its connection: subscriptions, queues, will, expiry.
+
+Owns the session's state. Must not know sockets or packets' bytes. Invariant: a session has at most
+one connection, and belongs to the user who made it.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.mqtt.outgoing import Outgoing
+from broker.mqtt.packets import Will
+from broker.mqtt.router import Subscription
+from broker.mqtt.timers import Timer
+
+if TYPE_CHECKING:
+    from broker.mqtt.application import ClientInfo
+    from broker.mqtt.connection import Connection
+
+
+class Session:
+    """One client's session, by its client identifier."""
+
+    __slots__ = (
+        "client",
+        "connection",
+        "expiry_ms",
+        "expiry_timer",
+        "outgoing",
+        "subscriptions",
+        "will",
+        "will_timer",
+    )
+
+    def __init__(self, client: "ClientInfo", outgoing: Outgoing) -> None:
+        self.client = client
+        self.outgoing = outgoing
+        self.connection: Connection | None = None
+        self.expiry_ms = 0  # how long it outlives its connection
+        self.expiry_timer: Timer | None = None
+        self.subscriptions: dict[str, Subscription] = {}
+        self.will: Will | None = None
+        self.will_timer: Timer | None = None
+
+    def still_timers(self) -> None:
+        """Neither the session's end nor its will is waited for any more."""
+        for timer in (self.expiry_timer, self.will_timer):
+            if timer is not None:
+                timer.cancel()
+        self.expiry_timer = self.will_timer = None

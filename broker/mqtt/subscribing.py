@@ -1,0 +1,83 @@
+"""SUBSCRIBE and UNSUBSCRIBE: what is granted, what is refused and why.
+
+Owns the codes of SUBACK and UNSUBACK. Must not know sockets. Invariant: every filter gets exactly
+one code, and a granted one is in the tree before anything is sent for it.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from broker.mqtt.encode import encode
+from broker.mqtt.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
+from broker.mqtt.reasons import Reason
+from broker.mqtt.router import Subscription
+from broker.mqtt.topics import SHARE
+
+if TYPE_CHECKING:
+    from broker.mqtt.connection import Connection
+
+_FAILURE_311 = 0x80
+_REFUSALS = {
+    Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED: "shared_subscription",
+    Reason.NOT_AUTHORIZED: "subscription_not_authorized",
+    Reason.QUOTA_EXCEEDED: "subscriptions_full",
+}
+
+
+def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:
+    """Subscribe the client, answer, and begin to send what is retained."""
+    session = connection.session
+    assert session is not None
+    identifiers = packet.properties.subscription_identifier if packet.properties else ()
+    codes: list[int] = []
+    replays: list[Subscription] = []
+    for item in packet.filters:
+        refusal = _refusal(connection, item)
+        if refusal is not None:
+            connection.hub.counters.refuse(_REFUSALS[refusal])
+            codes.append(refusal if connection.version == V5 else _FAILURE_311)
+            continue
+        granted = replace(item, qos=min(item.qos, 1))
+        identifier = identifiers[0] if identifiers else 0
+        subscription = Subscription(session.outgoing, granted, identifier)
+        new = connection.hub.router.subscribe(subscription)
+        session.subscriptions[item.topic_filter] = subscription
+        codes.append(granted.qos)
+        if item.retain_handling == 0 or (item.retain_handling == 1 and new):
+            replays.append(subscription)
+    connection.send(encode(Suback(packet.packet_id, tuple(codes)), connection.version))
+    for subscription in replays:
+        connection.hub.router.replay(subscription)
+    session.outgoing.pump(now_ms)
+
+
+def _refusal(connection: "Connection", item: Filter) -> Reason | None:
+    hub = connection.hub
+    session, client = connection.session, connection.client
+    assert session is not None
+    assert client is not None
+    if item.topic_filter.startswith(SHARE):
+        return Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
+    if hub.authorize is not None and not hub.authorize(client, item.topic_filter, "subscribe"):
+        return Reason.NOT_AUTHORIZED
+    if item.topic_filter not in session.subscriptions and (
+        len(session.subscriptions) >= hub.limits.subscriptions_per_client_max
+        or hub.counters.subscriptions >= hub.limits.subscriptions_max
+    ):
+        return Reason.QUOTA_EXCEEDED
+    return None
+
+
+def unsubscribe(connection: "Connection", packet: Unsubscribe) -> None:
+    """Take subscriptions away and answer."""
+    session = connection.session
+    assert session is not None
+    codes: list[int] = []
+    for topic_filter in packet.filters:
+        if session.subscriptions.pop(topic_filter, None) is None:
+            codes.append(Reason.NO_SUBSCRIPTION_EXISTED)
+        else:
+            connection.hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
+            codes.append(Reason.SUCCESS)
+    connection.send(encode(Unsuback(packet.packet_id, tuple(codes)), connection.version))
