@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 from headwater.cli.output import CommandError, print_json
@@ -68,8 +69,9 @@ def _dispatch(words: list[str]) -> int:
     return MISUSED
 
 
-def _run(name: str, words: list[str]) -> int:
-    module = importlib.import_module(f"headwater.cli.{name.replace(' ', '_')}")
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """The parser of a command's options."""
+    module = _module_of(name)
     parser = argparse.ArgumentParser(
         prog=f"headwater {name}",
         description=COMMANDS[name],
@@ -79,11 +81,19 @@ def _run(name: str, words: list[str]) -> int:
     )
     module.configure(parser)
     parser.add_argument("--json", action="store_true", help="write JSON, for programs")
+    return parser
+
+
+def _module_of(name: str) -> ModuleType:
+    return importlib.import_module(f"headwater.cli.{name.replace(' ', '_')}")
+
+
+def _run(name: str, words: list[str]) -> int:
     try:
-        arguments = parser.parse_args(words)
+        arguments = parser_of(name).parse_args(words)
     except SystemExit as done:  # argparse has said what was wrong, or has printed the help
         return MISUSED if done.code else GOOD
-    run: Callable[[argparse.Namespace], int] = module.run
+    run: Callable[[argparse.Namespace], int] = _module_of(name).run
     try:
         return run(arguments)
     except CommandError as error:

@@ -1,0 +1,66 @@
+"""What documents tell a reader to type, follow or save is right."""
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from headwater.cli.frame import COMMANDS, parser_of
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [match[3] for match in FENCE.finditer(text) if match[1] == language]
+
+
+def command_lines(page: str) -> list[str]:
+    """Lines that begin with the command, in indented or console blocks."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(r"^(?:    |\$ )headwater (.*)$", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("page", "line"), [(page, line) for page in PAGES for line in command_lines(page)]
+)
+def test_every_command_line_that_is_told_is_understood(page, line):
+    words = shlex.split(line, comments=True)
+    for mark in (">", ">>", "|", "&"):
+        if mark in words:
+            words = words[: words.index(mark)]
+    name = " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
+    assert name in COMMANDS
+    parser_of(name).parse_args(words[len(name.split()) :])
+
+
+def test_the_commands_told_are_those_of_the_first_acquaintance():
+    """The check above sees nothing where the form of the documents has changed."""
+    told = {
+        line.split()[0]
+        for page in ("README.md", "docs/tutorial.md")
+        for line in command_lines(page)
+    }
+    assert told >= {"check", "replay", "broker", "submit", "ls", "tail", "user"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_json_and_toml_blocks_can_be_read(page):
+    for block in blocks(page, "toml"):
+        tomllib.loads(block)
+    for block in blocks(page, "json"):
+        for line in block.splitlines():
+            json.loads(line)
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
+def test_every_link_within_the_documents_leads_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not target.startswith(("https://", "#")):
+            assert (ROOT / page).parent.joinpath(target.split("#")[0]).exists(), target
