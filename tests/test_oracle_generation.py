@@ -1,0 +1,121 @@
+"""Generated cases are worth running, and what must hold of any of them holds of the reference.
+
+Owns: properties over many cases; the outcomes of single ones stand in `test_oracles`.
+"""
+
+import ast
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.oracles import spec as s
+from tests.oracles.generate import CONSTRUCTS, CONTEXTS, cases, random_case, specs, traces
+from tests.oracles.matcher import run
+from tests.oracles.render import text_of
+
+SEEDS = range(60)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_enough_generated_cases_have_results_and_input_order_is_nothing_to_them(
+    construct: str, context: s.Context
+) -> None:
+    with_results = 0
+    for seed in SEEDS:
+        spec, events = random_case(seed, construct, context)
+        results = run(spec, events)
+        with_results += any(r["subscription"] == "S1" for r in results)
+        if seed % 10 == 0:
+            turned = random.Random(seed).sample(events, len(events))
+            assert json.dumps(run(spec, turned)) == json.dumps(results)
+    assert with_results >= 0.3 * len(SEEDS)
+
+
+@pytest.mark.parametrize("construct", ["and", "then", "and-bound", "within", "spread-globe"])
+def test_recent_reports_a_part_of_unrestricted(construct: str) -> None:
+    """Of one operator, or of a chain whose tests prune as they pass: every choice is a combination.
+    And it is a real choice: often something is left out.
+    """
+    fewer = 0
+    for seed in SEEDS:
+        spec, events = random_case(seed, construct, "recent")
+        freed = replace(spec, subscriptions=tuple(_freed(one) for one in spec.subscriptions))
+        chosen, every = (
+            {json.dumps([r["subscription"], r["structure"]]) for r in run(one, events)}
+            for one in (spec, freed)
+        )
+        assert chosen <= every
+        fewer += chosen < every
+    assert fewer >= 0.2 * len(SEEDS)
+
+
+def _freed(subscription: s.Subscription) -> s.Subscription:
+    case = subscription.case
+    return replace(subscription, case=replace(case, pattern=_plain(case.pattern), context=None))
+
+
+def _plain(pattern: s.Pattern) -> s.Pattern:
+    match pattern:
+        case s.Pair(_, left, right):
+            return replace(pattern, left=_plain(left), right=_plain(right), context=None)
+        case s.Suffixed(operand):
+            return replace(pattern, operand=_plain(operand))
+    return pattern
+
+
+def test_consumption_never_reports_an_event_twice() -> None:
+    shortened = 0
+    for seed in range(200):
+        spec, events = random_case(seed, "consuming", "unrestricted")
+        case = next(one.case for one in spec.subscriptions if one.name == "S1")
+        results = [r for r in run(spec, events) if r["subscription"] == "S1"]
+        used = [
+            json.dumps(identity)
+            for r in results
+            for name in case.consuming
+            for identity in r["structure"].get(name, [])
+        ]
+        assert len(used) == len(set(used))
+        whole = replace(spec, subscriptions=(s.Subscription("S1", replace(case, consuming=())),))
+        shortened += len(results) < len(run(whole, events))
+    assert shortened >= 60
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_hypothesis_draws_cases_of_every_construct(data: st.DataObject, context: s.Context) -> None:
+    """A repeated event changes nothing, whatever is matched; specifications are drawn alone too."""
+    construct = data.draw(st.sampled_from(sorted(CONSTRUCTS)))
+    spec, events = data.draw(cases(construct, context))
+    assert run(spec, [*events, *events]) == run(spec, events)
+    alone = data.draw(specs(construct, context))
+    assert "subscription S1 " in text_of(alone)
+    used = {one["type"] for one in data.draw(traces(alone))}
+    assert used <= {*(one.name for one in alone.types), "Stranger"}
+
+
+def test_a_case_follows_from_its_seed_alone() -> None:
+    first, again, other = (random_case(seed, "mixed", "recent") for seed in (5, 5, 6))
+    assert first == again
+    assert first != other
+
+
+def test_the_oracles_import_nothing_of_the_product() -> None:
+    """Nor do they import what other tests share, which could lead there."""
+    for path in sorted((Path(__file__).parent / "oracles").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+                assert not names[0].startswith("tests.") or names[0].startswith("tests.oracles")
+            product = {"language", "planner", "broker", "simulation", "server", "headwater"}
+            assert not {name.split(".")[0] for name in names} & product, path.name
