@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from language.errors import HeadwaterError
+
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 CELL_SHOWN_MAX = 40  # characters of a bad cell that a message repeats
 
@@ -31,7 +33,7 @@ _RESERVED = ("type", "id", "source", "location", *_TIMES, "uncertainty", "positi
 _UNASKED = {"timestamp": "timestamp_ms", "source": "station", "type": "attribute"}
 
 
-class ColumnError(ValueError):
+class ColumnError(HeadwaterError):
     """A header or a `--map` that does not say how rows become events."""
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from language.errors import HeadwaterError
+
 CHUNK_BYTES = 262_144  # one read; large enough that the work for each chunk does not show
 LINE_BYTES_MAX = 1_048_576  # the same as a broker's largest payload: what it takes, replay takes
 
@@ -23,7 +25,7 @@ _GZIP_WINDOW_BITS = 31  # zlib's number for gzip with the largest window
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class UnreadableError(Exception):
+class UnreadableError(HeadwaterError):
     """A file that cannot be read on: it is missing, damaged, or its header makes no sense."""
 
     def __init__(self, file: str, reason: str) -> None:

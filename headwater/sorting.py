@@ -16,6 +16,8 @@ from typing import IO, Any, Generic, TypeVar
 
 import msgspec
 
+from language.errors import HeadwaterError
+
 T = TypeVar("T")
 
 ITEMS_MAX = 500_000  # held in memory; some 200 MB of events, and most recordings need no file
@@ -27,7 +29,7 @@ BLOCK_BYTES = 262_144  # the same for large items
 _LENGTH_BYTES = 4
 
 
-class SortingError(Exception):
+class SortingError(HeadwaterError):
     """The temporary files could not be written or read."""
 
 

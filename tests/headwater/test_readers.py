@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater import records
+from headwater.columns import ColumnError, parse_map
 from headwater.lines import UnreadableError, lines_of
 from headwater.readers import BadLine, CsvEvents, JsonLines, read_events
 
@@ -323,8 +324,6 @@ def test_a_declared_attribute_x_is_no_coordinate():
 
 
 def columns(*texts: str):
-    from headwater.columns import parse_map
-
     return parse_map(texts)
 
 
@@ -351,7 +350,7 @@ def test_a_header_or_mapping_that_makes_no_sense_stops_the_file(header, options,
 
 @pytest.mark.parametrize("text", ["timestamp", "=x", "timestamp=", "a=b,a=c", "a=b,a==c"])
 def test_a_malformed_mapping_is_refused(text):
-    with pytest.raises(ValueError, match=r"is no mapping|mapped twice"):
+    with pytest.raises(ColumnError, match=r"is no mapping|mapped twice"):
         columns(text)
 
 
