@@ -1,0 +1,147 @@
+"""The agent of a windowed definition: `aggr every T`, `every T range R` and `range R`.
+
+Owns the door: which kind of window runs, the order of what comes out, watermarks and snapshots.
+Must not know how windows keep their events (window_panes.py, window_slide.py) nor what a group
+becomes (window_outcome.py). Invariant: what it reports depends on the events alone, never on how
+they were batched or when their watermarks came.
+
+Sums past signed 64 bits stay exact within expressions; as an attribute they are null, as an event
+carries none such. So is a float beyond its range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
+from broker.core.event import Detected, Event, event_class
+from broker.core.window_bound import end_bound
+from broker.core.window_outcome import WindowOutcome
+from broker.core.window_panes import Grid, PaneWindows
+from broker.core.window_shape import (
+    DURATION_MAX_MS,
+    EVENTS_MAX,
+    GROUPS_MAX,
+    INVERTED,
+    Shape,
+    WindowLimits,
+)
+from broker.core.window_slide import SlidingWindows
+from language.taskgraph import Task
+from language.tree import Case, Definition, Window
+
+STATE_VERSION = 1
+
+_order = attrgetter("order")
+
+
+class WindowAgent:
+    """One case of a windowed definition (see agent.Agent).
+
+    Raises ValueError of what the engine does not run: sessions, whole days in a zone, `distinct`,
+    and `consuming` where windows share events.
+    """
+
+    waits = True
+
+    def __init__(
+        self,
+        task: Task,
+        case: Case,
+        output: type[Event],
+        *,
+        groups_max: int = GROUPS_MAX,
+        events_max: int = EVENTS_MAX,
+        duration_max_ms: int = DURATION_MAX_MS,
+    ) -> None:
+        assert isinstance(task.node, Definition), "windows are of definitions"
+        window = task.node.window
+        assert window is not None, "this definition has no window"
+        _refuse_what_does_not_run(window, case)
+        shape = Shape(task, case)
+        limits = WindowLimits(groups_max, events_max)
+        self._outcome = WindowOutcome(task, case, output, shape.names, shape.aggregation)
+        self._bound = end_bound(task.node, case.assign)
+        self._duration_max_ms = duration_max_ms
+        self._windows: PaneWindows | SlidingWindows
+        if window.every_ms is not None:
+            grid = Grid(window.every_ms, window.range_ms)
+            self._windows = PaneWindows(shape, self._outcome, grid, limits)
+        else:
+            assert window.range_ms is not None, "one of every, range"
+            self._windows = SlidingWindows(
+                shape, self._outcome, window.range_ms, limits, input_classes(task)
+            )
+
+    def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
+        """See agent.Agent."""
+        made = self._windows.feed(batch, watermark)
+        if len(made) > 1:
+            made.sort(key=_order)
+        return made
+
+    def watermark_out(self, watermark: int) -> int:
+        """See agent.Agent.
+
+        An assigned time may lie as early as a group's first event begins, so an event that is
+        still to come may put it back by its duration.
+        """
+        if watermark >= WATERMARK_END and self._windows.next_due() is None:
+            return watermark
+        if self._bound is None:
+            return WATERMARK_NONE
+        if self._bound.anchor == "newest":
+            least = self._windows.least_newest_end(watermark)
+        else:
+            least = self._windows.least_end(watermark)
+        if self._bound.anchor == "least start":
+            least -= self._duration_max_ms
+        return min(watermark, least - 1 + self._bound.offset_ms)
+
+    def next_due(self) -> int | None:
+        """See agent.Agent."""
+        return self._windows.next_due()
+
+    def held(self) -> int:
+        """See agent.Agent."""
+        return self._windows.held()
+
+    def dropped(self) -> dict[str, int]:
+        """See agent.Agent."""
+        return {**self._windows.drops, INVERTED: self._outcome.dropped_inverted}
+
+    def state(self) -> Any:
+        """See agent.Agent."""
+        return {
+            "version": STATE_VERSION,
+            "inverted": self._outcome.dropped_inverted,
+            "windows": self._windows.state(),
+        }
+
+    def restore(self, state: Any) -> None:
+        """See agent.Agent."""
+        if state["version"] != STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
+        self._outcome.dropped_inverted = state["inverted"]
+        self._windows.restore(state["windows"])
+
+
+def input_classes(task: Task) -> dict[str, type[Event]]:
+    """The struct classes of a task's inputs, by the types' names as events bear them."""
+    classes = {}
+    for name, event_type in task.types.items():
+        key = task.needs.get(name)
+        own = name if key is None else f"{name}@{key}"
+        classes[own] = event_class(own, event_type.attributes, detected=key is not None)
+    return classes
+
+
+def _refuse_what_does_not_run(window: Window, case: Case) -> None:
+    if window.session_ms is not None:
+        raise ValueError("session windows do not run yet")
+    if window.every_days is not None:
+        raise ValueError("windows of whole days in a zone do not run yet")
+    if case.consuming and (window.every_ms is None or window.range_ms is not None):
+        raise ValueError("`consuming` does not run where windows share events")

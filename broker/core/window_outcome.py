@@ -1,0 +1,203 @@
+"""What a window's group becomes: an event, or a partial result that `post` combines.
+
+Owns assignment, `post`, and the events' identity. Must not know how windows move or what they
+hold. Invariant: an event depends on the task's text, the window and the group's events alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from broker.core.aggregates import unsigned_zero
+from broker.core.event import Detected, Event, Order
+from broker.core.expressions import Scope, attribute_code
+from broker.core.identity import window_id
+from broker.core.window_code import (
+    compile_assign,
+    compile_fold,
+    compile_make,
+    group_of,
+    new_in_pane,
+)
+from broker.core.window_plan import Aggregation, OperandNames, kind_of
+from language.lexicon import COMMON_ATTRIBUTES
+from language.taskgraph import Task
+from language.tree import (
+    Assignment,
+    Attribute,
+    Call,
+    Case,
+    Definition,
+    Expression,
+    Name,
+    Post,
+)
+
+TIMES = ("timestamp", "start", "end", "duration")
+
+
+class Summary(Protocol):
+    """What is known of a group's events in a window: their span, greatest ε and weakest certainty.
+
+    `first` is the order of the first event, `counts` the events of each leaf.
+    """
+
+    first: Order
+    start: int
+    end: int
+    uncertainty: int
+    counts: list[int]
+    kept: list[Any]
+
+    @property
+    def maybe(self) -> bool:
+        """Whether an event is of less than full certainty."""
+
+
+@dataclass(slots=True)
+class Row:
+    """The partial result of a group, as `post` meets it: `v` holds what `pre` assigned."""
+
+    v: tuple[Any, ...]
+    first: Order
+    start: int
+    end: int
+    uncertainty: int
+    maybe: bool
+
+    @property
+    def order(self) -> Order:
+        """Rows go by their spans, then by their first events."""
+        return (self.end, self.start, *self.first[2:])
+
+
+class RowNames:
+    """The names in `post`: what `pre` assigned; other times are those of the row's span."""
+
+    def __init__(self, assigned: dict[str, tuple[int, str]]) -> None:
+        self._assigned = assigned
+
+    def leaf_of_operand(self, name: str) -> int | None:  # noqa: ARG002  # rows have one leaf
+        """See window_plan.Names: rows are no operand."""
+        return None
+
+    def leaf_of_argument(self, value: Expression) -> int:  # noqa: ARG002
+        """See window_plan.Names: all rows are of one leaf."""
+        return 0
+
+    def kind(self, node: Name | Attribute) -> str:
+        """See window_plan.Names."""
+        found = self._assigned.get(node.name)
+        return COMMON_ATTRIBUTES[node.name] if found is None else found[1]
+
+    def argument_scope(self) -> Scope:
+        """See window_plan.Names."""
+        return self
+
+    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
+        """See expressions.Scope. A part of the group's key is what the row assigned."""
+        if isinstance(node, Call):
+            return None
+        if node.name in self._assigned:
+            return f"e.v[{self._assigned[node.name][0]}]", True
+        if node.name in TIMES:
+            return attribute_code("e", node.name)
+        return "None", True
+
+
+class PostStage:
+    """`post`: groups the rows of one window anew and assigns from aggregates over them."""
+
+    def __init__(self, post: Post, pre: tuple[Assignment, ...], names: OperandNames) -> None:
+        kinds = [kind_of(item.value, names.kind) for item in pre]
+        assigned = {item.name: (at, kinds[at]) for at, item in enumerate(pre)}
+        rows = RowNames(assigned)
+        self._aggregation = Aggregation(post.assign, rows)
+        self._fold = compile_fold(self._aggregation, rows, 0)
+        self._assign = compile_assign(post.assign, self._aggregation, post.group_by)
+        self._keys = [assigned[name][0] if name in assigned else None for name in post.group_by]
+
+    def grouped(self, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], list[Row]]]:
+        """The rows by the key that they assigned; one whose key is null is in none."""
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in rows:
+            key = tuple([None if at is None else unsigned_zero(row.v[at]) for at in self._keys])
+            if None not in key:
+                groups.setdefault(key, []).append(row)
+        return list(groups.items())
+
+    def combined(self, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
+        """One row of many."""
+        kept = [new_in_pane(keeping) for keeping in self._aggregation.keepings]
+        if self._fold is not None:
+            self._fold(kept, rows)
+        start = min([row.start for row in rows])
+        end = max([row.end for row in rows])
+        return Row(
+            self._assign(kept, [], group, start, end),
+            min([row.first for row in rows]),
+            start,
+            end,
+            max([row.uncertainty for row in rows]),
+            any(row.maybe for row in rows),
+        )
+
+
+class WindowOutcome:
+    """Makes the events of one case of a windowed definition.
+
+    `dropped_inverted` counts those that an assignment gave a start after their end.
+    """
+
+    def __init__(
+        self, task: Task, case: Case, output: type[Event], names: OperandNames, pre: Aggregation
+    ) -> None:
+        assert isinstance(task.node, Definition), "windows are of definitions"
+        self.dropped_inverted = 0
+        self._task = task.key
+        self._name = task.name
+        self._case = case.number
+        self._names = names
+        self._certain_only = case.detect.maybe_drop
+        self._assign = compile_assign(case.assign, pre, names.keys)
+        post = task.node.post
+        self._post = None if post is None else PostStage(post, case.assign, names)
+        kinds = task.output.attributes if task.output is not None else {}
+        assigned = case.assign if post is None else post.assign
+        self._make = compile_make(assigned, output, dict(kinds))
+
+    def events(self, window: int | str, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+        """The events of the (key, summary) that stand in a window, in no promised order."""
+        rows = [self._row(key, summary) for key, summary in standing]
+        if self._post is not None:
+            plain_rows = [row for _, row in rows]
+            rows = [
+                (group, self._post.combined(group, together))
+                for group, together in self._post.grouped(plain_rows)
+            ]
+        made = [self._event(window, group, row) for group, row in rows]
+        return [event for event in made if event is not None]
+
+    def _row(self, key: Any, summary: Summary) -> tuple[tuple[Any, ...], Row]:
+        group = group_of(key, self._names)
+        start, end = summary.start, summary.end
+        values = self._assign(summary.kept, summary.counts, group, start, end)
+        row = Row(values, summary.first, start, end, summary.uncertainty, summary.maybe)
+        return group, row
+
+    def _event(self, window: int | str, group: tuple[Any, ...], row: Row) -> Detected | None:
+        if row.maybe and self._certain_only:
+            return None
+        made: Detected = self._make(row.v, row.start, row.end)
+        if made.start > made.end:
+            self.dropped_inverted += 1
+            return None
+        made.uncertainty = row.uncertainty
+        made.constituents = row.first[2]
+        made.tie = (self._name, self._case, window)
+        if row.maybe:
+            made.certainty = "maybe"
+        made.id = window_id(self._task, self._case, window, group)
+        return made

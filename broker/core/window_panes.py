@@ -1,0 +1,301 @@
+"""Windows `every T` and `every T range R`: panes that no window's edge cuts.
+
+Owns which pane an event falls into and which windows a pane belongs to, and what is open. Must not
+know what is kept of a pane's events nor what a window's group becomes. Invariant: a window's
+events are those of its panes, whatever the order in which they came.
+
+Panes are those of paired windows (Krishnamurthy, Wu, Franklin: On-the-fly sharing for streamed
+aggregation, SIGMOD 2006, section 3): the edges of windows are at kT and kT − R, so at most two
+panes lie in each T, and every event is taken once however many windows it belongs to.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.agent import WATERMARK_NONE, LeafEvents
+from broker.core.event import Detected
+from broker.core.source import Constants, build
+from broker.core.window_code import key_lines
+from broker.core.window_outcome import WindowOutcome
+from broker.core.window_partial import Partial, merged_groups
+from broker.core.window_plan import OperandNames
+from broker.core.window_shape import (
+    CLOSED,
+    EVENTS_OVERFLOW,
+    GROUPS_OVERFLOW,
+    Shape,
+    WindowLimits,
+)
+
+PENDING_MAX = 1_024  # events set aside before they are folded: runs fold cheaper than single ones
+
+Groups = dict[Any, Partial]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The panes and windows of `every T` (no range) or `every T range R`, by number."""
+
+    every_ms: int
+    range_ms: int | None = None
+
+    @property
+    def halved(self) -> bool:
+        """Whether each T has two panes: a window's beginning cuts it."""
+        return self.range_ms is not None and self.range_ms % self.every_ms != 0
+
+    @property
+    def cut_ms(self) -> int:
+        """Where, from kT, the second pane of a T begins."""
+        return self.every_ms - (self.range_ms or 0) % self.every_ms
+
+    def windows_of(self, pane: int) -> tuple[int, int]:
+        """The first and the last window that has the pane; none where the last comes first."""
+        if self.range_ms is None:
+            return pane, pane
+        whole = self.range_ms // self.every_ms
+        if not self.halved:
+            return pane + 1, pane + whole
+        period, second = divmod(pane, 2)
+        return period + 1, period + whole + second
+
+    def panes_of(self, window: int) -> tuple[int, int]:
+        """The first and the last pane of a window."""
+        if self.range_ms is None:
+            return window, window
+        whole = self.range_ms // self.every_ms
+        if not self.halved:
+            return window - whole, window - 1
+        return 2 * (window - whole) - 1, 2 * window - 1
+
+    def closes_at(self, window: int) -> int:
+        """The last instant of a window: with this watermark nothing more falls into it."""
+        return (window + (self.range_ms is None)) * self.every_ms - 1
+
+    def closed_by(self, watermark: int) -> int:
+        """The last window that a watermark closes."""
+        return (watermark + 1) // self.every_ms - (self.range_ms is None)
+
+    def begins_at(self, pane: int) -> int:
+        """The first instant of a pane."""
+        if not self.halved:
+            return pane * self.every_ms
+        period, second = divmod(pane, 2)
+        return period * self.every_ms + second * self.cut_ms
+
+    def pane_lines(self, constants: Constants) -> list[str]:
+        """Lines that set `pane` to that of the event in `e`."""
+        every = constants.add(self.every_ms)
+        if not self.halved:
+            return [f"pane = e.end // {every}"]
+        cut = constants.add(self.cut_ms)
+        return [f"period, rest = divmod(e.end, {every})", f"pane = 2 * period + (rest >= {cut})"]
+
+
+def compile_take(names: OperandNames, grid: Grid, leaf: int) -> Callable[..., None]:
+    """A function of (events, windows) that sets a leaf's events aside in their partials.
+
+    They wait in `pending`; partials in which none was waiting are put among those touched.
+    """
+    constants = Constants()
+    body = [
+        *key_lines(names),
+        *grid.pane_lines(constants),
+        "if pane != last:",
+        "    groups = windows.groups_of(pane)",
+        "    last = pane",
+        "if groups is None:",
+        "    windows.pass_over(pane)",
+        "    continue",
+        "partial = groups.get(key)",
+        "if partial is None:",
+        "    partial = windows.open_group(groups, key)",
+        "    if partial is None: continue",
+        f"pending = partial.pending[{leaf}]",
+        "if not pending: touched.append(partial)",
+        "pending.append(e)",
+    ]
+    head = [
+        "def take(events, windows):",
+        "    last = groups = None",
+        "    touched = windows.touched",
+    ]
+    lines = [*head, "    for e in events:", *(f"        {line}" for line in body)]
+    return build("\n".join(lines) + "\n", "take", constants)
+
+
+class PaneWindows:
+    """The open panes of one case, and when their windows close."""
+
+    def __init__(
+        self, shape: Shape, outcome: WindowOutcome, grid: Grid, limits: WindowLimits
+    ) -> None:
+        self._shape = shape
+        self._outcome = outcome
+        self._grid = grid
+        self._limits = limits
+        self._folds = shape.folds()
+        self._takes = [compile_take(shape.names, grid, leaf) for leaf in shape.leaves]
+        self._watermark = WATERMARK_NONE
+        self._closed = grid.closed_by(WATERMARK_NONE)
+        self._panes: dict[int, Groups] = {}
+        self._ascending: list[int] = []  # the panes' numbers
+        self._open = 0  # partials
+        self._values = 0  # kept for quantiles and distinct counts
+        self.touched: list[Partial] = []  # those with events pending
+        self._pending = 0
+        self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0}
+
+    # --- the door ------------------------------------------------------------------------
+
+    def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
+        """Take events; the events of the windows that the watermark closes, in no order."""
+        for leaf, events in batch:
+            self._take(leaf, events)
+        if watermark <= self._watermark:
+            return []
+        self._watermark = watermark
+        due = self.next_due()
+        return self._close() if due is not None and due <= watermark else []
+
+    def next_due(self) -> int | None:
+        """The watermark that closes the next window with a pane."""
+        return self._grid.closes_at(self._next_window()) if self._ascending else None
+
+    def held(self) -> int:
+        """Groups of open panes, and values kept for them."""
+        self._fold()
+        return self._open + self._values
+
+    def least_end(self, watermark: int) -> int:
+        """No event ends before this that is in a window yet to be reported."""
+        least = watermark + 1
+        return min(least, self._grid.begins_at(self._ascending[0])) if self._ascending else least
+
+    def least_newest_end(self, watermark: int) -> int:
+        """No window yet to be reported has its newest event end before this."""
+        return self.least_end(watermark)
+
+    def state(self) -> dict[str, Any]:
+        """Plain data."""
+        self._fold()
+        return {
+            "watermark": self._watermark,
+            "closed": self._closed,
+            "drops": dict(self.drops),
+            "panes": [
+                [pane, [[plain_key(key), one.plain()] for key, one in self._panes[pane].items()]]
+                for pane in self._ascending
+            ],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up what `state` gave."""
+        self._watermark, self._closed = state["watermark"], state["closed"]
+        self.drops.update(state["drops"])
+        self._pending = 0
+        self.touched.clear()
+        self._panes = {
+            pane: {key_of(key): Partial.of_plain(self._shape, one) for key, one in groups}
+            for pane, groups in state["panes"]
+        }
+        self._ascending = sorted(self._panes)
+        partials = [one for groups in self._panes.values() for one in groups.values()]
+        self._open = len(partials)
+        self._values = sum(self._shape.grown(one.counts) for one in partials)
+
+    # --- taking events -------------------------------------------------------------------
+
+    def groups_of(self, pane: int) -> Groups | None:
+        """The groups of a pane; None where no window of it is open."""
+        groups = self._panes.get(pane)
+        if groups is not None:
+            return groups
+        first, last = self._grid.windows_of(pane)
+        if first > last or self._grid.closes_at(last) <= self._watermark:
+            return None
+        groups = self._panes[pane] = {}
+        insort(self._ascending, pane)
+        return groups
+
+    def pass_over(self, pane: int) -> None:
+        """Count an event that came when its windows were closed; one between windows is in none."""
+        first, last = self._grid.windows_of(pane)
+        if first <= last:
+            self.drops[CLOSED] += 1
+
+    def open_group(self, groups: Groups, key: Any) -> Partial | None:
+        """The partial of a group's first event in a pane; None (and counted) past the limit."""
+        if self._open >= self._limits.groups_max:
+            self.drops[GROUPS_OVERFLOW] += 1
+            return None
+        self._open += 1
+        partial = groups[key] = Partial(self._shape)
+        return partial
+
+    def _take(self, leaf: int, events: Sequence[Any]) -> None:
+        growing = self._shape.growing[leaf]
+        if growing:
+            room = max(0, self._limits.events_max - self._values) // growing
+            self.drops[EVENTS_OVERFLOW] += max(0, len(events) - room)
+            events = events[:room]
+        self._takes[leaf](events, self)
+        self._pending += len(events)
+        if self._pending >= PENDING_MAX:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Take in what is pending; only then are the values kept of it known to the limit."""
+        for partial in self.touched:
+            self._values += self._shape.grown([len(events) for events in partial.pending])
+            partial.fold(self._shape, self._folds)
+        self.touched.clear()
+        self._pending = 0
+
+    # --- closing windows -----------------------------------------------------------------
+
+    def _next_window(self) -> int:
+        return max(self._closed + 1, self._grid.windows_of(self._ascending[0])[0])
+
+    def _close(self) -> list[Detected]:
+        self._fold()
+        made: list[Detected] = []
+        while self._ascending:
+            window = self._next_window()
+            if self._grid.closes_at(window) > self._watermark:
+                break
+            made += self._report(window)
+            self._closed = window
+            while self._ascending and self._grid.windows_of(self._ascending[0])[1] <= window:
+                self._drop_pane(self._ascending.pop(0))
+        self._closed = max(self._closed, self._grid.closed_by(self._watermark))
+        return made
+
+    def _report(self, window: int) -> list[Detected]:
+        first, last = self._grid.panes_of(window)
+        panes = [self._panes[pane] for pane in self._ascending if first <= pane <= last]
+        groups = panes[0]
+        for later in panes[1:]:
+            groups = merged_groups(groups, later)
+        stands = self._shape.stands
+        standing = [(key, one) for key, one in groups.items() if stands(one.counts)]
+        return self._outcome.events(window, standing)
+
+    def _drop_pane(self, pane: int) -> None:
+        groups = self._panes.pop(pane)
+        self._open -= len(groups)
+        self._values -= sum(self._shape.grown(one.counts) for one in groups.values())
+
+
+def plain_key(key: Any) -> Any:
+    """A group's key as plain data."""
+    return list(key) if isinstance(key, tuple) else key
+
+
+def key_of(data: Any) -> Any:
+    """The key that `plain_key` gave as plain data."""
+    return tuple(data) if isinstance(data, list) else data

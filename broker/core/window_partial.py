@@ -1,0 +1,104 @@
+"""What a pane knows of one group: counts, span, and what is kept for aggregates.
+
+Owns folding events into it and merging two. Must not know which pane it belongs to.
+Invariant: a partial is the same however its events were ordered, folded in runs or merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.core.aggregates import index_of_first, order_of, plain_order
+from broker.core.event import Order
+from broker.core.window_code import Fold
+from broker.core.window_shape import Shape
+
+NEVER = 2**63  # later than any time
+UNKNOWN: Order = (NEVER, NEVER, (), (), ())
+
+
+class Partial:
+    """A group's events in one pane, folded but for those pending (see window_outcome.Summary)."""
+
+    __slots__ = (
+        "counts", "end", "first", "kept", "maybe", "pending", "start", "uncertainty",
+    )  # fmt: skip
+
+    def __init__(self, shape: Shape) -> None:
+        self.counts = [0 for _ in shape.leaves]
+        self.pending: list[list[Any]] = [[] for _ in shape.leaves]
+        self.kept = shape.new_in_pane()
+        self.first = UNKNOWN
+        self.start = NEVER
+        self.end = -NEVER
+        self.uncertainty = 0
+        self.maybe = False
+
+    def fold(self, shape: Shape, folds: Sequence[Fold | None]) -> None:
+        """Take in what is pending."""
+        for leaf, events in enumerate(self.pending):
+            if not events:
+                continue
+            self.counts[leaf] += len(events)
+            self._take_spans(events)
+            if shape.detected[leaf]:
+                self.maybe = self.maybe or any(event.certainty != "yes" for event in events)
+            fold = folds[leaf]
+            if fold is not None:
+                fold(self.kept, events)
+            events.clear()
+
+    def _take_spans(self, events: list[Any]) -> None:
+        if len(events) == 1:
+            event = events[0]
+            low = high = event.end
+            start, uncertainty = event.start, event.uncertainty
+        else:
+            ends = [event.end for event in events]
+            low, high = min(ends), max(ends)
+            start = min([event.start for event in events])
+            uncertainty = max([event.uncertainty for event in events])
+        self.start = min(self.start, start)
+        self.end = max(self.end, high)
+        self.uncertainty = max(self.uncertainty, uncertainty)
+        if low <= self.first[0]:
+            self.first = min(self.first, events[index_of_first(events)].order)
+
+    def merged(self, other: Partial) -> Partial:
+        """Both together, as a new one; neither may have events pending."""
+        made: Partial = Partial.__new__(Partial)
+        made.pending = []
+        made.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
+        made.kept = [a.merged(b) for a, b in zip(self.kept, other.kept, strict=True)]
+        made.first = min(self.first, other.first)
+        made.start = min(self.start, other.start)
+        made.end = max(self.end, other.end)
+        made.uncertainty = max(self.uncertainty, other.uncertainty)
+        made.maybe = self.maybe or other.maybe
+        return made
+
+    def plain(self) -> list[Any]:
+        """Plain data; no event may be pending."""
+        span = [self.start, self.end, self.uncertainty, self.maybe, plain_order(self.first)]
+        return [list(self.counts), span, [kept.plain() for kept in self.kept]]
+
+    @classmethod
+    def of_plain(cls, shape: Shape, data: list[Any]) -> Partial:
+        """The partial that `plain` gave as plain data."""
+        made = cls(shape)
+        made.counts, span, kept = list(data[0]), data[1], data[2]
+        made.start, made.end, made.uncertainty, made.maybe = span[:4]
+        made.first = order_of(span[4])
+        for one, plain in zip(made.kept, kept, strict=True):
+            one.restore(plain)
+        return made
+
+
+def merged_groups(older: dict[Any, Partial], newer: dict[Any, Partial]) -> dict[Any, Partial]:
+    """The groups of two panes (or runs of panes) as those of one."""
+    made = dict(older)
+    for key, partial in newer.items():
+        known = made.get(key)
+        made[key] = partial if known is None else known.merged(partial)
+    return made

@@ -1,0 +1,299 @@
+"""What a windowed detect asks for: its operands, its groups, and what to keep for its aggregates.
+
+Owns the reading of the checked tree. Must not know events at run time, nor how windows move.
+Invariant: equal arguments are kept once, however many aggregates ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+from broker.core.expressions import Scope, attribute_code, children
+from language.functions import AGGREGATES, SCALARS
+from language.lexicon import COMMON_ATTRIBUTES
+from language.tree import (
+    Arithmetic,
+    Assignment,
+    Atom,
+    Attribute,
+    Call,
+    Case,
+    Constant,
+    Expression,
+    Link,
+    Name,
+    Pattern,
+    Select,
+    Unary,
+)
+
+# aggregate -> (what is kept, the code of its result, whether that may be null)
+RESULTS: dict[str, tuple[str, str, bool]] = {
+    "Count": ("tally", "{kept}.n", False),
+    "Sum": ("moments", "{kept}.sum_float()", True),
+    "Avg": ("moments", "{kept}.mean()", True),
+    "StdDev": ("squares", "{kept}.deviation()", True),
+    "Min": ("least", "{kept}.result()", True),
+    "Max": ("greatest", "{kept}.result()", True),
+    "Median": ("bag", "{kept}.quantile({over}, {under})", True),
+    "Quantile": ("bag", "{kept}.quantile({over}, {under})", True),
+    "First": ("ends", "{kept}.first()", True),
+    "Last": ("ends", "{kept}.last()", True),
+    "CountDistinct": ("distinct", "{kept}.result()", False),
+}
+CONSTANT_KINDS = {bool: "bool", int: "int", float: "float", str: "text"}
+
+KindOf = Callable[[Name | Attribute], str]
+
+
+class HasAttributes(Protocol):
+    """An event type as the task describes it."""
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Attribute → type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An atom of the windowed detect; its leaf is its place in the list of them."""
+
+    name: str
+    event_type: str
+    outer: bool
+
+
+@dataclass(slots=True)
+class Argument:
+    """What aggregates run over: an expression of one leaf's events, and what is kept of it.
+
+    `kept` maps what is kept ("moments", "bag", …) to its index among all that is kept.
+    """
+
+    leaf: int
+    value: Expression
+    kind: str
+    kept: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """One thing to keep: what, and whether of integers alone."""
+
+    what: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Code of an aggregate's result over `k` (what is kept) and `n` (events of each leaf)."""
+
+    code: str
+    nullable: bool
+    constants: tuple[tuple[str, int], ...] = ()
+
+
+def read_operands(pattern: Pattern) -> list[Operand]:
+    """The atoms joined by `and`, in the order of the text.
+
+    A `distinct` operand will be one with keys here, and a test before its events are taken.
+    """
+    if isinstance(pattern, Link) and pattern.operator == "and":
+        return read_operands(pattern.left) + read_operands(pattern.right)
+    outer = isinstance(pattern, Select) and pattern.kind == "outer"
+    atom = pattern.operand if outer and isinstance(pattern, Select) else pattern
+    if isinstance(atom, Atom):
+        return [Operand(atom.alias or atom.type, atom.type, outer)]
+    raise ValueError(f"an operand of a window is an atom, not {type(atom).__name__}")
+
+
+def calls_in(node: Expression) -> Iterator[Call]:
+    """The aggregates of an expression, in the order of the text."""
+    if isinstance(node, Call) and node.function in RESULTS:
+        yield node
+        return
+    for child in children(node):
+        yield from calls_in(child)
+
+
+def kind_of(node: Expression, reference: KindOf) -> str:
+    """The type of an expression's values: a type of the language, or "position"."""
+    if isinstance(node, Constant):
+        return CONSTANT_KINDS[type(node.value)]
+    if isinstance(node, Name | Attribute):
+        return reference(node)
+    if isinstance(node, Arithmetic):
+        kinds = {kind_of(node.left, reference), kind_of(node.right, reference)}
+        return "float" if node.operator == "/" or "float" in kinds else "int"
+    if isinstance(node, Unary) and node.operator == "-":
+        return kind_of(node.operand, reference)
+    if isinstance(node, Call):
+        function = AGGREGATES.get(node.function) or SCALARS[node.function]
+        if function.result != "same":
+            return function.result
+        kinds_of = [kind_of(argument, reference) for argument in node.arguments]
+        return "float" if "float" in kinds_of else kinds_of[0]
+    return "bool"
+
+
+class Aggregation:
+    """The aggregates of one list of assignments: arguments, what is kept, and results."""
+
+    def __init__(self, assignments: tuple[Assignment, ...], names: Names) -> None:
+        self.arguments: list[Argument] = []
+        self.keepings: list[Keeping] = []
+        self._names = names
+        self._by_text: dict[tuple[int, str], Argument] = {}
+        self._results: dict[str, Result] = {}
+        calls = [call for item in assignments for call in calls_in(item.value)]
+        for call in calls:
+            self._collect(call)
+        for argument in self.arguments:
+            self._settle(argument)
+        for call in calls:
+            self._results.setdefault(repr(call), self._result(call))
+
+    def result(self, call: Call) -> Result | None:
+        """The result of an aggregate; None if the call is of a plain function."""
+        return self._results.get(repr(call))
+
+    def _collect(self, call: Call) -> None:
+        if self._operand(call) is not None:
+            return
+        value = call.arguments[0]
+        leaf = self._names.leaf_of_argument(value)
+        argument = self._by_text.get((leaf, repr(value)))
+        if argument is None:
+            kind = kind_of(value, self._names.kind)
+            argument = self._by_text[leaf, repr(value)] = Argument(leaf, value, kind)
+            self.arguments.append(argument)
+        argument.kept.setdefault(RESULTS[call.function][0], -1)
+
+    def _settle(self, argument: Argument) -> None:
+        """One of tally, moments and squares does for all three."""
+        for stronger, weaker in (
+            ("squares", "moments"),
+            ("squares", "tally"),
+            ("moments", "tally"),
+        ):
+            if stronger in argument.kept:
+                argument.kept.pop(weaker, None)
+        for what in argument.kept:
+            argument.kept[what] = len(self.keepings)
+            self.keepings.append(Keeping(what, argument.kind == "int"))
+
+    def _result(self, call: Call) -> Result:
+        operand = self._operand(call)
+        if operand is not None:
+            return Result(f"n[{operand}]", nullable=False)
+        value = call.arguments[0]
+        argument = self._by_text[self._names.leaf_of_argument(value), repr(value)]
+        what, code, nullable = RESULTS[call.function]
+        stronger = [name for name in (what, "moments", "squares") if name in argument.kept]
+        kept = f"k[{argument.kept[stronger[0]]}]"
+        if call.function == "Sum" and argument.kind == "int":
+            return Result(f"{kept}.sum_int()", nullable=False)
+        if what != "bag":
+            return Result(code.format(kept=kept), nullable)
+        q = quantile_of(call)
+        constants = (("over", q.numerator), ("under", q.denominator))
+        return Result(code.replace("{kept}", kept), nullable, constants)
+
+    def _operand(self, call: Call) -> int | None:
+        first = call.arguments[0]
+        if call.function == "Count" and isinstance(first, Name):
+            return self._names.leaf_of_operand(first.name)
+        return None
+
+
+class Names(Protocol):
+    """What names mean in the aggregates of one list of assignments."""
+
+    def leaf_of_operand(self, name: str) -> int | None:
+        """The leaf that `Count(name)` counts; None if the name is no operand."""
+
+    def leaf_of_argument(self, value: Expression) -> int:
+        """The leaf whose events the argument is of."""
+
+    def kind(self, node: Name | Attribute) -> str:
+        """The type of a name's values."""
+
+    def argument_scope(self) -> Scope:
+        """Where an argument's names live, with the event in `e`."""
+
+
+def quantile_of(call: Call) -> Fraction:
+    """The q as it was written: 0.1 is a tenth, not the float nearest to it."""
+    if call.function == "Median":
+        return Fraction(1, 2)
+    q = call.arguments[1]
+    if isinstance(q, Constant) and not isinstance(q.value, bool | str):
+        exact = Fraction(repr(q.value))
+        if 0 <= exact <= 1:
+            return exact
+    raise ValueError("q of Quantile(x, q) is a number from 0 to 1")
+
+
+def bases_in(node: Expression) -> list[str]:
+    """The operands whose attributes an expression reads, in the order of the text."""
+    if isinstance(node, Attribute):
+        return [node.base]
+    return [base for child in children(node) for base in bases_in(child)]
+
+
+class OperandNames:
+    """The names of a detect's operands (see Names)."""
+
+    def __init__(self, case: Case, types: Mapping[str, HasAttributes]) -> None:
+        self.operands = read_operands(case.detect.pattern)
+        self.keys = case.group_by
+        self._types = types
+        self._leaves: dict[str, int] = {}
+        for leaf, operand in enumerate(self.operands):
+            self._leaves[operand.name] = leaf
+        for leaf, operand in enumerate(self.operands):
+            self._leaves.setdefault(operand.event_type, leaf)
+
+    def leaf_of_operand(self, name: str) -> int | None:
+        """See Names."""
+        return self._leaves.get(name)
+
+    def leaf_of_argument(self, value: Expression) -> int:
+        """See Names."""
+        bases = [base for base in dict.fromkeys(bases_in(value)) if base != "group"]
+        if len(bases) != 1 or bases[0] not in self._leaves:
+            raise ValueError("an aggregate's argument is of one operand's attributes")
+        return self._leaves[bases[0]]
+
+    def kind(self, node: Name | Attribute) -> str:
+        """See Names."""
+        if isinstance(node, Attribute) and node.base != "group":
+            return self._kind(self._leaves[node.base], node.name)
+        if isinstance(node, Attribute):
+            return self.key_kind(self.keys.index(node.name))
+        return "int"  # timestamp, start, end, duration of the span
+
+    def key_kind(self, at: int) -> str:
+        """The type of the key's part at the place; float where any operand's is."""
+        kinds = [self._kind(leaf, self.keys[at]) for leaf in range(len(self.operands))]
+        return "float" if "float" in kinds else kinds[0]
+
+    def argument_scope(self) -> Scope:
+        """See Names."""
+        return EventScope()
+
+    def _kind(self, leaf: int, attribute: str) -> str:
+        if attribute in COMMON_ATTRIBUTES:
+            return COMMON_ATTRIBUTES[attribute]
+        return self._types[self.operands[leaf].event_type].attributes.get(attribute, "int")
+
+
+class EventScope:
+    """An argument's names are attributes of the one event in `e`; so is a part of its key."""
+
+    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
+        """See expressions.Scope."""
+        return None if isinstance(node, Call) else attribute_code("e", node.name)

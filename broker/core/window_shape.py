@@ -1,0 +1,91 @@
+"""One windowed case, compiled: what both kinds of windows share.
+
+Owns the compiled functions of a case and the window's limits. Must not know when windows close.
+Invariant: a shape holds no events; its agents may be restored from any snapshot of the same case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.window_code import (
+    Fold,
+    Slide,
+    compile_fold,
+    compile_slide,
+    new_in_pane,
+    new_sliding,
+)
+from broker.core.window_plan import Aggregation, OperandNames
+from language.taskgraph import Task
+from language.tree import Case
+
+GROUPS_MAX = 100_000  # open (window, group) pairs of one agent: some 100 MB of running sums
+EVENTS_MAX = 1_000_000  # events, or values kept for quantiles and distinct counts, of one agent
+DURATION_MAX_MS = 7 * 86_400_000  # how long an input event may last
+
+GROUPS_OVERFLOW = "window_groups_overflow"
+EVENTS_OVERFLOW = "window_events_overflow"
+CLOSED = "window_closed"
+INVERTED = "start_after_end"
+
+GROWING = frozenset({"bag", "distinct"})  # what is kept that grows with the events
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLimits:
+    """What one agent may hold; new groups and new events beyond are refused, and counted."""
+
+    groups_max: int = GROUPS_MAX
+    events_max: int = EVENTS_MAX
+    duration_max_ms: int = DURATION_MAX_MS
+
+
+class Shape:
+    """The operands, groups and aggregates of one windowed case."""
+
+    def __init__(self, task: Task, case: Case) -> None:
+        self.names = OperandNames(case, task.types)
+        self.aggregation = Aggregation(case.assign, self.names)
+        operands = self.names.operands
+        self.leaves = range(len(operands))
+        self._asked = tuple(leaf for leaf in self.leaves if not operands[leaf].outer)
+        self._always = not self._asked or len(operands) == 1  # a group has an event
+        # Only detected events can be of less than full certainty.
+        self.detected = [operand.event_type in task.needs for operand in operands]
+        self.growing = [self._growing(leaf) for leaf in self.leaves]
+
+    def folds(self) -> list[Fold | None]:
+        """For each leaf, the function that takes a run of its events into what a pane keeps."""
+        return [compile_fold(self.aggregation, self.names, leaf) for leaf in self.leaves]
+
+    def slides(self, method: str) -> list[Slide]:
+        """For each leaf, the function that adds an event to what slides, or removes it."""
+        return [compile_slide(self.aggregation, self.names, leaf, method) for leaf in self.leaves]
+
+    def new_in_pane(self) -> list[Any]:
+        """What a pane keeps of a group, empty."""
+        return [new_in_pane(keeping) for keeping in self.aggregation.keepings]
+
+    def new_sliding(self) -> list[Any]:
+        """What a sliding window keeps of a group, empty."""
+        return [new_sliding(keeping) for keeping in self.aggregation.keepings]
+
+    def stands(self, counts: list[int]) -> bool:
+        """Whether every operand that is not `outer` has an event (if all are, then any has)."""
+        return self._always or all(counts[leaf] for leaf in self._asked)
+
+    def grown(self, counts: list[int]) -> int:
+        """How many values are kept of so many events of each leaf."""
+        pairs = zip(counts, self.growing, strict=True)
+        return sum([count * growing for count, growing in pairs])
+
+    def _growing(self, leaf: int) -> int:
+        """How many values are kept for each event of a leaf."""
+        return sum(
+            what in GROWING
+            for argument in self.aggregation.arguments
+            if argument.leaf == leaf
+            for what in argument.kept
+        )
