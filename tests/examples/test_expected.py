@@ -1,11 +1,13 @@
 """The expectations themselves: how many results each subscription of the examples has.
 
-The table was fixed from the scripts beside it, which share no code with the product. A change of
-the data, of an example or of a script shows here first.
+The table, examples/expected.json, comes from the scripts beside this file, which share no code with
+the product; the demonstration reads it too. A change of the data, of an example or of a script
+shows here first.
 """
 
 import gzip
 import importlib.util
+import json
 from types import ModuleType
 
 import pytest
@@ -13,20 +15,7 @@ import pytest
 from tests.examples import expected_small, expected_weather
 from tests.examples.recordings import DATA, EXAMPLES, json_lines
 
-COUNTS = {
-    "weather": {
-        "FrozenGround": 129,
-        "ColdStation": 48,
-        "HotStation": 35,
-        "WindChill": 40,
-        "RapidCooling": 97,
-        "CoolingFront": 13,
-        "StormCell": 266,
-    },
-    "fog": {"FogBank": 52, "PersistentFog": 32},
-    "steam": {"SteamBegins": 11, "SteamStands": 24, "StillDamp": 12},
-    "people": {"Rush": 3, "BreakOver": 3, "TurnedBack": 27},
-}
+COUNTS = json.loads((EXAMPLES / "expected.json").read_text())
 COMPUTED = {"weather": expected_weather.expected, **expected_small.EXPECTED}
 
 

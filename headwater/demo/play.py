@@ -1,0 +1,90 @@
+"""The stations' side: steps published over MQTT at an even pace.
+
+Owns pace and order. Must not know what is detected. Invariant: everything goes out in the order of
+the steps on one connection, at QoS 1, and no more than a bounded number waits to be acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+import aiomqtt
+import msgspec
+
+from headwater.demo.material import Advertise, Reading, Recording, Station, Step, Withdraw
+from headwater.demo.moments import Moments
+
+IN_FLIGHT_MAX = 64  # unacknowledged messages; more would hide a slow broker in a queue of ours
+BEHIND_S_MAX = 0.1  # what a slow broker made us late is not made up for in a burst
+TICK_S = 0.002
+PREFIX = "headwater"
+
+
+class Pace:
+    """Spaces steps evenly, as the machine allows."""
+
+    def __init__(self, rate: float) -> None:
+        """`rate` is in steps a second."""
+        self._step_s = 1 / rate
+        self._due_s = time.perf_counter()
+
+    async def turn(self) -> None:
+        """Return when the next step is due."""
+        ahead_s = self._due_s - time.perf_counter()
+        if ahead_s > TICK_S:
+            await asyncio.sleep(ahead_s)
+        elif ahead_s < -BEHIND_S_MAX:
+            self._due_s = time.perf_counter()
+        self._due_s += self._step_s
+
+
+async def play(
+    client: aiomqtt.Client,
+    steps: Iterable[tuple[Recording, Step]],
+    moments: Moments,
+    rate: float,
+    note: Callable[[Recording, Step], None],
+) -> None:
+    """Publish every step; `note` hears of each as it goes out. Raises aiomqtt.MqttError."""
+    room = asyncio.Semaphore(IN_FLIGHT_MAX)
+    pace = Pace(rate)
+
+    async def send(recording: Recording, step: Step) -> None:
+        try:
+            note(recording, step)
+            # what is published here goes to the socket before the first await inside
+            await _publish(client, step, moments)
+        finally:
+            room.release()
+
+    try:
+        async with asyncio.TaskGroup() as sending:
+            for recording, step in steps:
+                await pace.turn()
+                await room.acquire()
+                sending.create_task(send(recording, step))
+    except* aiomqtt.MqttError as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _publish(client: aiomqtt.Client, step: Step, moments: Moments) -> None:
+    now_s = time.perf_counter()
+    if isinstance(step, Reading):
+        moments.published(step.source, step.id, step.time_ms, now_s)
+        await client.publish(f"{PREFIX}/events/{step.type}/{step.source}", step.payload, qos=1)
+        return
+    topic = f"{PREFIX}/sources/{step.station.name}"
+    if isinstance(step, Advertise):
+        moments.advertised(step.station.name)
+        await client.publish(topic, _advertisement(step.station), qos=1, retain=True)
+    elif isinstance(step, Withdraw):
+        moments.withdrawn(step.station.name, now_s)
+        await client.publish(topic, b"", qos=1, retain=True)
+
+
+def _advertisement(station: Station) -> bytes:
+    place = {} if station.position is None else {"position": station.position}
+    told = {"source": station.name, "types": station.types, "location": station.location, **place}
+    return msgspec.json.encode(told)
