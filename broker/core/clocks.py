@@ -1,0 +1,141 @@
+"""How far event time has come: watermarks, and who is late.
+
+Owns what a clock is, and the clock of one input stream. Must not know payloads, tasks or
+wall time: `now` comes in and never goes back. Invariant: a watermark that was given out never goes
+back, and no event that ends at or before it is let through for its type afterwards.
+
+The watermark W of an input says that every event still to come ends strictly after W. With
+lateness L and the greatest end m so far, W = m - L - 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker.core.event import Event
+
+
+class Split(NamedTuple):
+    """Events by the clocks' judgement, each list in the order given.
+
+    `refused` are those of sources for which no place is left.
+    """
+
+    on_time: list[Event]
+    late: list[Event]
+    refused: list[Event]
+
+
+class Clock(Protocol):
+    """What intake asks of clocks."""
+
+    def split(self, events: list[Event], now: int, source: str | None) -> Split:
+        """Judge events as they came; the clocks go on by those that are on time.
+
+        `source` is given where all events are known to be of that source.
+        """
+
+    def advertise(self, source: str, types: Iterable[str], now: int) -> None:
+        """A source says that it will send these types. Raises LimitReachedError."""
+
+    def withdraw(self, source: str, now: int) -> None:
+        """A source says that it will send no more."""
+
+    def watermark(self, type_name: str, now: int) -> int:
+        """The watermark of a type's events; it is then given out."""
+
+    def floor(self, now: int) -> int:
+        """At or before which no event of any source can be on time any more."""
+
+    def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
+        """When to ask again: before that, without events, no type reaches the watermark in `due`.
+
+        None if time alone will never do.
+        """
+
+    def finish(self) -> None:
+        """Nothing more will come: all watermarks are at their end."""
+
+
+class StreamClock:
+    """One clock for a whole stream; with lateness None all is on time until it finishes."""
+
+    def __init__(self, lateness_ms: int | None) -> None:
+        self._lateness_ms = lateness_ms
+        self._newest = WATERMARK_NONE
+        self._finished = False
+
+    def split(self, events: list[Event], now: int, source: str | None) -> Split:  # noqa: ARG002
+        """See Clock; who sent an event does not matter, nor when it arrived."""
+        lateness_ms = self._lateness_ms
+        if self._finished:
+            return Split([], events, [])
+        if lateness_ms is None:
+            return Split(events, [], [])
+        newest, late = last_of(events, self._newest, WATERMARK_NONE, lateness_ms)
+        if not late:
+            self._newest = newest
+            return Split(events, [], [])
+        split, self._newest = sifted(events, self._newest, {}, lateness_ms)
+        return split
+
+    def advertise(self, source: str, types: Iterable[str], now: int) -> None:
+        """See Clock; a stream has no sources to wait for."""
+
+    def withdraw(self, source: str, now: int) -> None:
+        """See Clock; likewise."""
+
+    def watermark(self, type_name: str, now: int) -> int:  # noqa: ARG002
+        """See Clock; the same for all types."""
+        if self._finished:
+            return WATERMARK_END
+        if self._lateness_ms is None or self._newest == WATERMARK_NONE:
+            return WATERMARK_NONE
+        return self._newest - self._lateness_ms - 1
+
+    def floor(self, now: int) -> int:
+        """See Clock."""
+        return self.watermark("", now)
+
+    def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:  # noqa: ARG002
+        """See Clock; a stream's clock goes by its events alone."""
+        return None
+
+    def finish(self) -> None:
+        """See Clock."""
+        self._finished = True
+
+
+def last_of(events: list[Event], newest: int, passed: int, lateness_ms: int) -> tuple[int, bool]:
+    """The greatest end after these events, and whether any of them is late."""
+    least = max(passed + 1, newest - lateness_ms)
+    for event in events:
+        end = event.end
+        if end > newest:
+            if end < least:
+                return newest, True
+            newest = end
+            least = max(least, end - lateness_ms)
+        elif end < least:
+            return newest, True
+    return newest, False
+
+
+def sifted(
+    events: list[Event], newest: int, given: dict[str, int], lateness_ms: int
+) -> tuple[Split, int]:
+    """By the clock as it goes on, event by event; and where it has come."""
+    split = Split([], [], [])
+    for event in events:
+        end = event.end
+        if end < newest - lateness_ms or end <= given.get(event.event_type, WATERMARK_NONE):
+            split.late.append(event)
+        else:
+            split.on_time.append(event)
+            newest = max(newest, end)
+    return split, newest

@@ -1,0 +1,128 @@
+"""Every maximum of the core, each with its value, its reason and what happens at it.
+
+Owns the numbers. Must not know who enforces them. Invariant: nothing that comes from outside can
+make the core grow without a line here, and no overflow is silent: it is refused with a reason or
+counted under the name that its policy gives.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple, get_type_hints
+
+import msgspec
+
+
+class LimitReachedError(Exception):
+    """More was asked for than a limit allows; nothing was changed."""
+
+    def __init__(self, name: str, maximum: int, what: str) -> None:
+        super().__init__(f"{what}: at most {maximum} are allowed ({name})")
+        self.name = name
+        self.maximum = maximum
+
+
+class LimitText(NamedTuple):
+    """One limit as documents and the command line show it."""
+
+    name: str
+    value: int
+    reason: str
+    policy: str
+
+
+def said(reason: str, policy: str, at_least: int = 1) -> msgspec.Meta:
+    """What a limit is for, what happens to what exceeds it, and the least value that works."""
+    return msgspec.Meta(ge=at_least, description=reason, title=policy)
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The maxima of one core; all are inclusive. Built by `make_limits` they are checked."""
+
+    # --- what comes in -----------------------------------------------------------------------
+
+    payload_bytes_max: Annotated[
+        int, said("a batch of 5,000 events fits; more delays all others", "refused: too_large")
+    ] = 1_048_576
+    batch_events_max: Annotated[
+        int, said("bounds the work and the memory of one payload", "refused: batch_too_long")
+    ] = 10_000
+    nesting_max: Annotated[
+        int, said("an event needs two levels; strangers' extra keys a few", "refused: too_deep", 2)
+    ] = 8
+    text_chars_max: Annotated[
+        int, said("values are readings and names, not documents", "refused: text_too_long")
+    ] = 65_536
+    bytes_max: Annotated[
+        int, said("a small picture fits into one attribute", "refused: text_too_long")
+    ] = 524_288
+    name_chars_max: Annotated[
+        int, said("ids, sources and locations are keys and topic levels", "refused: text_too_long")
+    ] = 1_024
+    future_ms_max: Annotated[
+        int, said("one clock ahead makes its source's later events late", "refused", 0)
+    ] = 60_000
+    event_duration_ms_max: Annotated[
+        int, said("tasks wait as long for a beginning: a week", "refused: duration_too_long", 0)
+    ] = 604_800_000
+    uncertainty_ms_max: Annotated[
+        int, said("a day: with more, no order of events is certain", "refused", 0)
+    ] = 86_400_000
+    sources_max: Annotated[
+        int, said("each source has a clock of some 500 bytes", "refused: too_many_sources")
+    ] = 100_000
+    repeat_memory_events_max: Annotated[
+        int, said("ids kept to know repeats: some 100 MB of events", "oldest forgotten, counted")
+    ] = 500_000
+
+    # --- what is installed -------------------------------------------------------------------
+
+    types_max: Annotated[
+        int, said("event types declared, each with its generated classes", "submission refused")
+    ] = 1_000
+    attributes_max: Annotated[
+        int, said("attributes of one type: each is a slot of every event", "submission refused")
+    ] = 256
+    specification_bytes_max: Annotated[
+        int, said("a thousand subscriptions are some 400,000 bytes", "submission refused")
+    ] = 1_048_576
+    subscriptions_max: Annotated[
+        int, said("each costs agents, contents and their memory", "submission refused")
+    ] = 100_000
+    definitions_max: Annotated[
+        int, said("as subscriptions; shared ones count once", "submission refused")
+    ] = 100_000
+    contents_max: Annotated[
+        int, said("distinct filters: about 1 kB each with their index", "submission refused")
+    ] = 200_000
+    filter_cells_max: Annotated[
+        int, said("cells per range index and attribute; a bit per content each", "coarser cells", 2)
+    ] = 256
+
+    # --- what is held ------------------------------------------------------------------------
+
+    events_held_max: Annotated[
+        int, said("events that wait in buffers: some 500 MB", "oldest dropped: events_full")
+    ] = 1_000_000
+    occurrences_held_max: Annotated[
+        int, said("occurrences that one agent keeps open", "oldest dropped: occurrences_full")
+    ] = 1_000_000
+    groups_max: Annotated[
+        int, said("partitions of one agent: keys may be invented", "oldest dropped: groups_full")
+    ] = 100_000
+
+    def texts(self) -> tuple[LimitText, ...]:
+        """Name, value, reason and policy of each, in the order of declaration."""
+        hints = get_type_hints(type(self), include_extras=True)
+        found = []
+        for name in self.__struct_fields__:
+            meta = hints[name].__metadata__[0]
+            found.append(LimitText(name, getattr(self, name), meta.description, meta.title))
+        return tuple(found)
+
+
+def make_limits(**values: int) -> Limits:
+    """Limits with some values of one's own; ValueError names the one that cannot be."""
+    try:
+        return msgspec.convert(values, Limits, strict=True)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"limits: {error}") from None

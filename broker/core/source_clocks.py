@@ -1,0 +1,286 @@
+"""The clocks of a live broker's sources.
+
+Owns a clock for each source and the watermark of each type. Must not know payloads, tasks or wall
+time. Invariant: a watermark that was given out never goes back, and no event that ends at or before
+it is let through for its type afterwards.
+
+- An event is late if it ends at or before its source's watermark, or at or before what was given
+  out for its type: the latter concerns a source that came, or gained a type, after that.
+- The watermark of a type is the least of the watermarks of the sources that have sent or advertised
+  it. A source of many types has one clock for all of them.
+- A source that was silent for the idle timeout has the clock m + (time since its last event that
+  was not late arrived), and keeps what that clock has reached when it comes back.
+- A source that was advertised holds its types' watermarks until its first event; past the idle
+  timeout it is passed over, until it speaks.
+- A withdrawn source is passed over at once. If no other source of a type is left, the type's clock
+  runs on from the withdrawn one as that of an idle source would: an infinite watermark would make
+  all events of whoever takes its place late for ever.
+- A type that has no source, and never had one, is waited for as a silent source would be, from the
+  moment when its watermark was first asked for; then it goes with the foremost source.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TYPE_CHECKING
+
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+from broker.core.clocks import Split, last_of, sifted
+from broker.core.limits import LimitReachedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from broker.core.event import Event
+
+
+class _Source:
+    """One source's clock; `newest` is the greatest end, `at` when it was last heard."""
+
+    __slots__ = ("at", "gone", "heard", "name", "newest", "passed", "stated", "types")
+
+    def __init__(self, name: str, at: int) -> None:
+        self.name = name
+        self.at = at
+        self.newest = WATERMARK_NONE
+        self.heard = False
+        self.stated = False  # advertised, so that it is not forgotten for being idle
+        self.gone = False
+        self.types: dict[str, None] = {}
+        self.passed: list[str] = []  # types that pass over it until it speaks
+
+
+_ALL = ""  # in the place of a type: every source
+_Heap = list[tuple[int, int, _Source]]
+
+
+class SourceClocks:
+    """The clocks of a live broker's sources; see the module for what they mean.
+
+    `idle_timeout_ms` None waits for every source without end.
+    """
+
+    def __init__(
+        self, lateness_ms: int, idle_timeout_ms: int | None, *, sources_max: int = 100_000
+    ) -> None:
+        self._lateness_ms = lateness_ms
+        self._idle_ms = idle_timeout_ms
+        self._sources_max = sources_max
+        self._sources: dict[str, _Source] = {}
+        self._heaps: dict[str, _Heap] = {}  # lower bounds of the clocks, by type
+        self._given: dict[str, int] = {}
+        self._ended: dict[str, tuple[int, int]] = {}  # type → (clock, since) of its last source
+        self._asked: dict[str, int] = {}  # type without a source → when it was first asked for
+        self._foremost = WATERMARK_NONE
+        self._serial = 0
+        self._swept_at: int | None = None
+        self._finished = False
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    # --- sources -------------------------------------------------------------------------
+
+    def advertise(self, source: str, types: Iterable[str], now: int) -> None:
+        """A source says that it will send these types. Raises LimitReachedError."""
+        one = self._source(source, now)
+        if one is None:
+            raise LimitReachedError("sources_max", self._sources_max, "sources")
+        one.stated = True
+        for name in types:
+            self._join(one, name)
+
+    def withdraw(self, source: str, now: int) -> None:
+        """A source says that it will send no more."""
+        one = self._sources.pop(source, None)
+        if one is None:
+            return
+        one.gone = True
+        clock = self._clock(one, now)
+        if one.heard:
+            for name in one.types:
+                before = self._ended.get(name)
+                if before is None or before[0] + now - before[1] < clock:
+                    self._ended[name] = (clock, now)
+
+    def _source(self, name: str, now: int) -> _Source | None:
+        """The source, new where it is not known; None if there is no place for it."""
+        one = self._sources.get(name)
+        if one is None:
+            if len(self._sources) >= self._sources_max and not self._swept(now):
+                return None
+            one = self._sources[name] = _Source(name, now)
+            self._join(one, _ALL)
+        return one
+
+    def _swept(self, now: int) -> bool:
+        """Forget unadvertised sources that are idle; whether there is a place now."""
+        if self._idle_ms is None or self._swept_at == now:
+            return False
+        self._swept_at = now
+        for name in [n for n, one in self._sources.items() if self._idle(one, now)]:
+            if not self._sources[name].stated:
+                self.withdraw(name, now)
+        return len(self._sources) < self._sources_max
+
+    def _join(self, one: _Source, type_name: str) -> None:
+        if type_name not in one.types:
+            one.types[type_name] = None
+            self._push(one, type_name)
+
+    def _push(self, one: _Source, type_name: str) -> None:
+        self._serial += 1
+        heap = self._heaps.setdefault(type_name, [])
+        if len(heap) > 2 * len(self._sources) + 16:  # withdrawn ones that nobody came across
+            heap[:] = [entry for entry in heap if not entry[2].gone]
+            heapify(heap)
+        heappush(heap, (one.newest, self._serial, one))
+        self._asked.pop(type_name, None)
+        self._ended.pop(type_name, None)
+
+    # --- events --------------------------------------------------------------------------
+
+    def split(self, events: list[Event], now: int, source: str | None) -> Split:
+        """See Clock."""
+        if self._finished:
+            return Split([], events, [])
+        if source is not None:
+            return self._of_source(events, now, source)
+        by_source: dict[str, list[Event]] = {}
+        for event in events:
+            by_source.setdefault(event.source or "", []).append(event)
+        if len(by_source) == 1:
+            return self._of_source(events, now, next(iter(by_source)))
+        parts = [self._of_source(own, now, name) for name, own in by_source.items()]
+        late = {id(event) for part in parts for event in part.late}
+        refused = {id(event) for part in parts for event in part.refused}
+        if not late and not refused:
+            return Split(events, [], [])
+        return Split(
+            [event for event in events if id(event) not in late and id(event) not in refused],
+            [event for event in events if id(event) in late],
+            [event for event in events if id(event) in refused],
+        )
+
+    def _of_source(self, events: list[Event], now: int, source: str) -> Split:
+        if not events:
+            return Split(events, [], [])
+        one = self._source(source, now)
+        if one is None:
+            return Split([], [], events)
+        if len(set(map(type, events))) == 1:
+            names = [events[0].event_type]
+        else:
+            names = list(dict.fromkeys(event.event_type for event in events))
+        given = {name: self._given.get(name, WATERMARK_NONE) for name in names}
+        before = self._clock(one, now)
+        newest, late = last_of(events, before, max(given.values()), self._lateness_ms)
+        split = Split(events, [], [])
+        if late:
+            split, newest = sifted(events, before, given, self._lateness_ms)
+            names = list(dict.fromkeys(event.event_type for event in split.on_time))
+        if split.on_time:
+            self._heard(one, newest, now)
+            for name in names:
+                self._join(one, name)
+        return split
+
+    def _heard(self, one: _Source, newest: int, now: int) -> None:
+        one.newest = newest
+        one.at = now
+        one.heard = True
+        self._foremost = max(self._foremost, newest)
+        for name in one.passed:
+            self._push(one, name)
+        one.passed.clear()
+
+    # --- watermarks ----------------------------------------------------------------------
+
+    def watermark(self, type_name: str, now: int) -> int:
+        """See Clock."""
+        if self._finished:
+            return WATERMARK_END
+        reached = self._reached(type_name, now)
+        given = max(reached, self._given.get(type_name, WATERMARK_NONE))
+        if given > WATERMARK_NONE:
+            self._given[type_name] = given
+        return given
+
+    def floor(self, now: int) -> int:
+        """See Clock."""
+        if self._finished:
+            return WATERMARK_END
+        least = self._least(_ALL, now)
+        return WATERMARK_NONE if least is None else self._behind(self._clock(least, now))
+
+    def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
+        """See Clock."""
+        wakes = [self._wake(name, target, now) for name, target in due.items()]
+        return min((wake for wake in wakes if wake is not None), default=None)
+
+    def finish(self) -> None:
+        """See Clock."""
+        self._finished = True
+
+    def waiting_for(self, type_name: str, now: int) -> str | None:
+        """The source whose clock holds the type's watermark, for status."""
+        least = self._least(type_name, now)
+        return None if least is None else least.name
+
+    def _behind(self, clock: int) -> int:
+        return WATERMARK_NONE if clock <= WATERMARK_NONE else clock - self._lateness_ms - 1
+
+    def _reached(self, type_name: str, now: int) -> int:
+        least = self._least(type_name, now)
+        if least is not None:
+            return self._behind(self._clock(least, now))
+        ended = self._ended.get(type_name)
+        if ended is not None:
+            return self._behind(ended[0] + now - ended[1])
+        since = self._asked.setdefault(type_name, now)
+        if self._idle_ms is None or now - since < self._idle_ms:
+            return WATERMARK_NONE
+        return self._behind(self._foremost)
+
+    def _idle(self, one: _Source, now: int) -> bool:
+        return self._idle_ms is not None and now - one.at >= self._idle_ms
+
+    def _clock(self, one: _Source, now: int) -> int:
+        if one.heard and self._idle(one, now):
+            return one.newest + now - one.at
+        return one.newest
+
+    def _least(self, type_name: str, now: int) -> _Source | None:
+        """The source of the type that is furthest behind, of those that are waited for."""
+        heap = self._heaps.get(type_name)
+        while heap:
+            clock, serial, one = heap[0]
+            if one.gone:
+                heappop(heap)
+            elif not one.heard and self._idle(one, now):
+                heappop(heap)
+                one.passed.append(type_name)
+            else:
+                current = self._clock(one, now)
+                if current <= clock:
+                    return one
+                heapreplace(heap, (current, serial, one))
+        return None
+
+    def _wake(self, type_name: str, target: int, now: int) -> int | None:
+        if self._finished or self._given.get(type_name, WATERMARK_NONE) >= target:
+            return now
+        if self._idle_ms is None:
+            return None
+        clock = target + self._lateness_ms + 1
+        least = self._least(type_name, now)
+        if least is None:
+            ended = self._ended.get(type_name)
+            if ended is not None:
+                return max(now, ended[1] + clock - ended[0])
+            since = self._asked.get(type_name, now)
+            return since + self._idle_ms if now < since + self._idle_ms else None
+        idle_at = least.at + self._idle_ms
+        if not least.heard:
+            return max(now, idle_at)
+        return max(now, idle_at, least.at + clock - least.newest)
