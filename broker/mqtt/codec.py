@@ -1,14 +1,14 @@
 """The incremental decoder: bytes as a socket gives them to whole packets, many per call.
 
-Owns the framing and the short way for a PUBLISH without properties, which is nearly
-all of the traffic. Must not know sessions. Invariant: the same bytes give the same packets however
+Owns the framing and the short way for PUBACK and PUBLISH without properties, which are nearly all
+of the traffic. Must not know sessions. Invariant: the same bytes give the same packets however
 they are split, and what it holds between calls is less than one packet of the allowed size.
 """
 
 from broker.mqtt.decode import Context, check_name, decode_body
 from broker.mqtt.encode import encode
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import V5, Connect, Packet, Publish
+from broker.mqtt.packets import V5, Connect, Packet, Puback, Publish
 from broker.mqtt.reasons import ProtocolError, Reason, malformed, violation
 from broker.mqtt.wire import Reader
 
@@ -71,7 +71,7 @@ class Decoder:
             raise ProtocolError(Reason.PACKET_TOO_LARGE, "too much comes before the CONNACK")
         self._held += data
 
-    def decode(self, data: bytes = b"") -> list[Packet]:  # noqa: PLR0915 - see below
+    def decode(self, data: bytes = b"") -> list[Packet]:  # noqa: C901, PLR0915 - see below
         """The whole packets in what was held and `data`, up to and including a CONNECT.
 
         Where a faulty packet follows good ones, these are returned and the next call raises
@@ -83,6 +83,8 @@ class Decoder:
                 return []
             data = bytes(self._held)
             self._held.clear()
+        self._need = 0
+        self.more = False
         # One loop for all: a call per packet would double what a packet costs.
         packets: list[Packet] = []
         append = packets.append
@@ -117,6 +119,11 @@ class Decoder:
                         append(Publish(topic, data[start:stop], 1, False, False, packet_id))
                         position = stop
                         continue
+                elif first == 0x40 and length == 2:  # PUBACK
+                    packet_id = data[body] << 8 | data[body + 1] or self._no_packet_id()
+                    append(Puback(packet_id))
+                    position = stop
+                    continue
                 packet = decode_body(first, Reader(data, body, stop), self._context)
                 append(packet)
                 position = stop

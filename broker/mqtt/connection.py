@@ -27,7 +27,7 @@ from broker.mqtt.packets import (
     Subscribe,
     Unsubscribe,
 )
-from broker.mqtt.publishing import accept
+from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import ProtocolError, Reason, violation
 from broker.mqtt.subscribing import subscribe, unsubscribe
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """One connection; `session` is set while it is open, `client` from then on."""
+    """One connection; `session` and `client` are its own from an accepted CONNECT on."""
 
     __slots__ = (
         "address",
@@ -70,7 +70,8 @@ class Connection:
         self.certificate_user = certificate_user
         self.decoder = Decoder(hub.limits, hub.topics)
         self.version = 0
-        self.client: ClientInfo | None = None
+        # Of its CONNECT; nothing looks at it before there is one.
+        self.client = ClientInfo("", None, address, 0)
         self.connect: Connect | None = None  # while its login is being checked
         self.session: Session | None = None
         self.closed = False
@@ -94,14 +95,17 @@ class Connection:
         self.out.append(data)
         self.room -= len(data)
 
+    def behind(self) -> bool:
+        """Whether something waits for room in this connection."""
+        return not self.closed and self.session is not None and self.session.outgoing.behind()
+
     def handle(self, packet: Packet, now_ms: int) -> None:
         """Do what the packet of an open connection asks for; ProtocolError: close it."""
-        kind = type(packet)
-        if kind is Publish:
-            self._publish(packet, now_ms)  # type: ignore[arg-type]
-        elif isinstance(packet, Puback):
+        if isinstance(packet, Puback):
             self._puback(packet, now_ms)
-        elif kind is Pingreq:
+        elif isinstance(packet, Publish):
+            receive(self, packet, now_ms)
+        elif isinstance(packet, Pingreq):
             self.send(PINGRESP)
         elif isinstance(packet, Subscribe):
             subscribe(self, packet, now_ms)
@@ -114,27 +118,21 @@ class Connection:
             code = Reason.PACKET_IDENTIFIER_NOT_FOUND if self.version == V5 else Reason.SUCCESS
             self.send(encode(Pubcomp(packet.packet_id, code), self.version))
         else:
-            raise violation(f"a client must not send {kind.__name__.upper()} here")
+            raise violation(f"a client must not send {type(packet).__name__.upper()} here")
 
-    def _publish(self, packet: Publish, now_ms: int) -> None:
-        hub = self.hub
-        if packet.qos == 2:
-            raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a PUBLISH has QoS 2")
+    def admit(self, packet: Publish) -> Publish:
+        """Check a PUBLISH that has a QoS or properties, and resolve its topic alias."""
+        if packet.qos:
+            if packet.qos == 2:
+                raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a PUBLISH has QoS 2")
+            if len(self.pending) >= self.hub.limits.receive_max and self.version == V5:
+                raise ProtocolError(
+                    Reason.RECEIVE_MAXIMUM_EXCEEDED,
+                    f"more than {self.hub.limits.receive_max} publishes wait for their PUBACK",
+                )
         if packet.properties is not None:
-            packet = self._resolve(packet, packet.properties)
-        if packet.qos and self.version == V5 and len(self.pending) >= hub.limits.receive_max:
-            raise ProtocolError(
-                Reason.RECEIVE_MAXIMUM_EXCEEDED,
-                f"more than {hub.limits.receive_max} publishes wait for their PUBACK",
-            )
-        client = self.client
-        assert client is not None
-        code = accept(hub, client, packet, self, now_ms)
-        if packet.qos and code >= 0:
-            if self.pending:
-                self.pending.append(Token(self, packet.packet_id, 0, code))
-            else:
-                self._acknowledge(packet.packet_id, code)
+            return self._resolve(packet, packet.properties)
+        return packet
 
     def _resolve(self, packet: Publish, properties: Properties) -> Publish:
         """Set or use a topic alias and drop it from the properties (section 3.3.2.3.4)."""
@@ -164,9 +162,16 @@ class Connection:
             token = pending.popleft()
             self.pending_bytes -= token.size_bytes
             self.hub.counters.pending_bytes -= token.size_bytes
-            self._acknowledge(token.packet_id, token.outcome)
+            self._send_puback(token.packet_id, token.outcome)
 
-    def _acknowledge(self, packet_id: int, code: int) -> None:
+    def acknowledge(self, packet_id: int, code: int) -> None:
+        """Send the PUBACK of a message that nobody else has to complete, when its turn comes."""
+        if self.pending:
+            self.pending.append(Token(self, packet_id, 0, code))
+        else:
+            self._send_puback(packet_id, code)
+
+    def _send_puback(self, packet_id: int, code: int) -> None:
         if code and self.version == V5:
             self.send(b"\x40\x03" + packet_id.to_bytes(2, "big") + bytes((code,)))
         else:

@@ -5,13 +5,12 @@ every connection that ends otherwise than it hoped is in exactly one reason; at 
 `routed` = `sent` + everything in `dropped` + what sessions hold that was not sent yet.
 """
 
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from msgspec import Struct, field
-from msgspec.structs import asdict
 
-
-class Counters(Struct):
+@dataclass(slots=True)
+class Counters:
     """Counts since start, but for those that are told to be of this moment."""
 
     bytes_in: int = 0
@@ -55,8 +54,4 @@ class Counters(Struct):
 
     def as_dict(self) -> dict[str, Any]:
         """A copy as plain numbers and dictionaries of numbers."""
-        result = asdict(self)
-        for name, value in result.items():
-            if isinstance(value, dict):
-                result[name] = dict(value)
-        return result
+        return asdict(self)

@@ -73,7 +73,7 @@ class Driver:
     def received(self, connection: Connection, data: bytes) -> None:
         """Bytes came."""
         try:
-            self.hub.received(connection, data, self.now_ms())
+            self.hub.received(connection, data, int(self._loop.time() * 1000))
         except Exception:  # noqa: BLE001 - a fault of ours costs this connection alone
             self._fault(connection)
         self.perform()
@@ -108,13 +108,10 @@ class Driver:
         self._scheduled = False
         hub = self.hub
         try:
-            while True:
+            while hub.dirty or hub.messages or hub.effects:
                 if hub.messages:
                     self._hand_up()
-                effects = hub.take_effects()
-                if not effects:
-                    break
-                for effect in effects:
+                for effect in hub.take_effects():
                     socket = self._sockets.get(effect.connection)
                     if socket is None:
                         continue
@@ -147,8 +144,7 @@ class Driver:
 
     def _close(self, socket: "Socket", effect: Close) -> None:
         if effect.fault:
-            client = effect.connection.client
-            who = client.client_id if client is not None else effect.connection.address
+            who = effect.connection.client.client_id or effect.connection.address
             self._tell(effect.reason, f"closed the MQTT client {who!r}: {effect.fault}")
         socket.close(self.hub.limits.close_timeout_ms / 1000)
 

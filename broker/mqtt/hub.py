@@ -21,7 +21,8 @@ from broker.mqtt.effects import Close, Effect, Reading, Send
 from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import V5, V311, Connect, Disconnect, Publish, Will
+from broker.mqtt.packets import V5, V311, Connect, Disconnect, Packet, Publish, Will
+from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
 from broker.mqtt.session import Session
@@ -77,36 +78,52 @@ class Hub:
 
     def received(self, connection: Connection, data: bytes, now_ms: int) -> None:
         """Bytes from a connection."""
-        if not connection.closed:
-            self.counters.bytes_in += len(data)
-            connection.heard_ms = now_ms
-            try:
-                self._read(connection, data, now_ms)
-            except ProtocolError as error:
-                self._fail(connection, error, now_ms)
-            if connection.handing_up:
-                self._holding.look(connection)
-            if self.router.overflowed:
-                self._end_overflowed(now_ms)
+        if connection.closed:
+            return
+        counters = self.counters
+        counters.bytes_in += len(data)
+        connection.heard_ms = now_ms
+        try:
+            if connection.session is None:
+                self._greet(connection, data, now_ms)
+            else:
+                packets = connection.decoder.decode(data)
+                counters.packets_in += len(packets)
+                self._handle(connection, packets, now_ms)
+        except ProtocolError as error:
+            self._fail(connection, error, now_ms)
+        if connection.handing_up:
+            self._holding.look(connection)
+        if self.router.overflowed:
+            self._end_overflowed(now_ms)
 
-    def _read(self, connection: Connection, data: bytes, now_ms: int) -> None:
+    def _greet(self, connection: Connection, data: bytes, now_ms: int) -> None:
+        """Bytes of a connection that is not open: a CONNECT, or what comes while it is checked."""
         decoder = connection.decoder
         if connection.connect is not None:
             decoder.hold(data)
             return
-        packets = decoder.decode(data)
-        while packets:
-            self.counters.packets_in += len(packets)
+        for packet in decoder.decode(data):
+            self.counters.packets_in += 1
+            if isinstance(packet, Connect):
+                handshake.begin(self, connection, packet, now_ms)
+        if connection.session is not None:
+            self._handle(connection, [], now_ms)
+
+    def _handle(self, connection: Connection, packets: list[Packet], now_ms: int) -> None:
+        """Do what the packets of an open connection ask for, and those that follow them."""
+        while True:
             for packet in packets:
-                if connection.session is not None:
+                if type(packet) is Publish:
+                    receive(connection, packet, now_ms)
+                else:
                     connection.handle(packet, now_ms)
-                elif isinstance(packet, Connect):
-                    handshake.begin(self, connection, packet, now_ms)
-                if connection.closed:
-                    return
-            if not decoder.more or connection.connect is not None:
+                    if connection.closed:
+                        return
+            if not connection.decoder.more:
                 return
-            packets = decoder.decode()
+            packets = connection.decoder.decode()
+            self.counters.packets_in += len(packets)
 
     def checked(self, connection: Connection, *, good: bool, now_ms: int) -> None:
         """A login was checked."""
@@ -160,23 +177,16 @@ class Hub:
     def take_effects(self) -> list[Effect]:
         """What is to be done now, in order."""
         effects: list[Effect] = []
-        if self.dirty:
-            for connection in self.dirty:
-                out = connection.out
-                data = out[0] if len(out) == 1 else b"".join(out)
-                out.clear()
-                self.counters.bytes_out += len(data)
-                session = connection.session
-                more = (
-                    connection.room <= 0
-                    and not connection.closed
-                    and session is not None
-                    and session.outgoing.behind()
-                )
-                if not connection.paused and not more:
-                    connection.room = self.limits.unsent_bytes_max
-                effects.append(Send(connection, data, more))
-            self.dirty.clear()
+        for connection in self.dirty:
+            out = connection.out
+            data = out[0] if len(out) == 1 else b"".join(out)
+            out.clear()
+            self.counters.bytes_out += len(data)
+            more = connection.room <= 0 and connection.behind()
+            if not (more or connection.paused):
+                connection.room = self.limits.unsent_bytes_max
+            effects.append(Send(connection, data, more))
+        self.dirty.clear()
         if self.effects:
             effects += self.effects
             self.effects.clear()

@@ -18,31 +18,30 @@ from broker.mqtt.topics import TopicTree
 from broker.mqtt.wire import u32, varint
 
 OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
+_FIRST = tuple(bytes((0x30 | bits,)) for bits in range(16))
 _LENGTHS = tuple(varint(length) for length in range(2048))
 
 
 class Message(Struct):
     """One message to be routed, the same object for all who get it.
 
-    `head` is the topic with its length; `expires_ms` 0 is never; `sender` is the publisher's client
-    identifier, empty for the application. The last three are made when first needed.
+    `head` is the topic with its length; `size_bytes` is what it takes to keep it; `sender` is the
+    publisher's client identifier, empty for the application; `expires_ms` 0 is never. The last
+    three are made when first needed.
     """
 
     topic: str
     head: bytes
     payload: bytes
     qos: int
-    retain: bool = False
+    retain: bool
+    size_bytes: int
+    sender: str
     properties: Properties | None = None
     expires_ms: int = 0
-    sender: str = ""
     fields: bytes | None = None
     plain_311: bytes = b""
     plain_5: bytes = b""
-
-    def size_bytes(self) -> int:
-        """What it takes to keep it."""
-        return len(self.payload) + len(self.head) + OVERHEAD_BYTES
 
 
 class Pipe(Protocol):
@@ -68,6 +67,7 @@ class Delivery(Struct, frozen=True):
     qos: int
     retain_as_published: bool
     identifiers: tuple[int, ...]
+    plain: bool  # QoS 0 messages go to it as they came: not retained, without identifiers
     no_local: bool = False
     own: "Delivery | None" = None
 
@@ -90,22 +90,20 @@ class Replay(Struct, frozen=True):
 def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_ms: int) -> bytes:
     """The PUBLISH packet; `qos_bits` are the bits of QoS and DUP of its first byte."""
     message = held.message
-    length = len(message.head) + len(message.payload)
-    middle = b""
-    if qos_bits:
-        middle = packet_id.to_bytes(2, "big")
+    middle = packet_id.to_bytes(2, "big") if qos_bits else b""
     if version == V5:
-        middle += _fields(held, now_ms)
-    length += len(middle)
+        if message.properties is None and not held.identifiers:
+            middle += b"\0"
+        else:
+            middle += _fields(held, now_ms)
+    length = len(message.head) + len(middle) + len(message.payload)
     lead = _LENGTHS[length] if length < 2048 else varint(length)
-    first = bytes((0x30 | qos_bits | held.retain,))
+    first = _FIRST[qos_bits | held.retain]
     return b"".join((first, lead, message.head, middle, message.payload))
 
 
 def _fields(held: Held, now_ms: int) -> bytes:
     message = held.message
-    if message.properties is None and not held.identifiers:
-        return b"\0"
     if message.fields is None:
         properties = message.properties
         message.fields = b"" if properties is None else encode_fields(properties)
@@ -160,31 +158,51 @@ class Outgoing:
 
     def offer(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
         """Send or queue a message; False, once: a QoS 1 message found the queue full."""
-        counters = self._counters
-        counters.routed += 1
-        retain = message.retain and delivery.retain_as_published
+        self._counters.routed += 1
+        if message.qos and delivery.qos:
+            return self._offer_firm(message, delivery, now_ms)
         pipe = self.pipe
-        if not (message.qos and delivery.qos):
-            if pipe is None:
-                counters.drop("offline")
-            elif pipe.room > 0 and not self._loose:
-                if retain or delivery.identifiers or message.properties is not None:
-                    self._send(pipe, Held(message, retain, delivery.identifiers), 0, now_ms)
+        if pipe is None:
+            self._counters.drop("offline")
+        elif pipe.room > 0 and not self._loose:
+            if delivery.plain and message.properties is None:
+                # The commonest case; encoded once for all who get it.
+                if pipe.version == V5:
+                    data = message.plain_5 or _plain_5(message)
                 else:
-                    self._send_plain(pipe, message)
+                    data = message.plain_311 or _plain_311(message)
+                if len(data) <= pipe.packet_bytes_max:
+                    pipe.send(data)
+                    self._counters.sent += 1
+                else:
+                    self._counters.drop("too_large_for_client")
             else:
-                self._keep_loose(Held(message, retain, delivery.identifiers))
-            return True
-        held = Held(message, retain, delivery.identifiers)
-        size_bytes = message.size_bytes()
+                self._send(pipe, _held(message, delivery), 0, now_ms)
+        else:
+            self._keep_loose(_held(message, delivery))
+        return True
+
+    def _offer_firm(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
+        """`offer` at QoS 1."""
+        counters = self._counters
+        limits = self._limits
         if self._overflowed:
             counters.drop("queue_overflow")
             return True
-        if not self._fits(size_bytes) or len(self._waiting) >= self._limits.queue_messages_max:
+        queued_bytes = self._queued_bytes + message.size_bytes
+        queued_bytes_total = counters.queued_bytes + message.size_bytes
+        if (
+            queued_bytes > limits.queue_bytes_max
+            or queued_bytes_total > limits.queue_bytes_total_max
+            or len(self._waiting) >= limits.queue_messages_max
+        ):
             counters.drop("queue_overflow")
             self._overflowed = True
             return False
-        self._charge(size_bytes)
+        self._queued_bytes = queued_bytes
+        counters.queued_bytes = queued_bytes_total
+        held = _held(message, delivery)
+        pipe = self.pipe
         if (
             pipe is not None
             and pipe.room > 0
@@ -208,7 +226,7 @@ class Outgoing:
             return False
         if self._again and packet_id in self._again:
             self._again.remove(packet_id)
-        self._charge(-held.message.size_bytes())
+        self._charge(-held.message.size_bytes)
         return True
 
     def attach(self, pipe: Pipe) -> None:
@@ -223,7 +241,7 @@ class Outgoing:
         if self._loose:
             self._counters.drop("connection_lost", len(self._loose))
             for held in self._loose:
-                self._charge(-held.message.size_bytes())
+                self._charge(-held.message.size_bytes)
             self._loose.clear()
 
     def discard(self, reason: str) -> None:
@@ -246,7 +264,7 @@ class Outgoing:
             self._send(pipe, self._inflight[packet_id], 0b1010, now_ms, packet_id)
         while self._loose and pipe.room > 0:
             held = self._loose.popleft()
-            self._charge(-held.message.size_bytes())
+            self._charge(-held.message.size_bytes)
             self._send(pipe, held, 0, now_ms)
         while self._replays and pipe.room > 0 and not self._again and self._free(pipe) > 0:
             topic = next(iter(self._replays))
@@ -268,40 +286,21 @@ class Outgoing:
     def _free(self, pipe: Pipe) -> int:
         return pipe.receive_max - len(self._inflight) + len(self._again)
 
-    def _fits(self, size_bytes: int) -> bool:
-        limits = self._limits
-        return (
-            self._queued_bytes + size_bytes <= limits.queue_bytes_max
-            and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
-        )
-
     def _charge(self, size_bytes: int) -> None:
         self._queued_bytes += size_bytes
         self._counters.queued_bytes += size_bytes
 
     def _keep_loose(self, held: Held) -> None:
-        size_bytes = held.message.size_bytes()
-        if len(self._loose) < self._limits.queue_messages_max and self._fits(size_bytes):
+        limits, size_bytes = self._limits, held.message.size_bytes
+        if (
+            len(self._loose) < limits.queue_messages_max
+            and self._queued_bytes + size_bytes <= limits.queue_bytes_max
+            and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
+        ):
             self._charge(size_bytes)
             self._loose.append(held)
         else:
             self._counters.drop("queue_full")
-
-    def _send_plain(self, pipe: Pipe, message: Message) -> None:
-        """The commonest case: QoS 0, not retained, without properties; encoded once for all."""
-        if pipe.version == V5:
-            data = message.plain_5
-            if not data:
-                data = message.plain_5 = _plain(message, b"\0")
-        else:
-            data = message.plain_311
-            if not data:
-                data = message.plain_311 = _plain(message, b"")
-        if len(data) > pipe.packet_bytes_max:
-            self._counters.drop("too_large_for_client")
-            return
-        pipe.send(data)
-        self._counters.sent += 1
 
     def _send(self, pipe: Pipe, held: Held, bits: int, now_ms: int, packet_id: int = 0) -> bool:
         """Send, unless it has expired or is larger than the client takes."""
@@ -326,16 +325,15 @@ class Outgoing:
 
     def _send_first(self, pipe: Pipe, held: Held, now_ms: int) -> None:
         """Send a QoS 1 message for the first time, under a packet identifier that is free."""
-        packet_id = self._last_id
-        while True:
-            packet_id = packet_id + 1 if packet_id < 0xFFFF else 1
-            if packet_id not in self._inflight:
-                break
+        inflight = self._inflight
+        packet_id = self._last_id % 0xFFFF + 1
+        while packet_id in inflight:
+            packet_id = packet_id % 0xFFFF + 1
         self._last_id = packet_id
         if self._send(pipe, held, 0b0010, now_ms, packet_id):
-            self._inflight[packet_id] = held
+            inflight[packet_id] = held
         else:
-            self._charge(-held.message.size_bytes())
+            self._charge(-held.message.size_bytes)
 
     def _send_retained(self, pipe: Pipe, topic: str, replay: Replay, now_ms: int) -> None:
         message = self._retained.get(topic)
@@ -347,11 +345,24 @@ class Outgoing:
             self._send(pipe, held, 0, now_ms)
         else:
             # Not held against the bounds: it is kept anyway, and in flight are few.
-            self._charge(message.size_bytes())
+            self._charge(message.size_bytes)
             self._send_first(pipe, held, now_ms)
 
 
-def _plain(message: Message, middle: bytes) -> bytes:
-    length = len(message.head) + len(middle) + len(message.payload)
+def _held(message: Message, delivery: Delivery) -> Held:
+    retain = message.retain and delivery.retain_as_published
+    return Held(message, retain, delivery.identifiers)
+
+
+def _plain_311(message: Message) -> bytes:
+    length = len(message.head) + len(message.payload)
     lead = _LENGTHS[length] if length < 2048 else varint(length)
-    return b"".join((b"0", lead, message.head, middle, message.payload))
+    data = message.plain_311 = b"".join((b"0", lead, message.head, message.payload))
+    return data
+
+
+def _plain_5(message: Message) -> bytes:
+    length = len(message.head) + 1 + len(message.payload)
+    lead = _LENGTHS[length] if length < 2048 else varint(length)
+    data = message.plain_5 = b"".join((b"0", lead, message.head, b"\0", message.payload))
+    return data

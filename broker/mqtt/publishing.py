@@ -8,7 +8,7 @@ met otherwise.
 from typing import TYPE_CHECKING
 
 from broker.mqtt.application import ClientInfo, InboundMessage, Token
-from broker.mqtt.outgoing import Message
+from broker.mqtt.outgoing import OVERHEAD_BYTES, Message
 from broker.mqtt.packets import Properties, Publish
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.mqtt.router import Route
@@ -19,6 +19,30 @@ if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
 
 HANDED_UP = -1
+
+
+def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
+    """Do what a PUBLISH of an open connection asks for; ProtocolError: close it."""
+    hub = connection.hub
+    qos = packet.qos
+    if qos or packet.properties is not None:
+        packet = connection.admit(packet)
+    router = hub.router
+    route = router.routes.get(packet.topic)
+    if route is None or route.version != router.version:
+        route = router.route(packet.topic)
+    client = connection.client
+    if not route.plain or packet.retain or hub.authorize is not None:
+        code = accept(hub, client, packet, connection, now_ms)
+    else:
+        hub.counters.messages_in += 1
+        if route.deliveries:
+            message = _message(route, packet, client.client_id, now_ms)
+            code = 0 if router.spread(route, message, now_ms) else Reason.NO_MATCHING_SUBSCRIBERS
+        else:
+            code = Reason.NO_MATCHING_SUBSCRIBERS
+    if qos and code >= 0:
+        connection.acknowledge(packet.packet_id, code)
 
 
 def accept(
@@ -41,8 +65,6 @@ def accept(
         if route.shown and route.deliveries:
             hub.router.spread(route, _message(route, packet, client.client_id, now_ms), now_ms)
         return HANDED_UP
-    if not route.deliveries and not packet.retain:
-        return Reason.NO_MATCHING_SUBSCRIBERS
     message = _message(route, packet, client.client_id, now_ms)
     count = hub.router.spread(route, message, now_ms)
     if packet.retain and not hub.router.retain(message):
@@ -95,10 +117,11 @@ def _hand_up(
 
 
 def _message(route: Route, packet: Publish, sender: str, now_ms: int) -> Message:
-    properties = packet.properties
+    properties, payload = packet.properties, packet.payload
+    size_bytes = len(payload) + len(route.head) + OVERHEAD_BYTES
     if properties is None:
         return Message(
-            route.topic, route.head, packet.payload, packet.qos, packet.retain, sender=sender
+            route.topic, route.head, payload, packet.qos, packet.retain, size_bytes, sender
         )
     expiry_s = properties.message_expiry_interval
     # Only these go on to subscribers, unaltered but for the expiry (section 3.3.2.3).
@@ -112,10 +135,11 @@ def _message(route: Route, packet: Publish, sender: str, now_ms: int) -> Message
     return Message(
         route.topic,
         route.head,
-        packet.payload,
+        payload,
         packet.qos,
         packet.retain,
+        size_bytes,
+        sender,
         forwarded,
         0 if expiry_s is None else now_ms + 1000 * expiry_s,
-        sender,
     )

@@ -44,9 +44,10 @@ class Route(Struct):
 
     topic: str
     head: bytes
+    plain: bool  # neither of the two below
     taken: bool  # by the application
-    shown: bool  # to clients, though taken
     reserved: bool  # clients must not publish to it
+    shown: bool  # to clients, though taken
     version: int = -1
     deliveries: tuple[Delivery, ...] = ()
 
@@ -60,20 +61,23 @@ class Router:
         self._timers = timers
         self._prefix = prefix
         self._filters: FilterTree[str, Subscription] = FilterTree()
-        self._routes: dict[str, Route] = {}
-        self._version = 0
+        self.routes: dict[str, Route] = {}  # see `route`
+        self.version = 0  # of all subscriptions
         self.retained: TopicTree[Message] = TopicTree()
         self._expiries: dict[str, Timer] = {}
         self.overflowed: list[Outgoing] = []  # sessions to be ended for their queue being full
 
     def route(self, topic: str) -> Route:
-        """The way of a topic name that was checked, as it is now."""
-        route = self._routes.get(topic)
+        """The way of a topic name that was checked, as it is now.
+
+        Whoever finds one of the current `version` in `routes` may save the call.
+        """
+        route = self.routes.get(topic)
         if route is None:
             route = self._discover(topic)
-        if route.version != self._version:
+        if route.version != self.version:
             route.deliveries = self._deliveries(topic)
-            route.version = self._version
+            route.version = self.version
         return route
 
     def spread(self, route: Route, message: Message, now_ms: int) -> int:
@@ -93,14 +97,14 @@ class Router:
         """Add or replace a client's subscription; whether it is new."""
         key = subscription.outgoing.client_id
         new = self._filters.put(subscription.filter.topic_filter, key, subscription)
-        self._version += 1
+        self.version += 1
         self._counters.subscriptions = self._filters.size
         return new
 
     def unsubscribe(self, client_id: str, topic_filter: str) -> bool:
         """Remove a client's subscription; whether there was one."""
         there = self._filters.remove(topic_filter, client_id)
-        self._version += there
+        self.version += there
         self._counters.subscriptions = self._filters.size
         return there
 
@@ -114,7 +118,7 @@ class Router:
     def may_retain(self, message: Message) -> bool:
         """Whether there is room to retain the message."""
         before = self.retained.get(message.topic)
-        size_bytes = message.size_bytes() - (before.size_bytes() if before is not None else 0)
+        size_bytes = message.size_bytes - (before.size_bytes if before is not None else 0)
         return (
             self.retained.size + (before is None) <= self._limits.retained_messages_max
             and self._counters.retained_bytes + size_bytes <= self._limits.retained_bytes_max
@@ -136,8 +140,8 @@ class Router:
         )
         counters = self._counters
         counters.retained_messages = self.retained.size
-        counters.retained_bytes += (message.size_bytes() if kept else 0) - (
-            before.size_bytes() if before is not None else 0
+        counters.retained_bytes += (message.size_bytes if kept else 0) - (
+            before.size_bytes if before is not None else 0
         )
         if kept and message.expires_ms:
             self._expiries[message.topic] = self._timers.at(
@@ -150,15 +154,16 @@ class Router:
         gone = self.retained.remove(topic)
         if gone is not None:
             self._counters.retained_messages = self.retained.size
-            self._counters.retained_bytes -= gone.size_bytes()
+            self._counters.retained_bytes -= gone.size_bytes
 
     def _discover(self, topic: str) -> Route:
-        if len(self._routes) >= self._limits.topics_cached_max:
-            self._routes.clear()
+        if len(self.routes) >= self._limits.topics_cached_max:
+            self.routes.clear()
         taken = self._prefix.holds(topic)
         shown = any(matches(item, topic) for item in self._prefix.shown)
-        route = Route(topic, text(topic), taken, shown, topic.startswith("$"))
-        self._routes[topic] = route
+        reserved = topic.startswith("$")
+        route = Route(topic, text(topic), not (taken or reserved), taken, reserved, shown)
+        self.routes[topic] = route
         return route
 
     def _deliveries(self, topic: str) -> tuple[Delivery, ...]:
@@ -178,9 +183,12 @@ def _merge(subscriptions: list[Subscription]) -> Delivery:
 
 
 def _delivery(subscriptions: list[Subscription]) -> Delivery:
+    as_published = any(item.filter.retain_as_published for item in subscriptions)
+    identifiers = tuple(item.identifier for item in subscriptions if item.identifier)
     return Delivery(
         subscriptions[0].outgoing,
         max(item.filter.qos for item in subscriptions),
-        any(item.filter.retain_as_published for item in subscriptions),
-        tuple(item.identifier for item in subscriptions if item.identifier),
+        as_published,
+        identifiers,
+        not as_published and not identifiers,
     )

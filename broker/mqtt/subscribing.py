@@ -56,7 +56,6 @@ def _refusal(connection: "Connection", item: Filter) -> Reason | None:
     hub = connection.hub
     session, client = connection.session, connection.client
     assert session is not None
-    assert client is not None
     if item.topic_filter.startswith(SHARE):
         return Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
     if hub.authorize is not None and not hub.authorize(client, item.topic_filter, "subscribe"):
