@@ -61,8 +61,8 @@ class RunningBroker:
         try:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
-            return "it said nothing"
-        return "; ".join(lines[-LOG_LINES:]) or "it said nothing"
+            return "nothing"
+        return "; ".join(lines[-LOG_LINES:]) or "nothing"
 
     async def get(self, path: str) -> tuple[int, str]:
         """Status and body of an HTTP answer. Raises OSError."""

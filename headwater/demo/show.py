@@ -7,13 +7,16 @@ whatever ends it, the broker is ended too.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import aiomqtt
 
 from headwater.cli import mqtt_client
+from headwater.cli.frame import UNREACHABLE
 from headwater.cli.output import CommandError
 from headwater.cli.reach import Broker
 from headwater.demo import summary
@@ -31,6 +34,11 @@ CHECKED_EVERY_S = 0.02
 
 _SAMPLE = re.compile(r'^(\w+?)(?:_total)?(?:\{reason="([^"]*)"\})? (\S+)$', re.MULTILINE)
 
+# What the MQTT client logs when a connection breaks is raised too, and told in a sentence.
+_UNHEARD = logging.getLogger("headwater.demo.mqtt")
+_UNHEARD.addHandler(logging.NullHandler())
+_UNHEARD.propagate = False
+
 
 async def show(material: Material, screen: Screen, rate: float) -> int:
     """Runs it all; 0 if everything came that had to.
@@ -38,6 +46,7 @@ async def show(material: Material, screen: Screen, rate: float) -> int:
     `rate` is in readings a second. Raises BrokerFailedError, CommandError.
     """
     began_s = time.perf_counter()
+    asyncio.get_running_loop().set_exception_handler(_hear_of)
     screen.say("starting a broker")
     async with running_broker() as broker:
         ready_s = time.perf_counter() - began_s
@@ -46,7 +55,11 @@ async def show(material: Material, screen: Screen, rate: float) -> int:
         try:
             played_s = await course.run(rate)
         except (aiomqtt.MqttError, OSError) as error:
-            raise await _lost(broker, error) from None
+            raise await _lost(broker, str(error)) from None
+        except CommandError as error:
+            if error.status == UNREACHABLE:
+                raise await _lost(broker, str(error)) from None
+            raise
         finally:
             screen.end_progress()
         account = await course.account()
@@ -112,6 +125,7 @@ class _Course:
             protocol=aiomqtt.ProtocolVersion.V5,
             timeout=ANSWER_S_MAX,
             max_inflight_messages=IN_FLIGHT_MAX,
+            logger=_UNHEARD,
         )
         client.pending_calls_threshold = IN_FLIGHT_MAX  # so many are meant, and no warning is due
         return client
@@ -147,16 +161,17 @@ class _Course:
         self._screen.say(f"submitted weather.hw over MQTT; subscriptions: {names}")
 
     def _note(self, recording: Recording, step: Step) -> None:
+        if not isinstance(step, Reading):
+            return
         if recording is not self._playing:
             self._playing = recording
             count = f"{len(recording.stations)} stations, {len(recording.readings):,} readings"
             self._screen.say(f"{recording.title}: {count}")
-        if isinstance(step, Reading):
-            self._done += 1
-            at = datetime.fromtimestamp(step.time_ms // 1000, UTC)
-            speed = self._done / max(time.perf_counter() - self._began_s, 0.001)
-            words = f"{at:%Y-%m-%d %H:%M} UTC  {speed:,.0f} events/s  {self.tally.total} results"
-            self._screen.progress(self._done, self._material.readings_count, words)
+        self._done += 1
+        at = datetime.fromtimestamp(step.time_ms // 1000, UTC)
+        speed = self._done / max(time.perf_counter() - self._began_s, 0.001)
+        words = f"{at:%Y-%m-%d %H:%M} UTC  {speed:,.0f} events/s  {self.tally.total} results"
+        self._screen.progress(self._done, self._material.readings_count, words)
 
     async def _last_results(self) -> None:
         quiet_since_s = time.perf_counter()
@@ -167,11 +182,19 @@ class _Course:
         await asyncio.sleep(SURPLUS_S)
 
 
-async def _lost(broker: RunningBroker, error: Exception) -> BrokerFailedError:
+def _hear_of(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """The MQTT client trips over a connection that has just gone, and raises that as well."""
+    if not isinstance(context.get("exception"), OSError | aiomqtt.MqttError):
+        loop.default_exception_handler(context)
+
+
+async def _lost(broker: RunningBroker, reason: str) -> BrokerFailedError:
     await asyncio.sleep(0.1)  # a process that has just died is told of a moment later
-    if broker.process.returncode is not None:
-        return BrokerFailedError(f"the broker ended: {broker.last_words()}")
-    return BrokerFailedError(f"the connection to the broker is lost: {error}")
+    if broker.process.returncode is None:
+        what = f"the connection to the broker is lost: {reason}"
+    else:
+        what = "the broker ended before its time"
+    return BrokerFailedError(f"{what}; what it said last: {broker.last_words()}")
 
 
 def _judge(material: Material, tally: Tally, account: dict[str, int]) -> None:
