@@ -22,8 +22,8 @@ from broker.core.exact import ratio
 class Kept(Protocol):
     """What a pane keeps of one argument."""
 
-    def merged(self, other: Any) -> Any:
-        """This and that of a later or earlier pane together, as a new one."""
+    def merged(self, others: Any) -> Any:
+        """This and those of other panes together, as a new one."""
 
     def plain(self) -> Any:
         """Plain data for a snapshot."""
@@ -52,10 +52,10 @@ class Tally:
         """Take back one."""
         self.n -= 1
 
-    def merged(self, other: Tally) -> Tally:
-        """Both together."""
+    def merged(self, others: Sequence[Tally]) -> Tally:
+        """All together."""
         made = Tally()
-        made.n = self.n + other.n
+        made.n = self.n + sum([other.n for other in others])
         return made
 
     def plain(self) -> int:
@@ -85,10 +85,10 @@ class Extreme:
         """The value; None of none."""
         return unsigned_zero(self.value)
 
-    def merged(self, other: Extreme) -> Extreme:
-        """The more extreme of the two."""
+    def merged(self, others: Sequence[Extreme]) -> Extreme:
+        """The most extreme of all."""
         made = Extreme(self.pick is max)
-        values = [value for value in (self.value, other.value) if value is not None]
+        values = [one.value for one in (self, *others) if one.value is not None]
         made.value = self.pick(values) if values else None
         return made
 
@@ -177,10 +177,11 @@ class Bag:
         weighed = a * b_unit * (under - rest) + b * a_unit * rest
         return ratio(weighed, a_unit * b_unit * under)
 
-    def merged(self, other: Bag) -> Bag:
-        """Both together."""
+    def merged(self, others: Sequence[Bag]) -> Bag:
+        """All together."""
         made = Bag()
-        made.take(self.values + other.values)
+        for one in (self, *others):
+            made.take(one.values)
         return made
 
     def plain(self) -> list[Any]:
@@ -221,11 +222,11 @@ class Distinct:
         """How many different values."""
         return len(self.counts)
 
-    def merged(self, other: Distinct) -> Distinct:
-        """Both together."""
+    def merged(self, others: Sequence[Distinct]) -> Distinct:
+        """All together."""
         made = Distinct()
-        made.counts.update(self.counts)
-        made.counts.update(other.counts)
+        for one in (self, *others):
+            made.counts.update(one.counts)
         return made
 
     def plain(self) -> list[Any]:
@@ -263,10 +264,10 @@ class Ends:
         """The last value; None of none."""
         return self.last_value
 
-    def merged(self, other: Ends) -> Ends:
-        """The first and the last of both."""
+    def merged(self, others: Sequence[Ends]) -> Ends:
+        """The first and the last of all."""
         made = Ends()
-        for one in (self, other):
+        for one in (self, *others):
             if one.first_at is not None and one.last_at is not None:
                 made._take_first(one.first_at, one.first_value)
                 made._take_last(one.last_at, one.last_value)

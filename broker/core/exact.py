@@ -91,19 +91,18 @@ class Moments:
         if self.squared:
             self.squares -= part * part
 
-    def merged(self, other: Moments) -> Moments:
-        """Both together, as a new one."""
+    def merged(self, others: Sequence[Moments]) -> Moments:
+        """This and others together, as a new one."""
         made = self.__class__(self.squared)
-        made.n = self.n + other.n
-        if self.unit == other.unit:
-            made.total = self.total + other.total
-            made.squares = self.squares + other.squares
-            made.unit, made.scale = self.unit, self.scale
-            return made
-        made.refine(max(self.unit, other.unit))
-        mine, its = made.unit // self.unit, made.unit // other.unit
-        made.total = self.total * mine + other.total * its
-        made.squares = self.squares * mine * mine + other.squares * its * its
+        parts = [self, *others]
+        made.n = sum([part.n for part in parts])
+        finest = max([part.unit for part in parts])
+        if finest > made.unit:
+            made.refine(finest)
+        for part in parts:
+            factor = made.unit // part.unit
+            made.total += part.total * factor
+            made.squares += part.squares * factor * factor
         return made
 
     def sum_float(self) -> float | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected, Event, event_class
-from broker.core.window_bound import end_bound
+from broker.core.window_bound import end_anchor
 from broker.core.window_outcome import WindowOutcome
 from broker.core.window_panes import Grid, PaneWindows
 from broker.core.window_shape import (
@@ -63,7 +63,7 @@ class WindowAgent:
         shape = Shape(task, case)
         limits = WindowLimits(groups_max, events_max)
         self._outcome = WindowOutcome(task, case, output, shape.names, shape.aggregation)
-        self._bound = end_bound(task.node, case.assign)
+        self._anchor = end_anchor(task.node, case.assign)
         self._duration_max_ms = duration_max_ms
         self._windows: PaneWindows | SlidingWindows
         if window.every_ms is not None:
@@ -90,15 +90,15 @@ class WindowAgent:
         """
         if watermark >= WATERMARK_END and self._windows.next_due() is None:
             return watermark
-        if self._bound is None:
+        if self._anchor is None:
             return WATERMARK_NONE
-        if self._bound.anchor == "newest":
+        if self._anchor == "newest end":
             least = self._windows.least_newest_end(watermark)
         else:
             least = self._windows.least_end(watermark)
-        if self._bound.anchor == "least start":
+        if self._anchor == "least start":
             least -= self._duration_max_ms
-        return min(watermark, least - 1 + self._bound.offset_ms)
+        return min(watermark, least - 1)
 
     def next_due(self) -> int | None:
         """See agent.Agent."""

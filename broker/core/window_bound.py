@@ -1,14 +1,15 @@
 """How early an assigned time can end a window's event.
 
 Owns the reading of assigned times as lower bounds. Must not know what is open. Invariant: no event
-ends before what is said here, whatever its group's events; where nothing can be said, None is.
+ends before its anchor, whatever its group's events; where nothing can be said, None is.
+
+The checker lets assigned times lie within their occurrence (an end also after it), so they are
+choices among times of the span and of the events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import floor
 from typing import Literal
 
 from language.tree import (
@@ -23,85 +24,66 @@ from language.tree import (
 )
 
 # From late to early: the newest event's end, the least end of an event, the least start of one.
-Anchor = Literal["newest", "least end", "least start"]
-ANCHORS: tuple[Anchor, ...] = ("newest", "least end", "least start")
+Anchor = Literal["newest end", "least end", "least start"]
+ANCHORS: tuple[Anchor, ...] = ("newest end", "least end", "least start")
 
-ONE_OF_THEM = frozenset({"First", "Last", "Min", "Max", "Avg", "Median", "Quantile"})
-OF_ENDS = frozenset({"timestamp", "end"})
+CHOOSING_AGGREGATES = frozenset({"First", "Last", "Min", "Max"})
+CHOOSING_SCALARS = frozenset({"min", "max"})
+ENDS = frozenset({"timestamp", "end"})
 
-
-@dataclass(frozen=True, slots=True)
-class TimeBound:
-    """A time is at least `offset_ms` after the anchor (before it where negative)."""
-
-    anchor: Anchor
-    offset_ms: int = 0
+AnchorOf = Callable[[str], Anchor | None]  # of a name
 
 
-SPAN_END = TimeBound("newest")
-
-BoundOf = Callable[[str], TimeBound | None]  # of a name, or of an operand's attribute
-
-
-def end_bound(node: Definition, assigned: tuple[Assignment, ...]) -> TimeBound | None:
-    """The bound of the end of a case's events; `assigned` is what the case itself assigns."""
+def end_anchor(node: Definition, assigned: tuple[Assignment, ...]) -> Anchor | None:
+    """The anchor of the end of a case's events; `assigned` is what the case itself assigns."""
     if node.post is None:
         return _end_of(assigned, _of_attribute)
-    bounds = {item.name: _bound(item.value, _of_attribute) for item in assigned}
+    anchors = {item.name: _anchor(item.value, _of_span, _of_attribute) for item in assigned}
 
-    def of_row(name: str) -> TimeBound | None:
-        return bounds[name] if name in bounds else _of_attribute(name)
+    def of_row(name: str) -> Anchor | None:
+        return anchors[name] if name in anchors else _of_attribute(name)
 
     return _end_of(node.post.assign, of_row)
 
 
-def _end_of(assigned: tuple[Assignment, ...], bound_of: BoundOf) -> TimeBound | None:
+def _end_of(assigned: tuple[Assignment, ...], inside: AnchorOf) -> Anchor | None:
     """The earlier of what is assigned and of the span's end, which stands where that is null."""
-    found: TimeBound | None = SPAN_END
-    for item in assigned:
-        if item.name in OF_ENDS:
-            found = _earlier(found, _bound(item.value, bound_of))
-    return found
+    values = [item.value for item in assigned if item.name in ENDS]
+    return _earliest(["newest end", *(_anchor(value, _of_span, inside) for value in values)])
 
 
-def _of_attribute(name: str) -> TimeBound | None:
-    if name in OF_ENDS:
-        return TimeBound("least end")
-    return TimeBound("least start") if name == "start" else None
+def _of_attribute(name: str) -> Anchor | None:
+    if name in ENDS:
+        return "least end"
+    return "least start" if name == "start" else None
 
 
-def _earlier(a: TimeBound | None, b: TimeBound | None) -> TimeBound | None:
-    if a is None or b is None:
-        return None
-    anchor = ANCHORS[max(ANCHORS.index(a.anchor), ANCHORS.index(b.anchor))]
-    return TimeBound(anchor, min(a.offset_ms, b.offset_ms))
+def _of_span(name: str) -> Anchor | None:
+    return "newest end" if name in ENDS else _of_attribute(name)
 
 
-def _bound(node: Expression, bound_of: BoundOf) -> TimeBound | None:
-    if isinstance(node, Name):  # of the span
-        return SPAN_END if node.name in OF_ENDS else _of_attribute(node.name)
+def _earliest(anchors: list[Anchor | None]) -> Anchor | None:
+    known = [ANCHORS.index(anchor) for anchor in anchors if anchor is not None]
+    return ANCHORS[max(known)] if len(known) == len(anchors) else None
+
+
+def _anchor(node: Expression, outside: AnchorOf, inside: AnchorOf) -> Anchor | None:
+    """The anchor of a value; names mean one thing outside of aggregates and another inside."""
+    if isinstance(node, Name):
+        return outside(node.name)
+    if isinstance(node, Attribute):
+        return inside(node.name)
     if isinstance(node, Call):
-        return _of_call(node, bound_of)
-    if isinstance(node, Arithmetic) and isinstance(node.right, Constant):
-        return _moved(_bound(node.left, bound_of), node.operator, node.right)
+        if node.function in CHOOSING_AGGREGATES:
+            return _anchor(node.arguments[0], inside, inside)
+        if node.function in CHOOSING_SCALARS:
+            return _earliest([_anchor(one, outside, inside) for one in node.arguments])
+    if isinstance(node, Arithmetic) and node.operator == "+":
+        for time, added in ((node.left, node.right), (node.right, node.left)):
+            if _is_no_less_than_zero(added):
+                return _anchor(time, outside, inside)
     return None
 
 
-def _of_call(node: Call, bound_of: BoundOf) -> TimeBound | None:
-    if node.function in ONE_OF_THEM:
-        argument = node.arguments[0]
-        return bound_of(argument.name) if isinstance(argument, Attribute | Name) else None
-    if node.function in ("min", "max"):
-        found = _bound(node.arguments[0], bound_of)
-        for argument in node.arguments[1:]:
-            found = _earlier(found, _bound(argument, bound_of))
-        return found
-    return None
-
-
-def _moved(bound: TimeBound | None, operator: str, by: Constant) -> TimeBound | None:
-    if bound is None or operator not in ("+", "-") or isinstance(by.value, bool | str):
-        return None
-    # An assigned time loses its part of a millisecond.
-    shift = floor(by.value if operator == "+" else -by.value)
-    return replace(bound, offset_ms=bound.offset_ms + shift)
+def _is_no_less_than_zero(node: Expression) -> bool:
+    return isinstance(node, Constant) and isinstance(node.value, int | float) and node.value >= 0

@@ -119,17 +119,16 @@ class PostStage:
         self._assign = compile_assign(post.assign, self._aggregation, post.group_by)
         self._keys = [assigned[name][0] if name in assigned else None for name in post.group_by]
 
-    def grouped(self, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], list[Row]]]:
-        """The rows by the key that they assigned; one whose key is null is in none."""
+    def combined(self, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], Row]]:
+        """The rows of each key that they assigned, as one; a row whose key is null is in none."""
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
             key = tuple([None if at is None else unsigned_zero(row.v[at]) for at in self._keys])
             if None not in key:
                 groups.setdefault(key, []).append(row)
-        return list(groups.items())
+        return [(group, self._one(group, together)) for group, together in groups.items()]
 
-    def combined(self, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
-        """One row of many."""
+    def _one(self, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
         kept = [new_in_pane(keeping) for keeping in self._aggregation.keepings]
         if self._fold is not None:
             self._fold(kept, rows)
@@ -170,15 +169,15 @@ class WindowOutcome:
 
     def events(self, window: int | str, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
         """The events of the (key, summary) that stand in a window, in no promised order."""
+        made = []
         rows = [self._row(key, summary) for key, summary in standing]
         if self._post is not None:
-            plain_rows = [row for _, row in rows]
-            rows = [
-                (group, self._post.combined(group, together))
-                for group, together in self._post.grouped(plain_rows)
-            ]
-        made = [self._event(window, group, row) for group, row in rows]
-        return [event for event in made if event is not None]
+            rows = self._post.combined([row for _, row in rows])
+        for group, row in rows:
+            event = self._event(window, group, row)
+            if event is not None:
+                made.append(event)
+        return made
 
     def _row(self, key: Any, summary: Summary) -> tuple[tuple[Any, ...], Row]:
         group = group_of(key, self._names)

@@ -5,13 +5,13 @@ know what is kept of a pane's events nor what a window's group becomes. Invarian
 events are those of its panes, whatever the order in which they came.
 
 Panes are those of paired windows (Krishnamurthy, Wu, Franklin: On-the-fly sharing for streamed
-aggregation, SIGMOD 2006, section 3): the edges of windows are at kT and kT − R, so at most two
+aggregation, SIGMOD 2006): the edges of windows are at kT and kT − R, so at most two
 panes lie in each T, and every event is taken once however many windows it belongs to.
 """
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +20,9 @@ from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected
 from broker.core.source import Constants, build
 from broker.core.window_code import key_lines
+from broker.core.window_merge import Groups, merger_of
 from broker.core.window_outcome import WindowOutcome
-from broker.core.window_partial import Partial, merged_groups
+from broker.core.window_partial import Partial
 from broker.core.window_plan import OperandNames
 from broker.core.window_shape import (
     CLOSED,
@@ -32,8 +33,6 @@ from broker.core.window_shape import (
 )
 
 PENDING_MAX = 1_024  # events set aside before they are folded: runs fold cheaper than single ones
-
-Groups = dict[Any, Partial]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,12 @@ class Grid:
     def cut_ms(self) -> int:
         """Where, from kT, the second pane of a T begins."""
         return self.every_ms - (self.range_ms or 0) % self.every_ms
+
+    @property
+    def panes_each(self) -> int:
+        """How many panes a window has at most."""
+        first, last = self.panes_of(0)
+        return last - first + 1
 
     def windows_of(self, pane: int) -> tuple[int, int]:
         """The first and the last window that has the pane; none where the last comes first."""
@@ -142,8 +147,10 @@ class PaneWindows:
         self._takes = [compile_take(shape.names, grid, leaf) for leaf in shape.leaves]
         self._watermark = WATERMARK_NONE
         self._closed = grid.closed_by(WATERMARK_NONE)
+        self._merger = merger_of(grid.panes_each, growing=any(shape.growing))
         self._panes: dict[int, Groups] = {}
         self._ascending: list[int] = []  # the panes' numbers
+        self._due: int | None = None
         self._open = 0  # partials
         self._values = 0  # kept for quantiles and distinct counts
         self.touched: list[Partial] = []  # those with events pending
@@ -159,12 +166,11 @@ class PaneWindows:
         if watermark <= self._watermark:
             return []
         self._watermark = watermark
-        due = self.next_due()
-        return self._close() if due is not None and due <= watermark else []
+        return self._close() if self._due is not None and self._due <= watermark else []
 
     def next_due(self) -> int | None:
         """The watermark that closes the next window with a pane."""
-        return self._grid.closes_at(self._next_window()) if self._ascending else None
+        return self._due
 
     def held(self) -> int:
         """Groups of open panes, and values kept for them."""
@@ -196,6 +202,7 @@ class PaneWindows:
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
         self._watermark, self._closed = state["watermark"], state["closed"]
+        self._merger = merger_of(self._grid.panes_each, growing=any(self._shape.growing))
         self.drops.update(state["drops"])
         self._pending = 0
         self.touched.clear()
@@ -204,6 +211,7 @@ class PaneWindows:
             for pane, groups in state["panes"]
         }
         self._ascending = sorted(self._panes)
+        self._set_due()
         partials = [one for groups in self._panes.values() for one in groups.values()]
         self._open = len(partials)
         self._values = sum(self._shape.grown(one.counts) for one in partials)
@@ -220,6 +228,7 @@ class PaneWindows:
             return None
         groups = self._panes[pane] = {}
         insort(self._ascending, pane)
+        self._set_due()
         return groups
 
     def pass_over(self, pane: int) -> None:
@@ -261,6 +270,9 @@ class PaneWindows:
     def _next_window(self) -> int:
         return max(self._closed + 1, self._grid.windows_of(self._ascending[0])[0])
 
+    def _set_due(self) -> None:
+        self._due = self._grid.closes_at(self._next_window()) if self._ascending else None
+
     def _close(self) -> list[Detected]:
         self._fold()
         made: list[Detected] = []
@@ -273,14 +285,18 @@ class PaneWindows:
             while self._ascending and self._grid.windows_of(self._ascending[0])[1] <= window:
                 self._drop_pane(self._ascending.pop(0))
         self._closed = max(self._closed, self._grid.closed_by(self._watermark))
+        self._set_due()
         return made
 
     def _report(self, window: int) -> list[Detected]:
         first, last = self._grid.panes_of(window)
-        panes = [self._panes[pane] for pane in self._ascending if first <= pane <= last]
-        groups = panes[0]
-        for later in panes[1:]:
-            groups = merged_groups(groups, later)
+        if first == last:
+            groups = self._panes[first]
+        else:
+            low = bisect_left(self._ascending, self._merger.wants_from(first))
+            high = bisect_right(self._ascending, last)
+            panes = [(pane, self._panes[pane]) for pane in self._ascending[low:high]]
+            groups = self._merger.merged(first, panes)
         stands = self._shape.stands
         standing = [(key, one) for key, one in groups.items() if stands(one.counts)]
         return self._outcome.events(window, standing)

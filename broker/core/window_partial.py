@@ -65,17 +65,20 @@ class Partial:
         if low <= self.first[0]:
             self.first = min(self.first, events[index_of_first(events)].order)
 
-    def merged(self, other: Partial) -> Partial:
-        """Both together, as a new one; neither may have events pending."""
+    def merged(self, others: Sequence[Partial]) -> Partial:
+        """This and others together, as a new one; none may have events pending."""
+        parts = [self, *others]
         made: Partial = Partial.__new__(Partial)
         made.pending = []
-        made.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
-        made.kept = [a.merged(b) for a, b in zip(self.kept, other.kept, strict=True)]
-        made.first = min(self.first, other.first)
-        made.start = min(self.start, other.start)
-        made.end = max(self.end, other.end)
-        made.uncertainty = max(self.uncertainty, other.uncertainty)
-        made.maybe = self.maybe or other.maybe
+        made.counts = [sum(counts) for counts in zip(*[p.counts for p in parts], strict=True)]
+        made.kept = [
+            kept.merged([other.kept[at] for other in others]) for at, kept in enumerate(self.kept)
+        ]
+        made.first = min([part.first for part in parts])
+        made.start = min([part.start for part in parts])
+        made.end = max([part.end for part in parts])
+        made.uncertainty = max([part.uncertainty for part in parts])
+        made.maybe = any(part.maybe for part in parts)
         return made
 
     def plain(self) -> list[Any]:
@@ -93,12 +96,3 @@ class Partial:
         for one, plain in zip(made.kept, kept, strict=True):
             one.restore(plain)
         return made
-
-
-def merged_groups(older: dict[Any, Partial], newer: dict[Any, Partial]) -> dict[Any, Partial]:
-    """The groups of two panes (or runs of panes) as those of one."""
-    made = dict(older)
-    for key, partial in newer.items():
-        known = made.get(key)
-        made[key] = partial if known is None else known.merged(partial)
-    return made

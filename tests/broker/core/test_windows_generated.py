@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.broker.core.window_support import (
+    AGGREGATES,
     Defined,
     Leaf,
     agent_of,
@@ -44,9 +45,15 @@ WINDOWS = [
     ("every 10 ms range 4 ms", 10, 4),
     ("every 10 ms range 30 ms", 10, 30),
     ("every 7 ms range 23 ms", 7, 23),
+    ("every 2 ms range 25 ms", 2, 25),
     ("range 1 ms", None, 1),
     ("range 12 ms", None, 12),
 ]
+# What grows with the events is merged in another way than what does not.
+GROWING = ("Median", "Quantile", "CountDistinct")
+WITHOUT_VALUES = tuple(
+    name for name, (text, *_) in AGGREGATES.items() if not text.startswith(GROWING)
+)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -54,7 +61,8 @@ WINDOWS = [
 def test_windows_are_what_a_naive_recomputation_gives(shape: str, data: st.DataObject) -> None:
     """Whatever the order of arrival, the batches, the watermarks and the snapshots."""
     leaves, group_by = SHAPES[shape]
-    defined = Defined(*data.draw(st.sampled_from(WINDOWS)), leaves, group_by)
+    assign = data.draw(st.sampled_from([tuple(AGGREGATES), WITHOUT_VALUES]))
+    defined = Defined(*data.draw(st.sampled_from(WINDOWS)), leaves, group_by, assign)
     events = data.draw(traces())
     history = data.draw(histories(events))
     made = run(defined, history, lambda: agent_of(defined.text))
