@@ -10,9 +10,9 @@ from broker.config.reader import Loaded, Origin, load
 from broker.config.table import (
     BrokerSection,
     Config,
+    HttpLimitsSection,
     HttpSection,
     IntakeSection,
-    LimitsSection,
     LogSection,
     MqttSection,
 )
@@ -21,9 +21,9 @@ __all__ = [
     "BrokerSection",
     "Config",
     "ConfigError",
+    "HttpLimitsSection",
     "HttpSection",
     "IntakeSection",
-    "LimitsSection",
     "Loaded",
     "LogSection",
     "MqttSection",

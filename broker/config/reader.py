@@ -86,8 +86,13 @@ def load(
 
 def _assembled(values: Mapping[str, Any]) -> Config:
     parts: dict[str, Any] = {}
-    for section, struct in sections().items():
-        parts[section] = struct(**{f: values[f"{section}.{f}"] for f in struct.__struct_fields__})
+    for section, type_ in sections().items():
+        prefix = f"{section}."
+        own = {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
+        try:
+            parts[section] = type_(**own)
+        except ValueError as error:  # a part has looked at its own limits together
+            raise ConfigError(f"[{section}]: {error}") from None
     return Config(**parts)
 
 

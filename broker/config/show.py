@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from broker.config.reader import Loaded, Origin
-from broker.config.table import Setting, sections, settings
+from broker.config.table import Setting, introduction, sections, settings
 
 HIDDEN = "(hidden)"
 PAGE_HEAD = """
@@ -78,8 +78,8 @@ def as_toml(rows: list[Shown], *, origins: bool) -> str:
 def page() -> str:
     """docs/configuration.md."""
     lines = [PAGE_HEAD.strip()]
-    for section, struct in sections().items():
-        lines += ["", f"## [{section}]", "", (struct.__doc__ or "").strip(), ""]
+    for section in sections():
+        lines += ["", f"## [{section}]", "", introduction(section), ""]
         lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
         lines += [_page_row(row) for row in settings() if row.section == section]
     return "\n".join(lines) + "\n"

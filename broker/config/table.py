@@ -2,14 +2,21 @@
 
 Owns what can be configured; the reader, the generated page docs/configuration.md and
 `headwater config show` all read it. Must not know files, the environment or how a value is used.
-Invariant: a section is a struct whose every field is annotated with an `About`.
+Invariant: every field of a section carries its meaning, as an `About` here or, where a part states
+its own limits, with them.
 """
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from broker.core.limits import Limits
+from broker.mqtt.limits import Limits as MqttLimits
+
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+LIMIT_AT_MOST = 2**40  # more is a slip of the keyboard
 NAME_SAYS = "a letter or digit, then up to 63 letters, digits, `.`, `_` or `-`"
 
 
@@ -124,57 +131,21 @@ class IntakeSection(msgspec.Struct, frozen=True, kw_only=True):
             at_most=86_400_000,
         ),
     ] = 60_000
-    future_max_ms: Annotated[
-        int,
-        About(
-            "an event further ahead of this broker's clock is refused: one clock that runs ahead "
-            "would make every later event of its source late",
-            unit="ms",
-            at_least=0,
-            at_most=86_400_000,
-        ),
-    ] = 60_000
     require_timestamp: Annotated[
         bool, About("refuse an event without a time instead of stamping it on arrival")
     ] = False
-    payload_bytes_max: Annotated[
-        int, _count("a larger payload is refused unread", "bytes", 268_435_455)
-    ] = 1_048_576
-    nesting_max: Annotated[
-        int, _count("a payload whose arrays and objects nest deeper is refused", "levels", 64)
-    ] = 8
 
 
-class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where queues and stores end; what is refused or dropped there is counted."""
+class HttpLimitsSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of the HTTP face. The length of a specification is bounded under [limits]."""
 
-    clients_max: Annotated[
-        int, _count("MQTT connections at a time; a further one is refused", "connections")
-    ] = 1000
-    client_queue_messages_max: Annotated[
-        int,
-        _count("messages that wait for one MQTT client; then the oldest is dropped", "messages"),
-    ] = 1000
-    client_queue_bytes_max: Annotated[
-        int,
-        _count("bytes that wait for one MQTT client; then the oldest is dropped", "bytes", 2**30),
-    ] = 8_388_608
-    retained_messages_max: Annotated[
-        int, _count("retained messages; a further topic's is not kept", "messages")
-    ] = 10_000
-    subscriptions_max: Annotated[
-        int, _count("subscriptions installed; a further one is refused", "subscriptions")
-    ] = 10_000
-    specification_bytes_max: Annotated[
-        int, _count("length of a submitted specification", "bytes", 2**24)
-    ] = 262_144
-    http_connections_max: Annotated[
-        int, _count("HTTP connections at a time; a further one is closed", "connections")
+    connections_max: Annotated[
+        int, _count("connections at a time; a further one is closed", "connections")
     ] = 500
-    result_streams_max: Annotated[
-        int, _count("HTTP clients that follow results; a further one is refused", "clients")
+    streams_max: Annotated[
+        int, _count("clients that follow results; a further one is refused", "clients")
     ] = 100
-    result_stream_queue_max: Annotated[
+    stream_queue_max: Annotated[
         int, _count("results that wait for one such client; then it is cut off", "results")
     ] = 10_000
 
@@ -197,8 +168,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     mqtt: MqttSection = msgspec.field(default_factory=MqttSection)
     http: HttpSection = HttpSection()
     intake: IntakeSection = IntakeSection()
-    limits: LimitsSection = LimitsSection()
+    limits: Limits = Limits()
+    mqtt_limits: MqttLimits = MqttLimits()
+    http_limits: HttpLimitsSection = HttpLimitsSection()
     log: LogSection = LogSection()
+
+
+_LIMITS_SAY = {
+    "limits": "Bounds of the core, the reason for each, and what happens to what exceeds it.",
+    "mqtt_limits": "Bounds of the MQTT face, and the reason for each.",
+}
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -232,23 +211,45 @@ class Setting(msgspec.Struct, frozen=True):
             return "one of " + ", ".join(f'"{choice}"' for choice in self.choices)
         if self.kind is str:
             return self.about.pattern_says or "a text in quotes"
-        bounds = f"a whole number from {self.about.at_least} to {self.about.at_most}"
+        upper = "up" if self.about.at_most == LIMIT_AT_MOST else f"to {self.about.at_most}"
+        bounds = f"a whole number from {self.about.at_least} {upper}"
         return f"{bounds} ({self.about.unit})" if self.about.unit else bounds
 
 
-def sections() -> dict[str, type[msgspec.Struct]]:
+def sections() -> dict[str, type[Any]]:
     """The section types by name, in the order of the table."""
     return dict(get_type_hints(Config))
 
 
 def settings() -> tuple[Setting, ...]:
     """Every row, in order."""
-    rows = []
-    for section, struct in sections().items():
-        defaults = struct()
-        for name, hint in get_type_hints(struct, include_extras=True).items():
-            base, about = get_args(hint)
-            choices = get_args(base) if get_origin(base) is Literal else ()
-            kind = str if choices else get_origin(base) or base
-            rows.append(Setting(section, name, kind, getattr(defaults, name), about, choices))
-    return tuple(rows)
+    return tuple(row for section, type_ in sections().items() for row in _rows(section, type_))
+
+
+def introduction(section: str) -> str:
+    """What a section is about."""
+    return _LIMITS_SAY.get(section) or (sections()[section].__doc__ or "").strip()
+
+
+def _rows(section: str, type_: type[Any]) -> Iterator[Setting]:
+    defaults = type_()
+    if dataclasses.is_dataclass(type_):
+        for field in dataclasses.fields(type_):
+            about = _limit(field.name, field.metadata["reason"], at_least=0)
+            yield Setting(section, field.name, int, getattr(defaults, field.name), about)
+        return
+    for name, hint in get_type_hints(type_, include_extras=True).items():
+        base, about = get_args(hint)
+        if isinstance(about, msgspec.Meta):
+            meaning = f"{about.description}; beyond: {about.title}"
+            about = _limit(name, meaning, at_least=int(about.ge or 0))
+        choices = get_args(base) if get_origin(base) is Literal else ()
+        kind = str if choices else get_origin(base) or base
+        yield Setting(section, name, kind, getattr(defaults, name), about, choices)
+
+
+def _limit(name: str, meaning: str, *, at_least: int) -> About:
+    """What is known of a limit that the part which it bounds has stated itself."""
+    units = {"bytes": "bytes", "ms": "ms", "s": "s", "chars": "characters"}
+    unit = next((units[word] for word in name.split("_") if word in units), "")
+    return About(meaning, unit=unit, at_least=at_least, at_most=LIMIT_AT_MOST)

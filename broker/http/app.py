@@ -21,7 +21,7 @@ SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cu
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of the face, as in [limits]: of a submitted specification and of connections."""
+    """Bounds of a specification (`limits`) and of connections (`http_limits`)."""
 
     text_bytes_max: int = 262_144
     connections_max: int = 500

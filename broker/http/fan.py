@@ -71,7 +71,7 @@ class ResultFan:
         """A new follower; None follows everything. Raises FollowersFullError."""
         if len(self._followers) >= self._followers_max:
             raise FollowersFullError(
-                f"{self._followers_max} clients follow results already (limits.result_streams_max)"
+                f"{self._followers_max} clients follow results already (http_limits.streams_max)"
             )
         follower = Follower(self, subscription, self._queue_max)
         self._followers[follower] = None

@@ -56,6 +56,10 @@ def test_every_form_of_a_key_is_found():
     assert nearest_place(found, ("nowhere",)) == (1, 1)
 
 
+def test_lines_that_end_as_on_windows_are_lines():
+    assert places(TEXT.replace("\n", "\r\n")) == places(TEXT)
+
+
 KEYS = st.sampled_from(["k", "k-1", '"a b"', "'#'", '"\\""', "1"])
 VALUES = st.sampled_from(
     [

@@ -293,7 +293,7 @@ def test_followers_are_bounded_and_one_that_leaves_makes_room():
         first = await client.get("/v1/results")
         refused = await client.get("/v1/results")
         assert refused.status == 503
-        assert "result_streams_max" in await refused.text()
+        assert "streams_max" in await refused.text()
         left = broker.leaving()
         first.close()
         await left.wait()
