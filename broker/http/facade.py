@@ -13,11 +13,11 @@ from broker.http.fan import Follower
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """The account of events, each counted where it happens, since the broker began.
+    """The core's account of events as it stands, and what the faces add.
 
-    In a broker at rest received = out + filtered + held + Σ dropped: `out` took part in matching
-    and was let go, `filtered` interested nobody, `held` is still kept for tasks, and `dropped` is
-    what was refused or lost, by reason. `results` counts what subscriptions were told.
+    The counters are those of `broker.core.ledger`, under the same names: received = out + filtered
+    + held + Σ dropped between any two messages. `detected` are the events that definitions made,
+    `results` what subscriptions were told, `notes` what happened to events without ending them.
     """
 
     received: int = 0
@@ -25,7 +25,11 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     filtered: int = 0
     held: int = 0
     dropped: Mapping[str, int] = {}
+    detected: int = 0
+    detected_filtered: int = 0
+    detected_dropped: Mapping[str, int] = {}
     results: int = 0
+    notes: Mapping[str, int] = {}
     subscriptions: int = 0
     mqtt_clients: int = 0
 

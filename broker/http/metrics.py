@@ -16,21 +16,29 @@ from broker.http.facade import Ledger
 
 
 class Family(msgspec.Struct, frozen=True):
-    """One metric: its name in the ledger and in Prometheus, and its meaning."""
+    """One metric: its name in the ledger and in Prometheus, and its meaning.
+
+    A metric with a `label` is a counter for each key of a mapping; `counter` is False for a gauge.
+    """
 
     field: str
     name: str
     meaning: str
+    label: str = ""
     counter: bool = True
 
 
 FAMILIES = (
     Family("received", "headwater_events_received", "Events that came in, whatever became of them"),
-    Family("out", "headwater_events_out", "Events that took part in matching and were let go"),
-    Family("filtered", "headwater_events_filtered", "Events that interested no task"),
-    Family("dropped", "headwater_events_dropped", "Events refused or lost, by reason"),
-    Family("held", "headwater_events_held", "Events still kept for tasks", counter=False),
+    Family("out", "headwater_events_out", "Events that at least one task wanted"),
+    Family("filtered", "headwater_events_filtered", "Events that no task wanted"),
+    Family("dropped", "headwater_events_dropped", "Events refused or lost, by reason", "reason"),
+    Family("held", "headwater_events_held", "Events on their way to the filterer", counter=False),
+    Family("detected", "headwater_detected", "Events that definitions detected"),
+    Family("detected_filtered", "headwater_detected_filtered", "Of these, wanted by no task"),
+    Family("detected_dropped", "headwater_detected_dropped", "Of these, lost, by reason", "reason"),
     Family("results", "headwater_results", "Results that subscriptions were told"),
+    Family("notes", "headwater_notes", "What happened to events without ending them", "note"),
     Family("subscriptions", "headwater_subscriptions", "Subscriptions installed", counter=False),
     Family("mqtt_clients", "headwater_mqtt_clients", "MQTT clients connected", counter=False),
 )
@@ -48,11 +56,11 @@ class LedgerCollector(Collector):
         ledger = self._ledger()
         for row in FAMILIES:
             value = getattr(ledger, row.field)
-            if row.field == "dropped":
-                dropped = CounterMetricFamily(row.name, row.meaning, labels=["reason"])
-                for reason, count in value.items():
-                    dropped.add_metric([reason], count)
-                yield dropped
+            if row.label:
+                labelled = CounterMetricFamily(row.name, row.meaning, labels=[row.label])
+                for key, count in value.items():
+                    labelled.add_metric([key], count)
+                yield labelled
             elif row.counter:
                 yield CounterMetricFamily(row.name, row.meaning, value=value)
             else:

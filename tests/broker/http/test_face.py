@@ -10,8 +10,10 @@ import pytest
 from aiohttp import ClientError, ClientSession
 from openapi_spec_validator import validate
 
+from broker.core.ledger import Ledger as CoreLedger
 from broker.credentials import Users, hash_password
 from broker.http import HttpOptions, Ledger, ListenError, listen, make_app
+from broker.http.metrics import FAMILIES
 from broker.http.routes import ROUTES, SCHEMAS
 from tests.broker.http.fakes import FakeBroker, talk
 
@@ -199,6 +201,8 @@ def test_metrics_tell_the_ledger_with_names_that_follow_prometheus_habits():
         filtered=2,
         held=1,
         dropped={"late": 2, "repeat": 1, 'od"d\n': 0},
+        detected=8,
+        notes={"stamped_on_arrival": 7},
         results=4,
         subscriptions=5,
         mqtt_clients=6,
@@ -215,6 +219,8 @@ def test_metrics_tell_the_ledger_with_names_that_follow_prometheus_habits():
             "headwater_events_held 1.0",
             'headwater_events_dropped_total{reason="late"} 2.0',
             'headwater_events_dropped_total{reason="repeat"} 1.0',
+            "headwater_detected_total 8.0",
+            'headwater_notes_total{note="stamped_on_arrival"} 7.0',
             "headwater_results_total 4.0",
             "headwater_subscriptions 5.0",
             "headwater_mqtt_clients 6.0",
@@ -225,6 +231,15 @@ def test_metrics_tell_the_ledger_with_names_that_follow_prometheus_habits():
         lint(text)
 
     talk(broker, scenario)
+
+
+def test_the_ledger_shown_has_every_counter_of_the_cores():
+    core = CoreLedger()
+    core.events.received = 3
+    core.events.drop("late", 3)
+    shown = Ledger(**core.to_dict())
+    assert (shown.received, shown.dropped) == (3, {"late": 3})
+    assert {row.field for row in FAMILIES} == set(Ledger.__struct_fields__)
 
 
 def lint(text: str) -> None:
