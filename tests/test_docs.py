@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.frame import COMMANDS, parser_of
+from language import check_text
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
@@ -64,3 +65,10 @@ def test_every_link_within_the_documents_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if not target.startswith(("https://", "#")):
             assert (ROOT / page).parent.joinpath(target.split("#")[0]).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_specification_that_is_shown_is_free_of_errors(page):
+    for block in blocks(page, "headwater"):
+        checked = check_text(block, file=page)
+        assert checked.ok, checked.report()
