@@ -152,6 +152,11 @@ class Outgoing:
         self._overflowed = False  # the session is about to end
 
     @property
+    def queued_bytes(self) -> int:
+        """What its queues hold, in flight or not sent yet."""
+        return self._queued_bytes
+
+    @property
     def held_messages(self) -> int:
         """Copies that were routed and not sent yet."""
         return len(self._waiting) + len(self._loose)

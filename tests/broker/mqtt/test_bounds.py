@@ -1,0 +1,210 @@
+"""Slow clients and full queues: what is dropped, who is told, and who is not touched."""
+
+import pytest
+
+from broker.mqtt import packets as p
+from broker.mqtt.limits import Limits
+from broker.mqtt.reasons import Reason
+from broker.mqtt.timers import Timers
+from tests.broker.mqtt.world import VERSIONS, World, kept
+
+
+@VERSIONS
+def test_qos_0_beyond_a_slow_clients_queue_is_dropped_and_counted(version):
+    world = World(limits={"queue_messages_max": 5})
+    slow = world.client(version)
+    slow.subscribe("a", qos=0)
+    slow.stall()
+    for number in range(8):
+        world.publish("a", b"%d" % number)
+    assert slow.take() == []
+    assert world.hub.counters.dropped == {"queue_full": 3}
+    slow.flow()
+    assert slow.publishes() == [("a", b"%d" % number) for number in range(5)]
+    world.publish("a", b"again")
+    assert slow.publishes() == [("a", b"again")]
+
+
+def test_the_queue_is_bounded_in_bytes_too():
+    world = World(limits={"queue_bytes_max": 5000})
+    slow = world.client(p.V311)
+    slow.subscribe("a", qos=0)
+    slow.stall()
+    for _ in range(10):
+        world.publish("a", bytes(1000))
+    assert world.hub.counters.queued_bytes <= 5000
+    assert world.hub.counters.dropped == {"queue_full": 6}
+
+
+def test_all_queues_together_are_bounded_in_bytes():
+    world = World(limits={"queue_bytes_max": 5000, "queue_bytes_total_max": 7000})
+    for name in "xyz":
+        slow = world.client(p.V311, name)
+        slow.subscribe("a", qos=0)
+        slow.stall()
+    for _ in range(5):
+        world.publish("a", bytes(1000))
+    assert world.hub.counters.queued_bytes <= 7000
+
+
+@VERSIONS
+def test_a_slow_client_never_keeps_a_message_from_others(version):
+    world = World(limits={"queue_messages_max": 5})
+    slow, quick = world.client(version, "slow"), world.client(version, "quick")
+    publisher = world.client(version, "p")
+    for client in (slow, quick):
+        client.subscribe("a")
+    slow.stall()
+    for number in range(20):
+        publisher.publish("a", b"%d" % number, qos=1, packet_id=number + 1)
+        quick.send(p.Puback(quick.got[-1].packet_id))
+    assert quick.publishes() == [("a", b"%d" % number) for number in range(20)]
+    assert [packet.code for packet in publisher.take()] == [0] * 20
+    assert slow.closed == "queue_overflow"
+
+
+@VERSIONS
+def test_a_client_whose_qos_1_queue_overflows_is_closed_and_its_session_ends(version):
+    """Never silently: the connection closes, and the next one hears that no session is there."""
+    world = World(limits={"queue_messages_max": 3, "inflight_max": 2})
+    client = kept(world, version)
+    client.subscribe("a")
+    for number in range(5):
+        world.publish("a", b"%d" % number, qos=1)
+    assert (client.closed, len(client.take())) == (None, 2)
+    world.publish("a", b"5", qos=1)
+    assert client.closed == "queue_overflow"
+    assert client.take() == ([p.Disconnect(Reason.QUOTA_EXCEEDED)] if version == p.V5 else [])
+    assert world.hub.counters.dropped == {"queue_overflow": 4}
+    assert world.hub.counters.ended == {"queue_overflow": 1}
+    assert not kept(world, version).welcome.session_present
+
+
+@VERSIONS
+def test_an_absent_clients_overflow_ends_its_session(version):
+    world = World(limits={"queue_messages_max": 3})
+    client = kept(world, version)
+    client.subscribe("a")
+    client.lose()
+    for _ in range(5):
+        world.publish("a", b"x", qos=1)
+    assert world.hub.counters.ended == {"queue_overflow": 1}
+    assert world.hub.counters.queued_bytes == 0
+    assert not kept(world, version).welcome.session_present
+
+
+def test_in_flight_bytes_count_for_the_bound():
+    world = World(limits={"queue_bytes_max": 5000})
+    client = world.client(p.V5)
+    client.subscribe("a")
+    for _ in range(4):
+        world.publish("a", bytes(1000), qos=1)
+    client.send(*(p.Puback(packet.packet_id) for packet in client.take()))
+    for _ in range(4):
+        world.publish("a", bytes(1000), qos=1)
+    assert client.closed is None
+    world.publish("a", bytes(1000), qos=1)
+    assert client.closed == "queue_overflow"
+
+
+def test_the_wills_of_overflowing_clients_may_overflow_others_and_all_end():
+    world = World(limits={"queue_messages_max": 2, "inflight_max": 1})
+    chain = []
+    for number in range(5):
+        will = p.Will(f"t/{number + 1}", b"x", 1)
+        client = world.client(p.V5, f"c{number}", will=will)
+        client.subscribe(f"t/{number}")
+        chain.append(client)
+    for number in range(1, 5):
+        for _ in range(3):
+            world.publish(f"t/{number}", b"x", qos=1)
+    assert [client.closed for client in chain] == [None] * 5
+    for _ in range(4):
+        world.publish("t/0", b"x", qos=1)
+    assert [client.closed for client in chain] == ["queue_overflow"] * 5
+    assert world.hub.counters.sessions == world.hub.counters.queued_bytes == 0
+
+
+def test_one_read_with_more_than_a_socket_takes_is_sent_piece_by_piece():
+    """No more is given to a socket at once than the limit, and nothing is lost."""
+    world = World(limits={"unsent_bytes_max": 2000, "inflight_max": 1000})
+    client, publisher = world.client(p.V5, "s"), world.client(p.V5, "p")
+    client.subscribe("a")
+    sent = [p.Publish("a", b"%03d" % n + bytes(500), 1, packet_id=n + 1) for n in range(100)]
+    publisher.send(*sent)
+    assert [packet.payload for packet in client.take()] == [packet.payload for packet in sent]
+
+
+def test_a_client_that_stalls_in_the_middle_gets_the_rest_later():
+    world = World(limits={"unsent_bytes_max": 2000, "inflight_max": 1000})
+    client = world.client(p.V311)
+    client.subscribe("a")
+    client.stall()
+    for number in range(50):
+        world.publish("a", b"%d" % number, qos=number % 2)
+    assert client.take() == []
+    client.flow()
+    got = client.take()
+    assert [x.payload for x in got if x.qos == 0] == [b"%d" % n for n in range(0, 50, 2)]
+    assert [x.payload for x in got if x.qos == 1] == [b"%d" % n for n in range(1, 50, 2)]
+    assert world.hub.counters.dropped == {}
+
+
+def test_resubscribing_while_stalled_does_not_pile_up_retained_messages():
+    world = World()
+    for number in range(100):
+        world.publish(f"r/{number}", b"x", retain=True)
+    client = world.client(p.V5)
+    client.stall()
+    for _ in range(50):
+        client.send(p.Subscribe(1, (p.Filter("r/#"),)))
+    assert len(world.hub.sessions["c"].outgoing._replays) == 100
+    client.got.clear()
+    client.flow()
+    assert len(client.publishes()) == 100
+
+
+def test_qos_0_messages_waiting_for_a_lost_client_are_counted():
+    world = World()
+    client = kept(world, p.V5)
+    client.subscribe("a")
+    client.stall()
+    world.publish("a", b"0", qos=0)
+    world.publish("a", b"1", qos=1)
+    client.lose()
+    assert world.hub.counters.dropped == {"connection_lost": 1}
+    back = kept(world, p.V5)
+    assert back.publishes() == [("a", b"1")]
+
+
+def test_cancelled_timers_do_not_pile_up():
+    """A client that connects again and again with a long keep-alive leaves nothing behind."""
+    world = World()
+    for _ in range(1000):
+        world.client(p.V311, keep_alive_s=60_000).disconnect()
+    assert len(world.hub.timers._heap) < 200
+    world.client(p.V311, keep_alive_s=60_000)
+    assert world.hub.next_wake() == world.now_ms + 90_000_000
+
+
+def test_timers_due_together_fire_in_the_order_they_were_set():
+    timers, fired = Timers(), []
+    for name in "abc":
+        timers.at(5, lambda now, name=name: fired.append((name, now)))
+    timers.at(3, lambda now: timers.at(4, lambda now: fired.append(("d", now))))
+    assert timers.next_wake() == 3
+    timers.fire(2)
+    assert fired == []
+    timers.fire(7)
+    assert fired == [("d", 7), ("a", 7), ("b", 7), ("c", 7)]
+    assert timers.next_wake() is None
+
+
+def test_every_limit_says_its_reason_and_refuses_nonsense():
+    texts = Limits().texts()
+    assert len({item.name for item in texts}) == len(texts) > 20
+    assert all(len(item.reason) > 20 for item in texts)
+    with pytest.raises(ValueError, match="sessions_max"):
+        Limits(sessions_max=-1)
+    with pytest.raises(ValueError, match="receive_max"):
+        Limits(receive_max=70_000)

@@ -1,0 +1,617 @@
+"""Publish and subscribe between clients: QoS, retained messages, options, wills."""
+
+import pytest
+
+from broker.mqtt import packets as p
+from broker.mqtt.reasons import ProtocolError, Reason
+from tests.broker.mqtt.world import VERSIONS, World, kept
+
+# --- QoS --------------------------------------------------------------------------------------
+
+
+@VERSIONS
+@pytest.mark.parametrize(("published", "granted"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_a_message_arrives_at_the_lesser_qos(version, published, granted):
+    """MQTT-3.8.4-8 (3.8.4-6 of 3.1.1)."""
+    world = World()
+    client, publisher = world.client(version, "s"), world.client(version, "p")
+    assert client.subscribe("a/+", qos=granted) == (granted,)
+    publisher.publish("a/b", b"x", qos=published)
+    got = client.take_one(p.Publish)
+    assert (got.topic, got.payload, got.qos) == ("a/b", b"x", min(published, granted))
+    assert (got.retain, got.dup, got.packet_id != 0) == (False, False, bool(got.qos))
+    assert publisher.take() == ([p.Puback(1)] if published else [])
+
+
+@pytest.mark.parametrize("speaks", [p.V311, p.V5])
+@pytest.mark.parametrize("hears", [p.V311, p.V5])
+def test_clients_of_both_versions_hear_each_other(speaks, hears):
+    world = World()
+    client, publisher = world.client(hears, "s"), world.client(speaks, "p")
+    client.subscribe("a")
+    for qos in (0, 1):
+        publisher.publish("a", b"x" * 3000, qos=qos)
+    assert client.publishes() == [("a", b"x" * 3000)] * 2
+
+
+@VERSIONS
+def test_subscribe_grants_at_most_qos_1(version):
+    """QoS 2 is not spoken: SUBACK says what is granted instead (MQTT-3.8.4-7)."""
+    assert World().client(version).subscribe("a", qos=2) == (1,)
+
+
+@VERSIONS
+def test_a_publish_of_qos_2_closes_the_client(version):
+    """MQTT 5 told it Maximum QoS 1; 3.1.1 has no word for it."""
+    client = World().client(version)
+    client.publish("a", qos=2)
+    assert client.closed == "qos_not_supported"
+    assert client.take() == ([p.Disconnect(Reason.QOS_NOT_SUPPORTED)] if version == p.V5 else [])
+
+
+def test_a_v5_publisher_hears_that_nobody_listened():
+    client = World().client(p.V5)
+    client.publish("a", b"x", qos=1)
+    assert client.take() == [p.Puback(1, Reason.NO_MATCHING_SUBSCRIBERS)]
+
+
+@VERSIONS
+def test_messages_of_one_publisher_arrive_in_order(version):
+    """MQTT-4.6.0-6."""
+    world = World()
+    client, publisher = world.client(version, "s"), world.client(version, "p")
+    client.subscribe("#")
+    sent = [("a", b"%d" % number) for number in range(50)]
+    publisher.send(*(p.Publish(t, x, 1, packet_id=n + 1) for n, (t, x) in enumerate(sent)))
+    got = client.take()
+    assert [(x.topic, x.payload) for x in got] == sent
+    assert len({x.packet_id for x in got}) == 50
+    assert [x.packet_id for x in publisher.take()] == list(range(1, 51))
+
+
+@VERSIONS
+def test_what_was_not_acknowledged_is_sent_again_first_and_marked(version):
+    """MQTT-4.4.0-1, 3.3.1-1, 4.6.0-1."""
+    world = World()
+    client = kept(world, version)
+    client.subscribe("a")
+    for payload in (b"1", b"2", b"3"):
+        world.publish("a", payload, qos=1)
+    ids = [packet.packet_id for packet in client.take()]
+    client.send(p.Puback(ids[1]))
+    client.lose()
+    world.publish("a", b"4", qos=1)
+    back = kept(world, version)
+    got = back.take()
+    assert [(x.payload, x.dup) for x in got] == [(b"1", True), (b"3", True), (b"4", False)]
+    assert [x.packet_id for x in got[:2]] == [ids[0], ids[2]]
+    back.send(*(p.Puback(x.packet_id) for x in got))
+    back.lose()
+    assert kept(world, version).take() == []
+    counters = world.hub.counters
+    assert (counters.sent, counters.resent, counters.confirmed) == (4, 2, 4)
+
+
+def test_a_session_may_be_taken_up_in_the_other_version():
+    world = World()
+    client = kept(world, p.V311)
+    client.subscribe("a")
+    world.publish("a", b"1", qos=1)
+    client.lose()
+    back = kept(world, p.V5)
+    assert back.welcome.session_present
+    assert back.take_one(p.Publish).dup
+
+
+def test_no_more_is_in_flight_than_the_client_allows():
+    """MQTT-3.3.4-9 and 4.9.0-2."""
+    world = World()
+    client = world.client(p.V5, properties=p.Properties(receive_maximum=3))
+    client.subscribe("a")
+    for number in range(8):
+        world.publish("a", b"%d" % number, qos=1)
+    assert world.publish("a", b"free", qos=0) == 1
+    got = client.take()
+    assert [x.payload for x in got] == [b"0", b"1", b"2", b"free"]
+    seen = [b"0", b"1", b"2"]
+    waiting = [x for x in got if x.qos]
+    while waiting:
+        client.send(p.Puback(waiting.pop(0).packet_id))
+        fresh = client.take()
+        seen += [x.payload for x in fresh]
+        waiting += fresh
+        assert len(waiting) <= 3
+    assert seen == [b"%d" % number for number in range(8)]
+
+
+def test_packet_identifiers_in_use_are_passed_over():
+    """MQTT-2.2.1-4."""
+    world = World(limits={"inflight_max": 65_535, "queue_messages_max": 70_000})
+    client = world.client(p.V311)
+    client.subscribe("a")
+    first = []
+    for _ in range(10):
+        world.publish("a", b"", qos=1)
+        first.append(client.take_one(p.Publish).packet_id)
+    for packet_id in first[:3]:
+        client.send(p.Puback(packet_id))
+    session = world.hub.sessions["c"].outgoing
+    session._last_id = 65_534
+    ids = []
+    for _ in range(5):
+        world.publish("a", b"", qos=1)
+        ids.append(client.take_one(p.Publish).packet_id)
+    assert ids == [65_535, 1, 2, 3, 11]
+
+
+@VERSIONS
+def test_a_puback_for_nothing_is_ignored(version):
+    world = World()
+    client = world.client(version)
+    client.send(p.Puback(77))
+    assert client.closed is None
+    assert world.hub.counters.confirmed == 0
+
+
+def test_clients_may_not_publish_to_topics_of_the_server():
+    """MQTT-4.7.2-1."""
+    world = World()
+    for version in (p.V311, p.V5):
+        client = world.client(version)
+        client.publish("$SYS/x", b"1", qos=1)
+        code = Reason.NOT_AUTHORIZED if version == p.V5 else 0
+        assert client.take() == [p.Puback(1, code)]
+    assert world.hub.counters.refused == {"publish_not_authorized": 2}
+
+
+# --- subscriptions ----------------------------------------------------------------------------
+
+
+@VERSIONS
+def test_overlapping_subscriptions_give_one_copy_at_the_best_qos(version):
+    """MQTT-3.3.5-1 (3.3.4-2)."""
+    world = World()
+    client = world.client(version)
+    client.subscribe("a/#", qos=0)
+    client.subscribe("a/b", qos=1)
+    world.publish("a/b", b"x", qos=1)
+    assert client.take_one(p.Publish).qos == 1
+
+
+def test_every_matching_subscription_identifier_is_told():
+    """MQTT-3.3.4-3, -4, -5."""
+    world = World()
+    client = world.client(p.V5)
+    client.subscribe("a/#", properties=p.Properties(subscription_identifier=(7,)))
+    client.subscribe("a/b", properties=p.Properties(subscription_identifier=(300_000,)))
+    client.subscribe("+/b")
+    for qos in (0, 1):
+        world.publish("a/b", b"x", qos=qos)
+        told = client.take_one(p.Publish).properties.subscription_identifier
+        assert sorted(told) == [7, 300_000]
+
+
+@VERSIONS
+def test_subscribing_again_replaces_and_repeats_what_is_retained(version):
+    """MQTT-3.8.4-3, -4."""
+    world = World()
+    world.publish("a", b"kept", retain=True)
+    client = world.client(version)
+    for qos in (1, 0):
+        assert client.subscribe("a", qos=qos) == (qos,)
+        assert client.publishes() == [("a", b"kept")]
+    world.publish("a", b"x", qos=1)
+    assert client.take_one(p.Publish).qos == 0
+    assert world.hub.counters.subscriptions == 1
+
+
+@VERSIONS
+def test_unsubscribing_ends_delivery_and_is_always_answered(version):
+    """MQTT-3.10.4-1 to -5."""
+    world = World()
+    client = world.client(version)
+    client.subscribe("a")
+    client.send(p.Unsubscribe(9, ("a", "never")))
+    codes = (0, Reason.NO_SUBSCRIPTION_EXISTED) if version == p.V5 else ()
+    assert client.take() == [p.Unsuback(9, codes)]
+    assert world.publish("a", b"x") == 0
+
+
+@VERSIONS
+def test_shared_subscriptions_are_refused_and_the_others_granted(version):
+    """MQTT 5: CONNACK said so; 3.1.1 has 0x80."""
+    client = World().client(version)
+    refused = Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED if version == p.V5 else 0x80
+    assert client.subscribe("a", "$share/g/b", "c") == (1, refused, 1)
+
+
+@VERSIONS
+def test_more_subscriptions_than_allowed_are_refused_with_a_code(version):
+    world = World(limits={"subscriptions_per_client_max": 2, "subscriptions_max": 3})
+    refused = Reason.QUOTA_EXCEEDED if version == p.V5 else 0x80
+    client = world.client(version)
+    assert client.subscribe("a", "b", "c", "a") == (1, 1, refused, 1)
+    assert world.client(version, "other").subscribe("a", "b") == (1, refused)
+    assert world.hub.counters.refused == {"subscriptions_full": 2}
+
+
+def test_no_local_keeps_a_clients_own_messages_from_it():
+    """MQTT-3.8.3-3; another subscription of the same client still gets them."""
+    world = World()
+    client, other = world.client(p.V5), world.client(p.V5, "other")
+    client.subscribe("a/#", no_local=True)
+    client.publish("a/b", b"mine")
+    other.publish("a/b", b"theirs")
+    assert client.publishes() == [("a/b", b"theirs")]
+    client.subscribe("a/b")
+    client.publish("a/b", b"mine")
+    assert client.publishes() == [("a/b", b"mine")]
+    client.publish("a/c", b"mine")
+    assert client.publishes() == []
+
+
+@VERSIONS
+def test_authorization_is_asked_for_publishes_subscriptions_and_wills(version):
+    """MQTT-3.3.5-2 of 3.1.1: a positive PUBACK; MQTT 5 has the reason."""
+    asked = []
+
+    def authorize(client, topic, action):
+        asked.append((client.client_id, topic, action))
+        return topic != "secret"
+
+    world = World(authorize=authorize)
+    client = world.client(version)
+    v5 = version == p.V5
+    refused = Reason.NOT_AUTHORIZED if v5 else 0x80
+    assert client.subscribe("secret", "open") == (refused, 1)
+    client.publish("secret", b"x", qos=1)
+    assert client.take() == [p.Puback(1, Reason.NOT_AUTHORIZED if v5 else 0)]
+    client.publish("open", b"x")
+    assert client.publishes() == [("open", b"x")]
+    assert asked == [
+        ("c", "secret", "subscribe"),
+        ("c", "open", "subscribe"),
+        ("c", "secret", "publish"),
+        ("c", "open", "publish"),
+    ]
+    mourned = world.client(version, "d", will=p.Will("secret", b""))
+    assert mourned.welcome.code == (Reason.NOT_AUTHORIZED if v5 else 5)
+
+
+# --- properties of MQTT 5 ---------------------------------------------------------------------
+
+
+def test_a_message_keeps_its_properties_and_loses_those_of_the_hop():
+    """MQTT-3.3.2-4, -15 to -20."""
+    world = World()
+    client, old, publisher = (
+        world.client(p.V5, "s"),
+        world.client(p.V311, "o"),
+        world.client(p.V5, "p"),
+    )
+    client.subscribe("a")
+    old.subscribe("a")
+    said = {
+        "payload_format_indicator": 1,
+        "content_type": "application/json",
+        "response_topic": "answer/here",
+        "correlation_data": b"\x00\x01",
+        "user_property": (("k", "1"), ("k", "2"), ("", "")),
+    }
+    for qos in (0, 1):
+        publisher.publish("a", b"{}", qos=qos, topic_alias=3, **said)
+        assert client.take_one(p.Publish).properties == p.Properties(**said)
+        assert old.take_one(p.Publish).properties is None
+
+
+def test_a_message_that_waited_tells_what_is_left_of_its_expiry():
+    """MQTT-3.3.2-6."""
+    world = World()
+    client = kept(world, p.V5)
+    client.subscribe("a")
+    client.lose()
+    publisher = world.client(p.V5, "p")
+    publisher.publish("a", b"short", qos=1, message_expiry_interval=10)
+    publisher.publish("a", b"long", qos=1, message_expiry_interval=100)
+    world.advance(10_000)
+    back = kept(world, p.V5)
+    got = back.take_one(p.Publish)
+    assert (got.payload, got.properties.message_expiry_interval) == (b"long", 90)
+    assert world.hub.counters.dropped == {"expired": 1}
+
+
+def test_topic_aliases_stand_for_topics_within_their_connection():
+    """MQTT-3.3.2-7 to -12."""
+    world = World(limits={"topic_alias_max": 2})
+    client, publisher = world.client(p.V5, "s"), world.client(p.V5, "p")
+    client.subscribe("#")
+    publisher.publish("a", b"1", topic_alias=1)
+    publisher.publish("", b"2", topic_alias=1)
+    publisher.publish("b", b"3", topic_alias=1)
+    publisher.publish("", b"4", topic_alias=1, qos=1)
+    assert client.publishes() == [("a", b"1"), ("a", b"2"), ("b", b"3"), ("b", b"4")]
+    for alias in (2, 3):
+        fresh = world.client(p.V5, "p")
+        fresh.publish("" if alias == 2 else "a", b"", topic_alias=alias)
+        assert fresh.closed == "topic_alias_invalid"
+
+
+def test_a_clients_publish_with_a_subscription_identifier_is_a_protocol_error():
+    """MQTT-3.3.4-6."""
+    client = World().client(p.V5)
+    client.publish("a", subscription_identifier=(1,))
+    assert client.closed == "protocol_error"
+
+
+def test_a_message_larger_than_the_client_takes_is_dropped_for_it_alone():
+    """MQTT-3.1.2-24, -25."""
+    world = World()
+    small = world.client(p.V5, "small", properties=p.Properties(maximum_packet_size=50))
+    large = world.client(p.V5, "large")
+    for client in (small, large):
+        client.subscribe("a")
+    for qos in (0, 1):
+        world.publish("a", bytes(60), qos=qos)
+    assert (len(small.take()), len(large.take())) == (0, 2)
+    assert world.hub.counters.dropped == {"too_large_for_client": 2}
+    world.publish("a", b"fits", qos=1)
+    assert small.publishes() == [("a", b"fits")]
+
+
+# --- retained messages ------------------------------------------------------------------------
+
+
+@VERSIONS
+def test_the_last_retained_message_waits_for_subscribers_and_is_marked(version):
+    """MQTT-3.3.1-5 to -8."""
+    world = World()
+    publisher = world.client(version, "p")
+    publisher.publish("a/b", b"old", retain=True)
+    publisher.publish("a/b", b"new", qos=1, retain=True)
+    client = world.client(version)
+    client.subscribe("a/#")
+    got = client.take_one(p.Publish)
+    assert (got.payload, got.retain, got.qos) == (b"new", True, 1)
+    publisher.publish("a/b", b"live", retain=True)
+    assert client.take_one(p.Publish).retain is False
+
+
+@VERSIONS
+def test_an_empty_payload_deletes_what_is_retained_and_is_itself_delivered(version):
+    """MQTT-3.3.1-6, -7, -11 of 3.1.1."""
+    world = World()
+    client = world.client(version)
+    client.publish("a", b"x", retain=True)
+    client.subscribe("a")
+    client.take()
+    client.publish("a", b"", retain=True)
+    assert client.publishes() == [("a", b"")]
+    assert client.subscribe("a") == (1,)
+    assert client.take() == []
+    assert world.hub.counters.retained_messages == world.hub.counters.retained_bytes == 0
+
+
+@VERSIONS
+def test_a_message_without_the_flag_leaves_what_is_retained(version):
+    """MQTT-3.3.1-8 (3.3.1-12 of 3.1.1)."""
+    world = World()
+    client = world.client(version)
+    client.publish("a", b"kept", retain=True)
+    client.publish("a", b"passing")
+    client.subscribe("a")
+    assert client.publishes() == [("a", b"kept")]
+
+
+def test_retain_handling_says_when_retained_messages_come():
+    """MQTT-3.3.1-9 to -11."""
+    world = World()
+    world.publish("a", b"kept", retain=True)
+    never, once = world.client(p.V5, "never"), world.client(p.V5, "once")
+    for _ in range(2):
+        never.subscribe("a", retain_handling=2)
+    assert never.take() == []
+    once.subscribe("a", retain_handling=1)
+    assert once.publishes() == [("a", b"kept")]
+    once.subscribe("a", retain_handling=1)
+    assert once.take() == []
+
+
+def test_retain_as_published_keeps_the_flag():
+    """MQTT-3.3.1-12, -13."""
+    world = World()
+    keeps, clears = world.client(p.V5, "k"), world.client(p.V5, "c")
+    keeps.subscribe("a", retain_as_published=True)
+    clears.subscribe("a")
+    for qos in (0, 1):
+        world.publish("a", b"x", qos=qos, retain=True)
+        assert keeps.take_one(p.Publish).retain is True
+        assert clears.take_one(p.Publish).retain is False
+
+
+def test_retained_messages_expire():
+    """MQTT-3.3.2-5."""
+    world = World()
+    world.client(p.V5, "p").publish("a", b"x", retain=True, message_expiry_interval=10)
+    world.advance(4000)
+    early = world.client(p.V5, "early")
+    early.subscribe("a")
+    assert early.take_one(p.Publish).properties.message_expiry_interval == 6
+    world.advance(6000)
+    late = world.client(p.V5, "late")
+    late.subscribe("a")
+    assert late.take() == []
+    assert world.hub.counters.retained_messages == world.hub.counters.retained_bytes == 0
+
+
+def test_a_retained_message_that_replaces_one_with_expiry_stays():
+    world = World()
+    client = world.client(p.V5)
+    client.publish("a", b"x", retain=True, message_expiry_interval=10)
+    client.publish("a", b"y", retain=True)
+    world.advance(20_000)
+    client.subscribe("a")
+    assert client.publishes() == [("a", b"y")]
+
+
+@pytest.mark.parametrize(
+    "limits", [{"retained_messages_max": 2}, {"retained_bytes_max": 500}], ids=["number", "bytes"]
+)
+def test_past_its_bounds_nothing_more_is_retained_and_the_publisher_is_told(limits):
+    world = World(limits=limits)
+    client = world.client(p.V5)
+    for topic in "abc":
+        client.publish(topic, b"x", qos=1, retain=True)
+    codes = [packet.code for packet in client.take()]
+    assert codes == [Reason.NO_MATCHING_SUBSCRIBERS] * 2 + [Reason.QUOTA_EXCEEDED]
+    assert [message.topic for message in world.hub.retained("#")] == ["a", "b"]
+    assert world.hub.counters.refused == {"retained_full": 1}
+    client.publish("a", b"y", qos=1, retain=True)
+    assert client.take()[0].code == Reason.NO_MATCHING_SUBSCRIBERS
+    with pytest.raises(ProtocolError, match="no room"):
+        world.publish("d", b"x", retain=True)
+
+
+def test_retained_messages_beyond_the_receive_maximum_follow_the_acknowledgements():
+    world = World()
+    for number in range(20):
+        world.publish(f"r/{number:02}", b"x", qos=1, retain=True)
+    client = world.client(p.V5, properties=p.Properties(receive_maximum=4))
+    client.subscribe("r/#")
+    topics, waiting = [], client.take()
+    while waiting:
+        topics += [packet.topic for packet in waiting]
+        client.send(*(p.Puback(packet.packet_id) for packet in waiting))
+        waiting = client.take()
+    assert topics == [f"r/{number:02}" for number in range(20)]
+
+
+# --- wills ------------------------------------------------------------------------------------
+
+
+def mourner(world, version, **fields):
+    watcher = world.client(p.V5, "watcher")
+    watcher.subscribe("w", retain_as_published=True)
+    return watcher, world.client(version, will=p.Will("w", b"gone", 1, **fields))
+
+
+@VERSIONS
+def test_a_will_is_published_when_the_connection_breaks(version):
+    """MQTT-3.1.2-8."""
+    world = World()
+    watcher, client = mourner(world, version)
+    client.lose()
+    got = watcher.take_one(p.Publish)
+    assert (got.topic, got.payload, got.qos, got.retain) == ("w", b"gone", 1, False)
+
+
+@VERSIONS
+def test_a_will_is_published_when_the_client_breaks_the_protocol_or_falls_silent(version):
+    """MQTT-3.1.2-8: also where the server closes."""
+    world = World()
+    watcher, client = mourner(world, version)
+    client.send_bytes(b"\x00\x00")
+    assert watcher.publishes() == [("w", b"gone")]
+    world.client(version, will=p.Will("w", b"silent"), keep_alive_s=1)
+    world.advance(1500)
+    assert watcher.publishes() == [("w", b"silent")]
+
+
+@VERSIONS
+def test_no_will_after_disconnect(version):
+    """MQTT-3.1.2-10, 3.14.4-3."""
+    world = World()
+    watcher, client = mourner(world, version)
+    client.disconnect()
+    assert client.closed == "client_disconnected"
+    assert watcher.take() == []
+
+
+def test_disconnect_with_will_publishes_it():
+    """MQTT 5, reason 0x04."""
+    world = World()
+    watcher, client = mourner(world, p.V5)
+    client.disconnect(Reason.DISCONNECT_WITH_WILL)
+    assert watcher.publishes() == [("w", b"gone")]
+
+
+@VERSIONS
+def test_a_will_may_be_retained(version):
+    """MQTT-3.1.2-14, -15 (-16, -17 of 3.1.1)."""
+    world = World()
+    watcher, client = mourner(world, version, retain=True)
+    client.lose()
+    assert watcher.take_one(p.Publish).retain is True
+    assert [m.payload for m in world.hub.retained("w")] == [b"gone"]
+
+
+@VERSIONS
+def test_a_will_is_published_when_the_session_is_taken_over(version):
+    world = World()
+    watcher, _client = mourner(world, version)
+    world.client(version)
+    assert watcher.publishes() == [("w", b"gone")]
+
+
+def test_a_will_of_qos_2_is_refused_in_v5_and_delivered_at_qos_1_in_311():
+    """MQTT-3.2.2-12; a 3.1.1 subscriber could not tell the difference, as none gets QoS 2."""
+    world = World()
+    refused = world.client(p.V5, "five", will=p.Will("w", b"", 2))
+    assert refused.welcome.code == Reason.QOS_NOT_SUPPORTED
+    watcher = world.client(p.V311, "watcher")
+    watcher.subscribe("w", qos=2)
+    world.client(p.V311, will=p.Will("w", b"gone", 2)).lose()
+    assert watcher.take_one(p.Publish).qos == 1
+
+
+def delayed(world, seconds, expiry_s=3600):
+    return world.client(
+        p.V5,
+        clean_start=False,
+        properties=p.Properties(session_expiry_interval=expiry_s),
+        will=p.Will("w", b"gone", properties=p.Properties(will_delay_interval=seconds)),
+    )
+
+
+def test_a_delayed_will_waits_and_a_return_of_the_client_prevents_it():
+    """MQTT-3.1.3-9."""
+    world = World()
+    watcher = world.client(p.V5, "watcher")
+    watcher.subscribe("w")
+    delayed(world, 10).lose()
+    world.advance(9_999)
+    assert watcher.take() == []
+    client = delayed(world, 10)
+    world.advance(60_000)
+    assert watcher.take() == []
+    client.lose()
+    world.advance(10_000)
+    assert watcher.publishes() == [("w", b"gone")]
+    world.advance(10 * 3_600_000)
+    assert watcher.take() == []
+
+
+def test_a_delayed_will_comes_when_its_session_ends_before():
+    """MQTT-3.1.2-8: the delay or the end of the session, whichever is first."""
+    world = World()
+    watcher = world.client(p.V5, "watcher")
+    watcher.subscribe("w")
+    delayed(world, 100, expiry_s=5).lose()
+    world.advance(5_000)
+    assert watcher.publishes() == [("w", b"gone")]
+    delayed(world, 100).lose()
+    world.client(p.V5)
+    assert watcher.publishes() == [("w", b"gone")]
+
+
+@VERSIONS
+def test_a_will_under_the_prefix_goes_to_the_application(version):
+    world = World()
+    world.client(version, will=p.Will("headwater/status/b2", b"lost", 1, retain=True)).lose()
+    (message,) = world.handed()
+    assert (message.topic, message.payload, message.retain) == (
+        "headwater/status/b2",
+        b"lost",
+        True,
+    )
+    assert message.token is None
+    assert message.client.client_id == "c"
