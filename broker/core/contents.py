@@ -1,0 +1,373 @@
+"""Contents and where they are found: groups of rows, by hash and by ranges.
+
+Owns contents, their compiled tests and the index of one event type. Must not know who wants a
+content. Invariant: a content gets an event exactly if its compiled conditions hold for it; hash and
+ranges only spare the asking.
+
+The index of a type hashes on attributes that contents compare with constants for equality, source,
+location and location prefixes first; behind each value, and for contents without such a condition,
+is a group of rows (alternatives of contents) under range indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from broker.core.cells import CellIndex, Ranges, columns_for, slots_of
+from broker.core.conditions import PATH, Alternative, Choice, Term, alternatives_of, spanned
+from broker.core.event import Event
+from broker.core.expressions import AtomScope, Writer
+from broker.core.source import Constants, build
+from language.tree import Expression
+
+ROWS_PLAIN = 8  # a group of so few rows is asked row by row
+LATER_SHARE = 8  # rows that no index covers: at most ROWS_PLAIN and a part in so many
+TABLES_MAX = 8  # hashed terms of one type; each costs every event a look-up
+BUCKET_FULL = 8  # rows behind one value before another term is hashed as well
+
+
+class _Split(Constants):
+    """Constants apart from helpers, so that contents of one shape share one function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.helpers = Constants()
+
+    def helper(self, name: str, function: object) -> str:
+        """See Constants."""
+        return self.helpers.helper(name, function)
+
+
+class Shapes:
+    """Compiled tests by their text; they take the event and then the constants."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Callable[..., bool]] = {}
+
+    def test(
+        self, conditions: tuple[Expression, ...]
+    ) -> tuple[Callable[..., bool], tuple[Any, ...]]:
+        """(test, constants) of a conjunction."""
+        constants = _Split()
+        code = Writer(AtomScope("e"), constants).conditions(conditions)
+        parameters = "".join(f", {name}" for name in constants.values)
+        text = f"def test(e{parameters}):\n    return {code}\n"
+        test = self._known.get(text)
+        if test is None:
+            test = self._known[text] = build(text, "test", constants.helpers)
+        return test, tuple(constants.values.values())
+
+
+class Content:
+    """What tasks want of one type: a conjunction, wanted `uses` times over."""
+
+    __slots__ = ("args", "conditions", "hits", "id", "key", "rows", "test", "uses")
+
+    def __init__(self, content_id: int, key: Any, conditions: tuple[Expression, ...]) -> None:
+        self.id = content_id
+        self.key = key
+        self.conditions = conditions
+        self.uses = 1
+        self.test: Callable[..., bool]
+        self.args: tuple[Any, ...]
+        self.hits: list[Event] | None = None  # while a batch is routed
+        self.rows: tuple[Row, ...] = ()
+
+
+class Row:
+    """One alternative of a content in one group."""
+
+    __slots__ = ("content", "group", "layer", "ranges", "slot")
+
+    def __init__(self, content: Content, ranges: Ranges, group: Group) -> None:
+        self.content = content
+        self.ranges = ranges
+        self.group = group
+        self.layer: Layer | None = None
+        self.slot = -1
+
+
+class Layer:
+    """Rows under one range index; dead ones are masked until the group is built anew."""
+
+    __slots__ = ("alive", "index", "rows")
+
+    def __init__(
+        self, rows: list[Row], keys: list[str], terms: dict[str, Term], cells: int
+    ) -> None:
+        self.index = CellIndex([row.ranges for row in rows], keys, terms, cells)
+        self.rows = rows
+        self.alive = (1 << len(rows)) - 1
+        for slot, row in enumerate(rows):
+            row.layer, row.slot = self, slot
+
+    def append(self, row: Row) -> None:
+        """Take a further row."""
+        row.layer, row.slot = self, len(self.rows)
+        self.rows.append(row)
+        self.alive |= 1 << row.slot
+        self.index.append(row.slot, row.ranges)
+
+    def match(self, event: Event, touched: list[Content]) -> int:
+        """Give the event to the contents whose conditions hold; how many rows held."""
+        bits = self.index.lookup(event) & self.alive
+        if not bits:
+            return 0
+        found = 0
+        rows = self.rows
+        for slot in slots_of(bits):
+            content = rows[slot].content
+            if content.test(event, *content.args):
+                found += 1
+                _give(content, event, touched)
+        return found
+
+
+def _give(content: Content, event: Event, touched: list[Content]) -> None:
+    hits = content.hits
+    if hits is None:
+        content.hits = [event]
+        touched.append(content)
+    elif hits[-1] is not event:  # another alternative of the same content may have held
+        hits.append(event)
+
+
+class Group:
+    """Rows that the hash cannot tell apart; `home` is the hashed term and its value."""
+
+    def __init__(
+        self, terms: dict[str, Term], cells_max: int, home: tuple[str, Any] | None
+    ) -> None:
+        self.home = home
+        self._terms = terms
+        self._cells_max = cells_max
+        self._plain: dict[Row, None] = {}  # asked one by one
+        self._layers: list[Layer] = []
+        self._count = 0
+        self._built = 0  # rows when the layers were built
+        self._dead = 0  # slots of the layers whose rows are gone
+        self._unranged = 0  # plain rows that no range restricts: no index would help
+        self._stale = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, row: Row) -> None:
+        """Take a row."""
+        self._count += 1
+        for layer in self._layers:
+            if layer.index.covers(row.ranges):
+                layer.append(row)
+                break
+        else:
+            self._plain[row] = None
+            self._unranged += not row.ranges
+        self._stale = True
+
+    def remove(self, row: Row) -> None:
+        """Let a row go."""
+        self._count -= 1
+        if row.layer is None:
+            del self._plain[row]
+            self._unranged -= not row.ranges
+        else:
+            row.layer.alive &= ~(1 << row.slot)
+            self._dead += 1
+            if self._dead > self._count + ROWS_PLAIN:
+                self._build()
+        self._stale = True
+
+    def match(self, event: Event, touched: list[Content]) -> int:
+        """Give the event to the contents whose conditions hold; how many rows held."""
+        if self._stale:
+            self._settle()
+        found = 0
+        for row in self._plain:
+            content = row.content
+            if content.test(event, *content.args):
+                found += 1
+                _give(content, event, touched)
+        for layer in self._layers:
+            found += layer.match(event, touched)
+        return found
+
+    def _settle(self) -> None:
+        """Build the layers anew where they have grown or do not cover enough."""
+        self._stale = False
+        waiting = len(self._plain) - self._unranged
+        grown = self._count > 2 * self._built and self._count > ROWS_PLAIN
+        if grown or waiting > ROWS_PLAIN + self._built // LATER_SHARE:
+            self._build()
+
+    def _build(self) -> None:
+        rows = list(self._plain)
+        for layer in self._layers:
+            rows += [row for row in layer.rows if row.layer is layer and _alive(row)]
+        for row in rows:
+            row.layer = None
+        self._layers = []
+        self._plain = {}
+        rest = [row for row in rows if row.ranges]
+        while len(rest) > ROWS_PLAIN:
+            keys = columns_for([row.ranges for row in rest])
+            wanted = frozenset(keys)
+            covered = [row for row in rest if not wanted.isdisjoint(row.ranges[::3])]
+            rest = [row for row in rest if wanted.isdisjoint(row.ranges[::3])]
+            self._layers.append(Layer(covered, keys, self._terms, self._cells_max))
+        self._plain = dict.fromkeys(rest)
+        self._plain.update(dict.fromkeys(row for row in rows if not row.ranges))
+        self._unranged = len(self._plain) - len(rest)
+        self._built = self._count
+        self._dead = 0
+
+
+def _alive(row: Row) -> bool:
+    return row.layer is not None and bool(row.layer.alive >> row.slot & 1)
+
+
+def prefixes(location: str) -> Iterable[str]:
+    """The location and all that it is beneath, by segments."""
+    found = [location]
+    end = location.rfind("/")
+    while end >= 0:
+        found.append(location[:end])
+        end = location.rfind("/", 0, end)
+    return found
+
+
+class TypeIndex:
+    """All contents of one type, found by hash and ranges."""
+
+    def __init__(self, cells_max: int) -> None:
+        self._cells_max = cells_max
+        self._terms: dict[str, Term] = {}
+        self._tables: dict[str, dict[Any, Group]] = {}
+        self._rest = Group(self._terms, cells_max, None)
+        self._route: Callable[[list[Event], list[Content]], int] | None = None
+
+    def add(self, content: Content) -> None:
+        """Take a content."""
+        rows = []
+        for alternative in alternatives_of(content.conditions):
+            choices, ranges = self._combined(alternative)
+            key = self._table_for(choices)
+            if key is None:
+                groups = [self._rest]
+            else:
+                groups = [self._group(key, value) for value in choices[key].values]
+                ranges = _without(ranges, key)
+            rows += [Row(content, ranges, group) for group in groups]
+        for row in rows:
+            row.group.add(row)
+        content.rows = tuple(rows)
+        self._route = None
+
+    def remove(self, content: Content) -> None:
+        """Let a content go."""
+        for row in content.rows:
+            row.group.remove(row)
+            if row.group.home is not None and not row.group:
+                key, value = row.group.home
+                self._tables[key].pop(value, None)
+                if not self._tables[key]:
+                    del self._tables[key]
+        content.rows = ()
+        self._route = None
+
+    def route(self, events: list[Event], touched: list[Content]) -> int:
+        """Give events to contents; how many events no content wanted."""
+        if self._route is None:
+            self._route = self._compiled()
+        return self._route(events, touched)
+
+    def _combined(self, alternative: Alternative) -> tuple[dict[str, Choice], Ranges]:
+        """The choices by term, and for each term one range, from all that is said of it."""
+        choices: dict[str, Choice] = {}
+        spans: dict[str, list[Any]] = {}
+        for literal in alternative:
+            key = literal.term.key
+            self._terms.setdefault(key, literal.term)
+            if isinstance(literal, Choice):
+                before = choices.get(key)
+                if before is None or len(literal.values) < len(before.values):
+                    choices[key] = literal
+                span = spanned(literal)
+                if span is None:
+                    continue
+                literal = span  # noqa: PLW2901 - from here on it is a range as the others
+            low, high = spans.setdefault(key, [None, None])
+            if literal.low is not None and (low is None or literal.low > low):
+                spans[key][0] = literal.low
+            if literal.high is not None and (high is None or literal.high < high):
+                spans[key][1] = literal.high
+        return choices, tuple(part for key, span in spans.items() for part in (key, *span))
+
+    def _table_for(self, choices: dict[str, Choice]) -> str | None:
+        """The term to hash a row by; None if it is compared with nothing."""
+        if not choices:
+            return None
+        best: tuple[int, str] | None = None
+        for key, choice in choices.items():
+            table = self._tables.get(key)
+            if table is not None:
+                load = max(len(table.get(value, ())) for value in choice.values)
+                if best is None or load < best[0]:
+                    best = (load, key)
+        unhashed = [key for key in choices if key not in self._tables]
+        full = best is None or best[0] >= BUCKET_FULL
+        if unhashed and full and len(self._tables) < TABLES_MAX:
+            key = min(unhashed, key=_preference)
+            self._tables[key] = {}
+            return key
+        return None if best is None else best[1]
+
+    def _group(self, key: str, value: Any) -> Group:
+        table = self._tables[key]
+        group = table.get(value)
+        if group is None:
+            group = table[value] = Group(self._terms, self._cells_max, (key, value))
+        return group
+
+    def _compiled(self) -> Callable[[list[Event], list[Content]], int]:
+        constants = Constants()
+        lines = ["def route(events, touched):", "    missed = 0", "    for e in events:"]
+        lines.append("        n = 0")
+        for place, (key, table) in enumerate(self._tables.items()):
+            look_up = constants.helper(f"table{place}", table.get)
+            if key == PATH:
+                constants.helper("prefixes", prefixes)
+                lines += [
+                    "        if (v := e.location) is not None:",
+                    "            for prefix in prefixes(v):",
+                    f"                if (g := {look_up}(prefix)) is not None:",
+                    "                    n += g.match(e, touched)",
+                ]
+            else:
+                value = self._terms[key].code(constants)
+                lines += [
+                    f"        if (g := {look_up}({value})) is not None:",
+                    "            n += g.match(e, touched)",
+                ]
+        if self._rest:
+            constants.helper("rest", self._rest.match)
+            lines.append("        n += rest(e, touched)")
+        lines += ["        if not n:", "            missed += 1", "    return missed"]
+        return build("\n".join(lines) + "\n", "route", constants)
+
+
+_PREFERRED = ("source", "location", PATH)
+
+
+def _preference(key: str) -> int:
+    return _PREFERRED.index(key) if key in _PREFERRED else len(_PREFERRED)
+
+
+def _without(ranges: Ranges, key: str) -> Ranges:
+    """The ranges less that of a term that the hash has settled."""
+    return tuple(
+        part
+        for place in range(0, len(ranges), 3)
+        if ranges[place] != key
+        for part in ranges[place : place + 3]
+    )

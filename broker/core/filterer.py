@@ -1,0 +1,203 @@
+"""Who is interested in an event: the filterer of seed paper 3, section 3.3.1.
+
+Owns contents by type and their reference counts. Must not know tasks: who wants a content keeps its
+id. Invariant: an event goes to a content exactly if the content's conditions hold for it; what goes
+to none is counted as filtered.
+
+A type with few contents runs one comprehension for each over a whole batch. With more, each event
+is looked up (see `contents`): the cost of one that nobody wants does not grow with the number of
+contents. What changes is put into the index when the next event of the type comes, so that
+installing costs no more than compiling as long as nothing is routed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.core.contents import Content, Shapes, TypeIndex
+from broker.core.event import Detected, Event
+from broker.core.expressions import AtomScope, Writer, children
+from broker.core.ledger import Account, Ledger
+from broker.core.limits import LimitReachedError, Limits
+from broker.core.source import Constants, build
+from language.tree import Constant, Expression, Membership, SetLiteral
+
+FEW = 8  # contents of a type that are asked one after the other
+
+
+class Filterer:
+    """The contents of one broker."""
+
+    def __init__(self, limits: Limits | None = None, ledger: Ledger | None = None) -> None:
+        self._limits = limits or Limits()
+        self._ledger = ledger or Ledger()
+        self._shapes = Shapes()
+        self._by_id: dict[int, tuple[str, Content]] = {}
+        self._by_key: dict[Any, Content] = {}
+        self._types: dict[str, _TypeContents] = {}
+        self._next_id = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def filtered_count(self) -> int:
+        """Events, detected ones among them, that no content wanted."""
+        return self._ledger.events.filtered + self._ledger.detected.filtered
+
+    def add(self, type_name: str, conditions: tuple[Expression, ...]) -> int:
+        """Want the events of a type for which all conditions hold; the content's id.
+
+        Equal contents share one id; each `add` needs its `remove`. Raises LimitReachedError.
+        """
+        key = (type_name, conditions, _kinds(conditions))
+        content = self._by_key.get(key)
+        if content is not None:
+            content.uses += 1
+            return content.id
+        if len(self._by_id) >= self._limits.contents_max:
+            raise LimitReachedError("contents_max", self._limits.contents_max, "contents")
+        content = Content(self._next_id, key, conditions)
+        content.test, content.args = self._shapes.test(conditions)
+        self._next_id += 1
+        self._by_key[key] = content
+        self._by_id[content.id] = (type_name, content)
+        kept = self._types.get(type_name)
+        if kept is None:
+            kept = self._types[type_name] = _TypeContents(self._limits.filter_cells_max)
+        kept.add(content)
+        return content.id
+
+    def remove(self, content_id: int) -> None:
+        """Want a content once less. Raises KeyError for an id that is not in use."""
+        type_name, content = self._by_id[content_id]
+        content.uses -= 1
+        if content.uses:
+            return
+        del self._by_id[content_id], self._by_key[content.key]
+        kept = self._types[type_name]
+        kept.remove(content)
+        if not kept.contents:
+            del self._types[type_name]
+
+    def route(self, events: Sequence[Event]) -> list[tuple[int, list[Event]]]:
+        """The events of each content that has any: ids ascending, events in the order given."""
+        if not events:
+            return []
+        if len(events) == 1 or len(set(map(type, events))) == 1:
+            return self._routed(events if isinstance(events, list) else list(events))
+        by_type: dict[str, list[Event]] = {}
+        for event in events:
+            by_type.setdefault(event.event_type, []).append(event)
+        found = [one for same in by_type.values() for one in self._routed(same)]
+        found.sort(key=_first)
+        return found
+
+    def _routed(self, events: list[Event]) -> list[tuple[int, list[Event]]]:
+        """Of events of one type."""
+        kind = type(events[0])
+        kept = self._types.get(kind.event_type)
+        found, missed = ([], len(events)) if kept is None else kept.route(events)
+        account = self._account(kind)
+        account.filtered += missed
+        account.out += len(events) - missed
+        return found
+
+    def _account(self, kind: type[Event]) -> Account:
+        return self._ledger.detected if issubclass(kind, Detected) else self._ledger.events
+
+
+def _first(found: tuple[int, list[Event]]) -> int:
+    return found[0]
+
+
+def _kinds(conditions: tuple[Expression, ...]) -> tuple[str, ...]:
+    """The constants' types in order: 1, 1.0 and true are equal to Python, but not in a text."""
+    kinds: list[str] = []
+    waiting: list[Expression] = list(conditions)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Constant):
+            kinds.append(type(node.value).__name__)
+        elif isinstance(node, Membership) and isinstance(node.container, SetLiteral):
+            waiting += [node.item, *node.container.members]
+        else:
+            waiting += children(node)
+    return tuple(kinds)
+
+
+class _TypeContents:
+    """The contents of one type, and the way that they are asked now."""
+
+    def __init__(self, cells_max: int) -> None:
+        self._cells_max = cells_max
+        self.contents: dict[int, Content] = {}
+        self._index: TypeIndex | None = None
+        self._waiting: dict[int, Content] = {}  # not in the index yet
+        self._select: Callable[[list[Event]], tuple[list[Event], ...]] | None = None
+
+    def add(self, content: Content) -> None:
+        self.contents[content.id] = content
+        self._waiting[content.id] = content
+        self._select = None
+
+    def remove(self, content: Content) -> None:
+        del self.contents[content.id]
+        if len(self.contents) <= FEW:
+            self._index = None
+            self._waiting = dict(self.contents)
+        elif self._waiting.pop(content.id, None) is None and self._index is not None:
+            self._index.remove(content)
+        self._select = None
+
+    def route(self, events: list[Event]) -> tuple[list[tuple[int, list[Event]]], int]:
+        """(content ids with their events, how many events no content wanted)."""
+        if len(self.contents) <= FEW:
+            return self._selected(events)
+        if self._waiting:
+            self._enter()
+        touched: list[Content] = []
+        index = self._index
+        assert index is not None
+        found = []
+        try:
+            missed = index.route(events, touched)
+        finally:
+            for content in touched:
+                assert content.hits is not None
+                found.append((content.id, content.hits))
+                content.hits = None
+        if len(found) > 1:
+            found.sort(key=_first)
+        return found, missed
+
+    def _enter(self) -> None:
+        if self._index is None:
+            self._index = TypeIndex(self._cells_max)
+        for content in self._waiting.values():
+            self._index.add(content)
+        self._waiting = {}
+
+    def _selected(self, events: list[Event]) -> tuple[list[tuple[int, list[Event]]], int]:
+        if self._select is None:
+            self._select = self._comprehensions()
+        lists = self._select(events)
+        found = [(key, hit) for key, hit in zip(self.contents, lists, strict=True) if hit]
+        if not found:
+            return found, len(events)
+        largest = max(len(hit) for _, hit in found)
+        if largest == len(events) or len(found) == 1:
+            return found, len(events) - largest
+        wanted = {id(event) for _, hit in found for event in hit}
+        return found, len(events) - len(wanted)
+
+    def _comprehensions(self) -> Callable[[list[Event]], tuple[list[Event], ...]]:
+        constants = Constants()
+        writer = Writer(AtomScope("e"), constants)
+        parts = []
+        for content in self.contents.values():
+            code = writer.conditions(content.conditions)
+            parts.append("list(events)" if code == "True" else f"[e for e in events if {code}]")
+        text = f"def select(events):\n    return ({', '.join(parts)},)\n"
+        return build(text, "select", constants)
