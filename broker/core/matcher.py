@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from broker.core.agent import WATERMARK_END, Agent, LeafEvents, Result
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents, Result
 from broker.core.event import Event, event_class
 from broker.core.filterer import Filterer
+from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
 from broker.core.pattern import lay_out
@@ -55,9 +56,10 @@ class Seat:
 class Matcher:
     """The tasks of one broker (or of one process)."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, ledger: Ledger | None = None) -> None:
         self._limits = limits or Limits()
-        self.filterer = Filterer()
+        self._ledger = ledger or Ledger()
+        self.filterer = Filterer(self._limits, self._ledger)
         self._seats: dict[int, Seat] = {}
         self._by_task: dict[str, list[Seat]] = {}
         self._routes: dict[int, list[tuple[Seat, int]]] = {}
@@ -72,8 +74,14 @@ class Matcher:
     def __contains__(self, key: str) -> bool:
         return key in self._by_task
 
+    def __len__(self) -> int:
+        return len(self._by_task)
+
     def install(self, task: Task) -> None:
-        """Run a task; the definitions that it needs must run already. Twice is once."""
+        """Run a task; the definitions that it needs must run already. Twice is once.
+
+        Raises LimitReachedError; then nothing of the task is left.
+        """
         if task.key in self._by_task:
             return
         for name, event_type in task.types.items():
@@ -86,11 +94,19 @@ class Matcher:
             self.classes[name] = output
         node = task.node
         cases = node.cases if isinstance(node, Definition) else (node.case,)
-        self._by_task[task.key] = [self._seat(task, case, output) for case in cases]
+        seats = self._by_task[task.key] = []
+        try:
+            for case in cases:
+                self._seat(task, case, output, seats)
+        except BaseException:
+            self.remove(task.key)
+            raise
 
     def remove(self, key: str) -> None:
         """Stop a task; its state is gone."""
         for seat in self._by_task.pop(key, ()):
+            if seat.task.output is not None:
+                self.classes.pop(f"{seat.task.name}@{key}", None)
             del self._seats[seat.index]
             seat.domain.seats -= 1
             for content in seat.contents:
@@ -103,19 +119,21 @@ class Matcher:
             if not seat.domain.seats:
                 self._drop_domain(seat.domain)
 
-    def _seat(self, task: Task, case: Case, output: type[Event] | None) -> Seat:
+    def _seat(
+        self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]
+    ) -> None:
         layout = lay_out(case)
         agent = self._agent(task, case, output)
         seat = Seat(self._next_index, task, agent, self._domain(task, case), [])
         self._next_index += 1
         self._seats[seat.index] = seat
+        seats.append(seat)
         seat.domain.seats += 1
         for leaf in layout.leaves:
             name = input_name(task, leaf.event_type)
             content = self.filterer.add(name, leaf.conditions)
             seat.contents.append(content)
             self._routes.setdefault(content, []).append((seat, leaf.low))
-        return seat
 
     def _agent(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
         if output is None:
@@ -178,6 +196,7 @@ class Matcher:
                 if not made:
                     continue
                 if seat.task.kind == "definition":
+                    self._ledger.detected.received += len(made)
                     self._deliver(made, active)
                 else:
                     results += made
@@ -238,6 +257,40 @@ class Matcher:
                 below = self._watermark(seat.domain, watermark_of)
                 frontier = min(frontier, seat.agent.watermark_out(below))
         return frontier
+
+    def due(self, watermark_of: WatermarkOf) -> dict[str, int]:
+        """Primitive event types that agents wait for: the least watermark that may bring more.
+
+        Before a type named here has reached that, nothing is reported without events. A definition
+        that lags behind its inputs is taken to go on lagging as much, so that each time the answer
+        lies ahead of where the type is.
+        """
+        self._watermarks = {}
+        wanted: dict[str, int] = {}
+        for domains in self._levels:
+            for domain in domains:
+                while domain.due and not self._is_due(*domain.due[0]):
+                    heappop(domain.due)
+                if domain.due:
+                    self._want(domain, domain.due[0][0], watermark_of, wanted)
+        return wanted
+
+    def _is_due(self, due: int, index: int) -> bool:
+        seat = self._seats.get(index)
+        return seat is not None and seat.due == due
+
+    def _want(
+        self, domain: Domain, target: int, watermark_of: WatermarkOf, wanted: dict[str, int]
+    ) -> None:
+        for name in domain.types:
+            if watermark_of(name) < target:
+                wanted[name] = min(target, wanted.get(name, target))
+        for key in domain.definitions:
+            for seat in self._by_task[key]:
+                below = self._watermark(seat.domain, watermark_of)
+                out = seat.agent.watermark_out(below)
+                if WATERMARK_NONE < out < target and below < WATERMARK_END:
+                    self._want(seat.domain, target + below - out, watermark_of, wanted)
 
     def held(self) -> int:
         """How many events and partial results the agents hold."""
