@@ -1,0 +1,340 @@
+"""One broker as one state machine: messages in, effects out.
+
+Owns the order in which the parts see a message, and what leaves. Must not know sockets, files,
+clocks, randomness or logging: `now` comes in, in integer milliseconds since the epoch that never go
+back. Invariant: the same messages at the same times give the same effects, byte for byte; and
+between two messages every event that came in is accounted for (`check_invariants`).
+
+Effects come in one order: what concerns nobody in particular (late, rejected, retained), results,
+replies, acknowledgements, log lines; each kind at most once, but for replies and log lines. So a
+sensor hears that its event is taken after all that follows from it at once has been handed out. How
+a journal will hold results, replies and acknowledgements back is said in `broker.core.effects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from broker.core import messages, reasons, returned, sources, topics
+from broker.core.agent import Result
+from broker.core.catalogue import Catalogue, Installed
+from broker.core.effects import Effect, Emission, Publication, Reply
+from broker.core.event import Event
+from broker.core.faults import Rejection, rejection
+from broker.core.installer import Asker, Installer
+from broker.core.intake import Decoded, Intake, IntakeOptions
+from broker.core.ledger import Ledger
+from broker.core.limits import LimitReachedError, Limits
+from broker.core.matcher import Matcher
+from broker.core.messages import Message
+from broker.core.notes import Notes
+from broker.core.outgoing import Outgoing
+from broker.core.refusals import Answer, refused, trouble
+
+_encode = msgspec.json.Encoder().encode
+
+
+class BrokerOptions(Struct, frozen=True, kw_only=True):
+    """What a broker is told about itself; see `intake.IntakeOptions` for the meaning of most."""
+
+    name: str = "broker"
+    lateness_ms: int = 1_000
+    idle_timeout_ms: int = 60_000
+    require_timestamp: bool = False
+
+
+class Broker:
+    """One broker; see the module.
+
+    `handle` takes one message; afterwards `next_wake` tells when `Woken` is due at the latest.
+    """
+
+    def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
+        self.options = options or BrokerOptions()
+        self.limits = limits or Limits()
+        self.ledger = Ledger()
+        self.catalogue = Catalogue()
+        self._intake = Intake(
+            IntakeOptions(
+                lateness_ms=self.options.lateness_ms,
+                by_source=True,
+                idle_timeout_ms=self.options.idle_timeout_ms,
+                require_timestamp=self.options.require_timestamp,
+            ),
+            self.limits,
+            self.ledger,
+        )
+        self._matcher = Matcher(self.limits, self.ledger)
+        self._installer = Installer(self.catalogue, self._intake, self._matcher, self.limits)
+        self._lives = sources.Lives()
+        self._notes = Notes()
+        self._now = 0
+        self._handlers: dict[type[Any], Callable[[Any, Outgoing], None]] = {
+            messages.EventsReceived: self._events_received,
+            messages.TopicRefused: self._topic_refused,
+            messages.SourceAdvertised: self._source_advertised,
+            messages.SourceWithdrawn: self._source_withdrawn,
+            messages.SpecificationSubmitted: self._specification_submitted,
+            messages.CancelRequested: self._cancel_requested,
+            messages.RequestRefused: self._request_refused,
+            messages.Started: self._started,
+            messages.Stopped: self._stopped,
+            messages.Woken: self._woken,
+        }
+
+    def handle(self, message: Message, now: int) -> list[Effect]:
+        """What is to be done because of the message. `now` must not go back."""
+        if now < self._now:
+            raise ValueError(f"time went back from {self._now} to {now}")
+        self._now = now
+        out = Outgoing()
+        self._handlers[type(message)](message, out)
+        return [*out.effects(), *self._notes.take()]
+
+    def next_wake(self) -> int | None:
+        """When `Woken` is due, if no message comes before; None if time alone changes nothing.
+
+        To be asked after a message; the answer is later than that message.
+        """
+        wakes = [self._lives.next_wake()]
+        due = self._matcher.due(self._watermark_of)
+        if due:
+            wakes.append(self._intake.next_wake(self._now, due))
+        known = [wake for wake in wakes if wake is not None]
+        return max(min(known), self._now + 1) if known else None
+
+    # --- events --------------------------------------------------------------------------
+
+    def _events_received(self, message: messages.EventsReceived, out: Outgoing) -> None:
+        """Decode each payload, judge all events together, and feed them."""
+        payloads = message.payloads
+        events: list[Event] = []
+        heard: dict[str, None] = {}
+        for payload in payloads:
+            decoded = self._intake.decode(
+                payload.data,
+                type_name=payload.type_name,
+                source=payload.source,
+                arrival_ms=self._now,
+                format=payload.format,
+            )
+            if decoded.events:
+                events = events + decoded.events if events else decoded.events
+                heard[payload.source] = None
+            if decoded.rejections or decoded.skipped:
+                self._not_all_taken(payload, decoded, out)
+            bad = decoded.rejections and not (decoded.events or decoded.skipped)
+            out.acknowledge(payload.token, "refused" if bad else "taken")
+        self._lives.heard(heard, self._now)
+        source = payloads[0].source if len(heard) == 1 and len(payloads) == 1 else None
+        admitted = self._intake.admit(events, self._now, source)
+        if admitted.late:
+            self._late(admitted.late, out)
+        if admitted.refused:
+            self._crowded_out(admitted.refused, out)
+        if admitted.repeats:
+            self._repeats(admitted.repeats)
+        self._feed(admitted.events, out)
+
+    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
+        """Give events to the tasks, and the time that has come; what they report goes out."""
+        results = self._matcher.push(events, self._watermark_of)
+        if results:
+            self.ledger.results += len(results)
+            out.results += [self._emission(one) for one in results]
+
+    def _watermark_of(self, type_name: str) -> int:
+        return self._intake.watermark(type_name, self._now)
+
+    def _emission(self, one: Result) -> Emission:
+        said = one.to_dict()
+        said["detected_at"] = self._now
+        subscriber, subscription = said["subscriber"], said["subscription"]
+        self.catalogue.subscriptions[subscriber, subscription].results += 1
+        return Emission(subscriber, subscription, said["actor"], _encode(said))
+
+    # --- what does not go in -------------------------------------------------------------
+
+    def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
+        type_name, source = payload.type_name, payload.source
+        if decoded.rejections:
+            topic = _events_topic(type_name, source)
+            self._reject(topic, payload.data, decoded.rejections, out)
+        if decoded.skipped:
+            self._notes.once("warning", "undeclared_type", type_name, type=type_name, source=source)
+
+    def _reject(
+        self, topic: str, data: bytes, rejections: Sequence[Rejection], out: Outgoing
+    ) -> None:
+        """Tell of a payload that was refused; one log line for each reason."""
+        out.publications.append(returned.rejected(topic, data, rejections, self._now))
+        for one in rejections:
+            self._notes.once(
+                "warning", "rejected", one.reason, reason=one.reason, topic=topic,
+                message=one.message,
+            )  # fmt: skip
+
+    def _late(self, events: Sequence[Event], out: Outgoing) -> None:
+        out.publications += [returned.late(event) for event in events]
+        for event in events:
+            source = event.source or ""
+            self._notes.once("warning", "late", source, source=source, type=event.event_type)
+
+    def _crowded_out(self, events: Sequence[Event], out: Outgoing) -> None:
+        by_source: dict[tuple[str, str], list[Event]] = {}
+        for event in events:
+            by_source.setdefault((event.event_type, event.source or ""), []).append(event)
+        reason = reasons.TOO_MANY_SOURCES
+        for key, own in by_source.items():
+            topic = _events_topic(*key)
+            out.publications.append(returned.crowded_out(topic, own, reason, self._now))
+            self._notes.once("warning", "rejected", reason, reason=reason, topic=topic)
+
+    def _repeats(self, repeats: Sequence[tuple[Event, bool]]) -> None:
+        for event, conflicting in repeats:
+            if conflicting:
+                source = event.source or ""
+                words = {"source": source, "id": event.id}
+                self._notes.once("warning", "conflicting_repeat", source, **words)
+
+    def _topic_refused(self, message: messages.TopicRefused, out: Outgoing) -> None:
+        self.ledger.note("topics_refused")
+        found = f"nothing is published to {message.topic} from outside"
+        self._reject(message.topic, message.data, [Rejection("unknown_topic", found[:400])], out)
+        out.acknowledge(message.token, "no_such_topic")
+
+    # --- sources -------------------------------------------------------------------------
+
+    def _source_advertised(self, message: messages.SourceAdvertised, out: Outgoing) -> None:
+        stated = sources.read(message.source, message.data, self.limits)
+        wrong = stated if isinstance(stated, Rejection) else self._advertise(stated)
+        topic = topics.source(message.source)
+        if wrong is not None:
+            self.ledger.note("advertisements_refused")
+            self._reject(topic, message.data, [wrong], out)
+            out.acknowledge(message.token, "refused")
+            return
+        out.publications.append(Publication(topic, message.data, retain=True))
+        out.acknowledge(message.token)
+        self._feed((), out)
+
+    def _advertise(self, stated: sources.Stated) -> Rejection | None:
+        one = stated.advertisement
+        try:
+            self._intake.advertise(one, self._now)
+        except LimitReachedError as error:
+            return rejection(reasons.TOO_MANY_SOURCES, str(error))
+        except ValueError as error:
+            return Rejection("bad_advertisement", str(error))
+        self._lives.begin(one.source, stated.ttl_ms, self._now)
+        self._notes.once("debug", "source_advertised", one.source, source=one.source)
+        return None
+
+    def _source_withdrawn(self, message: messages.SourceWithdrawn, out: Outgoing) -> None:
+        self._withdraw(message.source, "withdrawn", out)
+        out.acknowledge(message.token)
+        self._feed((), out)
+
+    def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
+        self._intake.withdraw(source, self._now)
+        self._lives.end(source)
+        out.publications.append(Publication(topics.source(source), b"", retain=True))
+        self._notes.once("debug", "source_ended", source, source=source, why=why)
+
+    def _woken(self, _message: messages.Woken, out: Outgoing) -> None:
+        for source in self._lives.ended(self._now):
+            self._withdraw(source, "its time to live has run out", out)
+        self._feed((), out)
+
+    # --- requests ------------------------------------------------------------------------
+
+    def _specification_submitted(
+        self, message: messages.SpecificationSubmitted, out: Outgoing
+    ) -> None:
+        asker = Asker(message.client, message.proven)
+        answer = self._installer.submit(message.text, message.checked, asker, self._now)
+        if answer.changed:
+            self._notes.tell(
+                "info", "installed", client=message.client, count=answer.changed,
+                subscriptions=", ".join(answer.subscriptions),
+            )  # fmt: skip
+        self._answer(message, answer, out)
+
+    def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
+        answer = self._installer.cancel(message.name, Asker(message.client, message.proven))
+        if answer.ok:
+            self._notes.tell("info", "cancelled", client=message.client, name=message.name)
+        self._answer(message, answer, out)
+
+    def _request_refused(self, message: messages.RequestRefused, out: Outgoing) -> None:
+        self._answer(message, refused([trouble(message.code)]), out)
+
+    def _answer(
+        self,
+        message: messages.SpecificationSubmitted
+        | messages.CancelRequested
+        | messages.RequestRefused,
+        answer: Answer,
+        out: Outgoing,
+    ) -> None:
+        if not answer.ok:
+            first = answer.troubles[0]
+            self._notes.once(
+                "info", "request_refused", f"{message.client} {first.code}",
+                client=message.client, code=first.code, message=first.message,
+            )  # fmt: skip
+        out.replies.append(
+            Reply(message.reply_to, message.client, message.request, answer.payload())
+        )
+        out.acknowledge(message.token)
+
+    # --- beginning and end ---------------------------------------------------------------
+
+    def _started(self, _message: messages.Started, out: Outgoing) -> None:
+        out.publications.append(self._status("ready"))
+
+    def _stopped(self, _message: messages.Stopped, out: Outgoing) -> None:
+        out.publications.append(self._status("stopped"))
+        account = self.ledger.events
+        self._notes.tell(
+            "info", "account", received=account.received, out=account.out,
+            filtered=account.filtered, dropped=account.dropped_count, results=self.ledger.results,
+        )  # fmt: skip
+
+    def _status(self, state: str) -> Publication:
+        said = _encode({"state": state, "at": self._now})
+        return Publication(topics.status(self.options.name), said, retain=True)
+
+    # --- what is to be seen --------------------------------------------------------------
+
+    @property
+    def subscriptions(self) -> list[Installed]:
+        """What is installed, in the order of installation."""
+        return list(self.catalogue.subscriptions.values())
+
+    def held(self) -> int:
+        """How many events and partial results the tasks hold."""
+        return self._matcher.held()
+
+    def dropped(self) -> dict[str, int]:
+        """What the tasks dropped, by reason."""
+        return self._matcher.dropped()
+
+    @property
+    def remembered(self) -> int:
+        """How many events the memory for repeats holds."""
+        return self._intake.remembered
+
+    def check_invariants(self) -> None:
+        """Raise unless every event is accounted for and exactly what is needed runs."""
+        self.ledger.check()
+        self._installer.check_invariants()
+        assert sum(one.results for one in self.subscriptions) <= self.ledger.results
+
+
+def _events_topic(type_name: str, source: str) -> str:
+    return f"{topics.EVENTS}/{topics.level(type_name)}/{topics.last(source)}"

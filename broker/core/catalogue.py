@@ -1,0 +1,118 @@
+"""What is installed: subscriptions, the definitions that they need, and who declared which types.
+
+Owns these records in memory. Must not know agents or clients' connections. Invariant: a definition
+is counted once for each subscription that needs it, directly or through others, and stands here
+exactly while that count is above zero; likewise the declarations of a specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+
+class Installed(Struct):
+    """A subscription at work.
+
+    `client` submitted it; `definitions` are the keys of those that it needs, each before its users;
+    `declared` names the declarations that its file made; `since` is when it was installed, in ms.
+    """
+
+    subscriber: str
+    name: str
+    seq: int
+    actor: str
+    task: str
+    client: str
+    definitions: tuple[str, ...]
+    declared: str
+    since: int
+    results: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(subscriber, name), which is unique."""
+        return (self.subscriber, self.name)
+
+
+class Uses:
+    """How often each of some keys is used; a key is there while it is used."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._counts
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def take(self, key: str) -> None:
+        """One use more."""
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    def drop(self, key: str) -> bool:
+        """One use less; whether it was the last."""
+        self._counts[key] -= 1
+        if self._counts[key]:
+            return False
+        del self._counts[key]
+        return True
+
+    def counts(self) -> dict[str, int]:
+        """A copy of the counts."""
+        return dict(self._counts)
+
+
+class Catalogue:
+    """All subscriptions of one broker, in the order of their installation."""
+
+    def __init__(self) -> None:
+        self.subscriptions: dict[tuple[str, str], Installed] = {}
+        self.definitions = Uses()
+        self.declared = Uses()
+
+    def __len__(self) -> int:
+        return len(self.subscriptions)
+
+    def add(self, one: Installed) -> None:
+        """Record a subscription; of its name there must be none."""
+        if one.key in self.subscriptions:
+            raise ValueError(f"{one.name} of {one.subscriber} is recorded already")
+        self.subscriptions[one.key] = one
+        for key in one.definitions:
+            self.definitions.take(key)
+        self.declared.take(one.declared)
+
+    def remove(self, one: Installed) -> tuple[list[str], bool]:
+        """Strike a subscription out: (definitions that nobody needs now, users first; whether
+        nobody is left of those who share its declarations).
+        """
+        del self.subscriptions[one.key]
+        idle = [key for key in reversed(one.definitions) if self.definitions.drop(key)]
+        return idle, self.declared.drop(one.declared)
+
+    def freed(self, leaving: Iterable[Installed]) -> list[str]:
+        """The declarations that nobody would share if these left."""
+        counts = self.declared.counts()
+        for one in leaving:
+            counts[one.declared] -= 1
+        return [key for key, count in counts.items() if not count]
+
+    def submitted_by(self, client: str, name: str) -> list[Installed]:
+        """The subscriptions of this name that a client submitted, whoever they are for."""
+        return [
+            one for one in self.subscriptions.values() if one.client == client and one.name == name
+        ]
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError unless the counts are those of the subscriptions."""
+        definitions, declared = Uses(), Uses()
+        for key, one in self.subscriptions.items():
+            assert key == one.key
+            declared.take(one.declared)
+            for definition in one.definitions:
+                definitions.take(definition)
+        assert definitions.counts() == self.definitions.counts()
+        assert declared.counts() == self.declared.counts()

@@ -1,0 +1,287 @@
+"""From a submitted text to tasks at work, and back.
+
+Owns the way of a specification into one broker: check, compare with what is installed, declare,
+install; and of a subscription out of it. Must not know connections or where answers go.
+Invariant: of a text that is refused nothing is installed, and what was installed stays as it was.
+
+Who a subscription belongs to: its subscriber, as `from` names it. Whoever submits it acts for the
+subscriber, and may end it too. A client is known by the name with which it asks (the `<client>`
+level of the topic, or `client` in HTTP), or, where users log in, by the user's name, which alone
+counts then: it decides who may cancel, and who may replace. Where nobody logs in, names are taken
+on trust: anybody may replace a subscription by one with a higher `seq`, as only the text says whose
+it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from broker.core import refusals
+from broker.core.catalogue import Catalogue, Installed
+from broker.core.identity import digest
+from broker.core.intake import ConflictError, Intake
+from broker.core.limits import LimitReachedError, Limits
+from broker.core.matcher import Matcher
+from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
+from language import Checked, Specification, check_text
+from language.tree import Subscription
+
+if TYPE_CHECKING:
+    from language import EventType
+
+
+class Asker(Struct, frozen=True):
+    """Who asks; `proven`: by a password or certificate."""
+
+    client: str
+    proven: bool = False
+
+    def speaks_for(self, one: Installed) -> bool:
+        """Whether a subscription is the asker's to end or to replace."""
+        return self.client in (one.subscriber, one.client)
+
+
+class _Plan(Struct):
+    """What a specification changes: subscriptions to come, those that go for them."""
+
+    specification: Specification
+    coming: list[Installed]
+    leaving: list[Installed]
+    types: list[EventType]
+    declared: str
+
+
+class Installer:
+    """Installs and removes what clients ask for."""
+
+    def __init__(
+        self, catalogue: Catalogue, intake: Intake, matcher: Matcher, limits: Limits
+    ) -> None:
+        self._catalogue = catalogue
+        self._intake = intake
+        self._matcher = matcher
+        self._limits = limits
+        self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
+
+    # --- submitting ----------------------------------------------------------------------
+
+    def submit(self, text: str, checked: Checked | None, asker: Asker, now: int) -> Answer:
+        """Install all of a text, or nothing and tell why."""
+        try:
+            specification = self._checked(text, checked)
+            plan = self._plan(specification, asker, now)
+            if plan.coming:
+                self._carry_out(plan)
+        except RefusedError as error:
+            return refused(error.troubles)
+        names = tuple(name for _, name in specification.subscriptions)
+        return Answer(names, tuple(specification.definitions), changed=len(plan.coming))
+
+    def _checked(self, text: str, checked: Checked | None) -> Specification:
+        maximum = self._limits.specification_bytes_max
+        if len(text) > maximum or len(text.encode("utf-8", "surrogatepass")) > maximum:
+            error = LimitReachedError("specification_bytes_max", maximum, "bytes of a text")
+            raise RefusedError(_limited(error))
+        if checked is None or checked.text != text:
+            checked = check_text(text)
+        if checked.specification is None:
+            raise RefusedError(*map(refusals.of_diagnostic, checked.diagnostics))
+        return checked.specification
+
+    def _plan(self, specification: Specification, asker: Asker, now: int) -> _Plan:
+        types = [one for one in specification.event_types.values() if not one.defined]
+        declared = digest(
+            "declared", [[one.name, sorted(one.attributes.items())] for one in _sorted(types)]
+        )
+        plan = _Plan(specification, [], [], types, declared)
+        troubles: list[Trouble] = []
+        graph = specification.graph
+        for key in graph.roots:
+            node = graph.tasks[key].node
+            assert isinstance(node, Subscription)
+            before = self._catalogue.subscriptions.get((node.subscriber, node.name))
+            if before is not None:
+                if before.task == key:
+                    continue
+                wrong = _replacing(before, node, asker)
+                if wrong is not None:
+                    troubles.append(wrong)
+                    continue
+                plan.leaving.append(before)
+            plan.coming.append(
+                Installed(
+                    subscriber=node.subscriber,
+                    name=node.name,
+                    seq=node.seq,
+                    actor=node.actor.name,
+                    task=key,
+                    client=asker.client,
+                    definitions=graph.active((key,)),
+                    declared=declared,
+                    since=now,
+                )
+            )
+        if troubles:
+            raise RefusedError(*troubles)
+        self._check_limits(plan)
+        return plan
+
+    def _check_limits(self, plan: _Plan) -> None:
+        catalogue, limits = self._catalogue, self._limits
+        subscriptions = len(catalogue) + len(plan.coming) - len(plan.leaving)
+        needed = {key for one in plan.coming for key in one.definitions}
+        definitions = len(catalogue.definitions) + sum(
+            key not in catalogue.definitions for key in needed
+        )
+        for name, what, wanted in (
+            ("subscriptions_max", "subscriptions", subscriptions),
+            ("definitions_max", "definitions", definitions),
+        ):
+            maximum: int = getattr(limits, name)
+            if wanted > maximum:
+                raise RefusedError(_limited(LimitReachedError(name, maximum, what)))
+
+    def _carry_out(self, plan: _Plan) -> None:
+        """Install what comes, then take away what it replaces; on any error all is as before."""
+        withdrawn = self._declare(plan)
+        tasks = plan.specification.graph.tasks
+        wanted = {key for one in plan.coming for key in (*one.definitions, one.task)}
+        new: list[str] = []
+        try:
+            for key in tasks:
+                if key in wanted and key not in self._matcher:
+                    self._matcher.install(tasks[key])
+                    new.append(key)
+        except BaseException as error:
+            for key in reversed(new):
+                self._matcher.remove(key)
+            self._restore(plan, withdrawn)
+            if isinstance(error, LimitReachedError):
+                raise RefusedError(_limited(error)) from None
+            raise
+        for one in plan.leaving:
+            self._matcher.remove(one.task)
+        # What both need must not stop in between, so all are counted before any is stopped.
+        leaving = [self._strike(one) for one in plan.leaving]
+        for one in plan.coming:
+            self._catalogue.add(one)
+        for one, idle, last in leaving:
+            self._settle(one, idle, last=last)
+
+    def _strike(self, one: Installed) -> tuple[Installed, list[str], bool]:
+        return one, *self._catalogue.remove(one)
+
+    def _settle(self, one: Installed, idle: Sequence[str], *, last: bool) -> None:
+        """Stop the definitions and take back the declarations that nobody uses any more."""
+        for key in idle:
+            if key not in self._catalogue.definitions and key in self._matcher:
+                self._matcher.remove(key)
+        if last and one.declared not in self._catalogue.declared:
+            self._take_back(one.declared)
+
+    # --- declarations --------------------------------------------------------------------
+
+    def _declare(self, plan: _Plan) -> list[str]:
+        """Declare a specification's types; the declarations that had to go for it.
+
+        Those of the specification that this one replaces as a whole must not stand in its way.
+        """
+        if plan.declared in self._declarations:
+            return []
+        withdrawn = self._catalogue.freed(plan.leaving)
+        for declared in withdrawn:
+            self._intake.release(self._declarations[declared][0])
+        first = plan.coming[0]
+        owner = f"`{first.name}` (seq {first.seq}) of {first.subscriber}"
+        taken = {label for label, _ in self._declarations.values()}
+        label, count = owner, 1
+        while label in taken:
+            count += 1
+            label = f"{owner} ({count})"
+        try:
+            self._intake.declare(plan.types, label)
+        except (ConflictError, LimitReachedError) as error:
+            self._declare_again(withdrawn)
+            if isinstance(error, LimitReachedError):
+                raise RefusedError(_limited(error)) from None
+            raise RefusedError(trouble(refusals.CONFLICT, found=error)) from None
+        self._declarations[plan.declared] = (label, plan.types)
+        return withdrawn
+
+    def _restore(self, plan: _Plan, withdrawn: Sequence[str]) -> None:
+        if plan.declared not in self._catalogue.declared:
+            self._take_back(plan.declared)
+        self._declare_again(withdrawn)
+
+    def _declare_again(self, withdrawn: Sequence[str]) -> None:
+        for declared in withdrawn:
+            label, types = self._declarations[declared]
+            self._intake.declare(types, label)
+
+    def _take_back(self, declared: str) -> None:
+        label, _ = self._declarations.pop(declared)
+        self._intake.release(label)
+
+    # --- cancelling ----------------------------------------------------------------------
+
+    def cancel(self, name: str, asker: Asker) -> Answer:
+        """End a subscription of the asker's."""
+        try:
+            one = self._own(name, asker)
+        except RefusedError as error:
+            return refused(error.troubles)
+        self._matcher.remove(one.task)
+        idle, last = self._catalogue.remove(one)
+        self._settle(one, idle, last=last)
+        return Answer((one.name,), changed=1)
+
+    def _own(self, name: str, asker: Asker) -> Installed:
+        """The subscription that the asker means: of its own, else one that it submitted."""
+        own = self._catalogue.subscriptions.get((asker.client, name))
+        if own is not None:
+            return own
+        words = {"client": f"`{asker.client}`", "name": f"`{name}`"}
+        found = self._catalogue.submitted_by(asker.client, name)
+        if not found:
+            raise RefusedError(trouble(refusals.UNKNOWN_SUBSCRIPTION, **words))
+        if len(found) > 1:
+            subscribers = ", ".join(f"`{one.subscriber}`" for one in found)
+            raise RefusedError(
+                trouble(refusals.AMBIGUOUS, **words, count=len(found), subscribers=subscribers)
+            )
+        return found[0]
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError unless exactly what is needed runs and is declared."""
+        catalogue = self._catalogue
+        catalogue.check_invariants()
+        assert list(self._declarations) == [
+            key for key in self._declarations if key in catalogue.declared
+        ]
+        assert len(self._declarations) == len(catalogue.declared)
+        for one in catalogue.subscriptions.values():
+            for key in (*one.definitions, one.task):
+                assert key in self._matcher, f"{one.name} needs what does not run"
+        assert len(self._matcher) == len(catalogue) + len(catalogue.definitions)
+
+
+def _replacing(before: Installed, node: Subscription, asker: Asker) -> Trouble | None:
+    """Why a subscription must not take the place of the one of its name; None if it may."""
+    words = {"name": f"`{node.name}`", "subscriber": f"`{node.subscriber}`"}
+    if node.seq <= before.seq:
+        return trouble(refusals.LOWER_SEQ, node.span, **words, installed=before.seq, found=node.seq)
+    if asker.proven and not asker.speaks_for(before):
+        client = f"`{asker.client}`"
+        return trouble(refusals.NOT_THE_SUBSCRIBER, node.span, **words, client=client)
+    return None
+
+
+def _limited(error: LimitReachedError) -> Trouble:
+    return trouble(refusals.LIMIT, found=error)
+
+
+def _sorted(types: list[EventType]) -> list[EventType]:
+    return sorted(types, key=lambda one: one.name)

@@ -1,0 +1,123 @@
+"""What a broker's core is told: things that have happened, in the past tense.
+
+Owns the types that `Broker.handle` takes. Must not know who tells. Invariant: a message is whole:
+nothing else is asked for while it is handled. Events come in batches; all others are rare.
+
+`token` and `reply_to` are the teller's own: the core hands them back in effects and never looks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+
+from broker.core.registry import Format
+
+if TYPE_CHECKING:
+    from language import Checked
+
+
+class Payload(Struct, frozen=True):
+    """One payload as it came on a topic: an event or an array of them.
+
+    `type_name` and `source` are what the topic says. `token` None: nobody waits for an answer.
+    """
+
+    type_name: str
+    source: str
+    data: bytes
+    token: Any = None
+    format: Format = "json"
+
+
+class EventsReceived(Struct, frozen=True):
+    """Payloads in the order in which they came."""
+
+    payloads: tuple[Payload, ...]
+
+
+class TopicRefused(Struct, frozen=True):
+    """A client published below the prefix where nothing is to be published."""
+
+    topic: str
+    data: bytes
+    token: Any = None
+
+
+class SourceAdvertised(Struct, frozen=True):
+    """A source said what it is; `data` is the advertisement as JSON."""
+
+    source: str
+    data: bytes
+    token: Any = None
+
+
+class SourceWithdrawn(Struct, frozen=True):
+    """A source said that it sends no more."""
+
+    source: str
+    token: Any = None
+
+
+class SpecificationSubmitted(Struct, frozen=True):
+    """A client wants a specification installed.
+
+    `client` is who asks; `proven`: by a password or certificate, so that the name can be relied
+    on. `checked` is what `language.check_text` said of the text where somebody asked it before.
+    """
+
+    client: str
+    request: str
+    text: str
+    reply_to: Any = None
+    token: Any = None
+    proven: bool = False
+    checked: Checked | None = None
+
+
+class CancelRequested(Struct, frozen=True):
+    """A client wants a subscription ended; `client` and `proven` as for a submission."""
+
+    client: str
+    request: str
+    name: str
+    reply_to: Any = None
+    token: Any = None
+    proven: bool = False
+
+
+class RequestRefused(Struct, frozen=True):
+    """A request that could not even be read, or not be taken now; `code` is one of `refusals`."""
+
+    client: str
+    request: str
+    code: str
+    reply_to: Any = None
+    token: Any = None
+
+
+class Started(Struct, frozen=True):
+    """The broker serves its clients from now on."""
+
+
+class Stopped(Struct, frozen=True):
+    """The broker is about to end."""
+
+
+class Woken(Struct, frozen=True):
+    """Time has passed; due at `Broker.next_wake`."""
+
+
+Message: TypeAlias = (
+    EventsReceived
+    | TopicRefused
+    | SourceAdvertised
+    | SourceWithdrawn
+    | SpecificationSubmitted
+    | CancelRequested
+    | RequestRefused
+    | Started
+    | Stopped
+    | Woken
+)

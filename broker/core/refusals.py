@@ -1,0 +1,125 @@
+"""What a running broker refuses that no checking of a text could find, and its replies.
+
+Owns the codes (HW5xx, behind those of `language.messages`), their sentences, and the form of a
+reply. Must not know who decides. Invariant: a reply is `{"ok": true, …}` with names or
+`{"ok": false, "errors": […]}` with at least one error, and what it echoes is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from language.diagnostics import Diagnostic, shorten
+from language.tree import Span
+
+ECHO_CHARS_MAX = 200
+
+LOWER_SEQ: Final = "HW501"
+NOT_THE_SUBSCRIBER: Final = "HW502"
+CONFLICT: Final = "HW503"
+LIMIT: Final = "HW504"
+UNKNOWN_SUBSCRIPTION: Final = "HW505"
+AMBIGUOUS: Final = "HW506"
+NOT_TEXT: Final = "HW507"
+BUSY: Final = "HW508"
+DEFECT: Final = "HW509"
+
+
+class Sentence(NamedTuple):
+    """What is wrong, and what would be right; both are format strings."""
+
+    message: str
+    hint: str
+
+
+TABLE: Final[dict[str, Sentence]] = {
+    LOWER_SEQ: Sentence(
+        "subscription {name} of {subscriber} is installed with seq {installed} and another text,"
+        " found seq {found}",
+        "give it a seq above {installed} to replace it, or cancel it first",
+    ),
+    NOT_THE_SUBSCRIBER: Sentence(
+        "subscription {name} belongs to {subscriber}, and {client} is neither its subscriber nor"
+        " who submitted it",
+        "ask as {subscriber}",
+    ),
+    CONFLICT: Sentence("{found}", "what is installed stays as it is"),
+    LIMIT: Sentence("{found}", "cancel what is not needed, or raise the limit under [limits]"),
+    UNKNOWN_SUBSCRIPTION: Sentence(
+        "there is no subscription {name} of {client}",
+        "a subscription is cancelled by the name of its subscriber (`from`) or of the client that"
+        " submitted it",
+    ),
+    AMBIGUOUS: Sentence(
+        "{client} has submitted {count} subscriptions called {name}, for {subscribers}",
+        "cancel it as one of these",
+    ),
+    NOT_TEXT: Sentence("found bytes that are no UTF-8", "send the text as UTF-8"),
+    BUSY: Sentence(
+        "too many requests wait already", "ask again when the answers to earlier ones are there"
+    ),
+    DEFECT: Sentence("the broker failed on this request", "its log says more; please report it"),
+}
+
+
+class Trouble(Struct, frozen=True):
+    """One thing that is wrong; `line` and `column` count from 1, where it has a place."""
+
+    code: str
+    message: str
+    line: int | UnsetType = UNSET
+    column: int | UnsetType = UNSET
+    hint: str = ""
+
+
+class RefusedError(Exception):
+    """A request that is refused; nothing was changed."""
+
+    def __init__(self, *troubles: Trouble) -> None:
+        super().__init__("; ".join(trouble.message for trouble in troubles))
+        self.troubles = troubles
+
+
+def trouble(code: str, span: Span | None = None, /, **words: object) -> Trouble:
+    """The trouble of this code, with its sentence filled in; `span` is its place in the text."""
+    shown = {name: shorten(str(word), ECHO_CHARS_MAX) for name, word in words.items()}
+    message, hint = (part.format(**shown) for part in TABLE[code])
+    if span is None:
+        return Trouble(code, message, hint=hint)
+    return Trouble(code, message, span.line, span.column, hint)
+
+
+def of_diagnostic(diagnostic: Diagnostic) -> Trouble:
+    """What checking a text found."""
+    one = diagnostic
+    return Trouble(one.code, one.message, one.line, one.column, one.hint or "")
+
+
+class Answer(Struct, frozen=True):
+    """What a client is told, before it is written down; `changed` counts what was not so before."""
+
+    subscriptions: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    changed: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was done."""
+        return not self.troubles
+
+    def payload(self) -> bytes:
+        """The answer as JSON."""
+        if self.troubles:
+            return msgspec.json.encode({"ok": False, "errors": self.troubles})
+        done = {"subscriptions": self.subscriptions, "definitions": self.definitions}
+        return msgspec.json.encode({"ok": True, **done})
+
+
+def refused(troubles: Iterable[Trouble]) -> Answer:
+    """The answer that tells of troubles."""
+    return Answer(troubles=tuple(troubles))

@@ -1,0 +1,112 @@
+"""How names stand in topics: Headwater's own topics below the prefix, written and read.
+
+Owns the shapes of these topics. Must not know the prefix or MQTT's packets. Invariant: what is
+written is a topic name (no wildcard, no control character), and two names never share a topic.
+
+MQTT forbids `+`, `#` and NUL in a topic name, and names may hold `/`, which parts levels there. So:
+
+- `%`, `+`, `#` and control characters are percent-encoded as UTF-8 (`%2B`), everywhere;
+- the last name of a topic keeps its `/`: the source of `events/Temp/floor-1/t7` is `floor-1/t7`,
+  and an actor `AirFlow/room-3` is reached at `actors/AirFlow/room-3`;
+- a name before the last has its `/` percent-encoded (`%2F`): the subscription `pass/frost` of
+  `team/a` is at `results/team%2Fa/pass/frost`.
+
+A reader decodes what can be decoded and takes the rest as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+NAMES_CACHED = 4_096  # names repeat: a broker has few actors and sources at a time
+
+_ENCODED_LAST = re.compile("[%+#\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+_ENCODED = re.compile("[/%+#\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+
+EVENTS: Final = "events"
+SOURCES: Final = "sources"
+SUBMIT: Final = "submit"
+CANCEL: Final = "cancel"
+REJECTED: Final = "rejected"
+
+# Below these a client may publish; how many names follow.
+NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, CANCEL: 2}
+
+
+class Address(NamedTuple):
+    """What a topic that a client may publish to says: its kind and its names, decoded."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
+@lru_cache(maxsize=NAMES_CACHED)
+def last(name: str) -> str:
+    """A name as the end of a topic."""
+    return _ENCODED_LAST.sub(_percent, name)
+
+
+@lru_cache(maxsize=NAMES_CACHED)
+def level(name: str) -> str:
+    """A name as one level."""
+    return _ENCODED.sub(_percent, name)
+
+
+def name_of(text: str) -> str:
+    """The name that stands in a topic so."""
+    if "%" not in text:
+        return text
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        return text
+
+
+@lru_cache(maxsize=NAMES_CACHED)
+def read(topic: str) -> Address | None:
+    """What a topic below the prefix says; None where no client may publish to it."""
+    kind, _, rest = topic.partition("/")
+    count = NAMES_AFTER.get(kind)
+    if count is None:
+        return None
+    levels = rest.split("/", count - 1)
+    if len(levels) < count or "" in levels:
+        return None
+    return Address(kind, tuple(map(name_of, levels)))
+
+
+def result(subscriber: str, subscription: str) -> str:
+    """Where a subscription's results go."""
+    return f"results/{level(subscriber)}/{last(subscription)}"
+
+
+def actor(name: str) -> str:
+    """Where an actor listens."""
+    return f"actors/{last(name)}"
+
+
+def late(type_name: str) -> str:
+    """Where events go that came too late."""
+    return f"late/{last(type_name)}"
+
+
+def source(name: str) -> str:
+    """Where a source's advertisement stands."""
+    return f"{SOURCES}/{last(name)}"
+
+
+def status(broker: str) -> str:
+    """Where a broker's state stands."""
+    return f"status/{last(broker)}"
+
+
+def reply(client: str, request: str) -> str:
+    """Where an answer goes for which no other topic was named."""
+    return f"reply/{level(client)}/{last(request)}"
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
