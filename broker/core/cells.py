@@ -23,6 +23,8 @@ from broker.core.source import Constants, build
 
 COLUMNS_MAX = 8  # of one index; rows that bound none of its terms belong into another
 COLUMN_SHARE = 64  # a term that fewer than one row in so many bounds is no column
+CELLS_LEAST = 256  # of a column, however many rows there are; so a row costs 32 bytes at least
+COLUMN_BITS = 1 << 23  # what a column of finer cells may take: 1 MiB
 WORDS_FROM = 1_024  # longer sets of bits are read word by word,
 FEW_BITS = 12  # unless so few bits are in them
 DENSE = 64  # from so many bits on they are set in a bytearray and not one by one
@@ -140,8 +142,9 @@ class CellIndex:
                 if row[place] in spans:
                     spans[row[place]].append((slot, row[place + 1], row[place + 2]))
         everyone = (1 << len(rows)) - 1
+        cells = min(cells_max, max(CELLS_LEAST, COLUMN_BITS // max(1, len(rows))))
         columns = [
-            Column(key, own, everyone ^ _bits([slot for slot, _, _ in own]), cells_max)
+            Column(key, own, everyone ^ _bits([slot for slot, _, _ in own]), cells)
             for key, own in spans.items()
         ]
         columns.sort(key=lambda column: column.density() / len(column.cells))

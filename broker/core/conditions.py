@@ -11,6 +11,7 @@ of the position or the location. Ranges are half open, [low, high).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import asin, cos, degrees, inf, nextafter, pi, radians, sin
 from typing import Any
@@ -125,9 +126,13 @@ _SAME = {"srcid": "source", "end": "timestamp"}
 def term_of(node: Expression) -> Term:
     """The term that an expression is."""
     if isinstance(node, Name | Attribute):
-        name = _SAME.get(node.name, node.name)
-        return Term(name, Name(name))
+        return _named(_SAME.get(node.name, node.name))
     return Term(repr(node), node)
+
+
+@lru_cache(maxsize=4_096)
+def _named(name: str) -> Term:
+    return Term(name, Name(name))
 
 
 def constant_of(node: Expression) -> Any:

@@ -96,7 +96,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 200_000
     filter_cells_max: Annotated[
         int, said("cells per range index and attribute; a bit per content each", "coarser cells", 2)
-    ] = 256
+    ] = 1_024
 
     # --- what is held ------------------------------------------------------------------------
 
