@@ -126,6 +126,14 @@ def test_sums_worked_out_by_hand(values, total):
         assert repr(moments.sum_float()) == repr(total)
 
 
+def test_what_condensing_a_run_rounds_off_is_kept():
+    """1e16 + 9 is no float; the 1 that rounding leaves shows once 1e16 is gone."""
+    moments = Moments(squared=False)
+    moments.take([1e16, *[1.0] * 9])
+    moments.take([-1e16, *[0.0] * 9])
+    assert moments.sum_float() == 9.0
+
+
 def test_over_none_there_is_no_mean_and_no_deviation():
     assert Moments(squared=True).mean() is None
     assert Moments(squared=True).deviation() is None

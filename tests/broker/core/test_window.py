@@ -108,6 +108,38 @@ def test_an_event_of_two_operands_closes_one_sliding_window():
     assert [(e.tie[2], e.a_p, e.a_q) for e in made] == [("A1", 1, 1), ("A2", 2, 1)]
 
 
+def test_what_a_silent_group_still_holds_is_what_a_later_event_reaches():
+    text = text_of("(n) aggr range 1 s", "detect A assign n = Count(A)")
+    for end, wanted in ((1_005, 2), (1_006, 1)):
+        agent = agent_of(text)
+        feed(agent, 4)
+        feed(agent, 1_004, a(5))
+        (made,) = feed(agent, ALL, a(end))
+        assert made.a_n == wanted
+
+
+@pytest.mark.parametrize(("every", "reach"), [(3, 30), (3, 31), (3, 32), (2, 25), (30, 90)])
+@pytest.mark.parametrize("more", ["", ", m = Median(A.x)"])
+def test_windows_of_many_panes_are_full(every: int, reach: int, more: str):
+    """An event a millisecond, so every window is known; with and without values kept."""
+    text = text_of(
+        f"(n, s, f{', m' if more else ''}) aggr every {every} ms range {reach} ms",
+        f"detect A assign n = Count(A), s = Sum(A.x), f = First(A.x){more}",
+    )
+    agent = agent_of(text)
+    made = []
+    for t in range(200):
+        made += feed(agent, t, a(t, float(t)))
+        if t % 37 == 0:
+            agent = again(agent, partial(agent_of, text))
+    assert len(made) == 200 // every
+    for event in made:
+        k = event.tie[2]
+        inside = range(max(0, k * every - reach), k * every)
+        assert (event.a_n, event.a_s, event.a_f) == (len(inside), sum(inside), inside[0])
+        assert (event.start, event.end) == (inside[0], inside[-1])
+
+
 # --- groups -----------------------------------------------------------------------------------
 
 
@@ -322,9 +354,9 @@ def test_a_windows_event_is_as_certain_as_the_weakest_inside():
         "subscription S seq 1 from tester to out\ndetect W\n"
     )
     wanted = {
-        "range 10 ms": ["yes", "maybe", "maybe", "yes"],
-        "every 10 ms": ["maybe", "yes", "yes"],
-        "every 10 ms range 20 ms": ["maybe", "maybe", "yes", "yes"],
+        "range 10 ms": ["yes", "maybe", "maybe", "maybe", "yes"],
+        "every 10 ms": ["maybe", "yes", "maybe", "yes"],
+        "every 10 ms range 20 ms": ["maybe", "maybe", "maybe", "maybe", "yes", "yes"],
     }
     for window, certainties in wanted.items():
         whole = text.format(window)
@@ -332,7 +364,7 @@ def test_a_windows_event_is_as_certain_as_the_weakest_inside():
         made_class = event_class(f"D@{task.needs['D']}", {"v": "int"}, detected=True)
         events = [
             made_class(id=str(t), start=t, end=t, constituents=(str(t),), tie=("D", 0), certainty=c)
-            for t, c in zip((0, 5, 10, 20), ("yes", "maybe", "yes", "yes"), strict=True)
+            for t, c in ((0, "yes"), (5, "maybe"), (10, "yes"), (20, "maybe"), (45, "yes"))
         ]
         agent = agent_of(whole)
         made = agent.feed([(0, events)], 7)
@@ -352,7 +384,8 @@ def test_maybe_drop_leaves_out_what_is_not_certain():
     agent = WindowAgent(task, dropping, event_class("W", {"n": "int"}, detected=True))
     made_class = event_class(f"D@{task.needs['D']}", {"v": "int"}, detected=True)
     events = [
-        made_class(id=str(t), start=t, end=t, certainty=c) for t, c in ((1, "maybe"), (12, "yes"))
+        made_class(id=str(t), start=t, end=t, constituents=(str(t),), tie=("D", 0), certainty=c)
+        for t, c in ((1, "maybe"), (12, "yes"))
     ]
     assert spans(agent.feed([(0, events)], ALL)) == [(12, 12)]
 
@@ -415,8 +448,8 @@ def test_post_combines_the_partial_results_of_a_coarser_group():
     )
     made = report(
         text,
-        a(1, 5.0, location="p", g="u"),
         a(2, 3.0, location="p", g="v"),
+        a(1, 5.0, location="p", g="u"),
         a(3, None, location="p", g="v"),
         a(4, None, location="q", g="u"),
         b(5, None, location="p", g="w"),  # stands nowhere: no A with it
@@ -426,6 +459,16 @@ def test_post_combines_the_partial_results_of_a_coarser_group():
         ("p", {"n": 3, "least": 3.0, "mean": 2.0, "rooms": 2}, 1, 3, ("A1",)),
         ("q", {"n": 1, "mean": 1.5, "rooms": 1}, 4, 4, ("A4",)),
     ]
+
+
+def test_post_knows_no_group_of_null_and_no_value_past_a_floats_range():
+    text = text_of(
+        "(n, most) aggr every 10 ms",
+        "pre detect A assign kind = First(A.s), t = Max(A.x) * 10 group by g\n"
+        "post where n = Count(t), most = Max(t) group by kind",
+    )
+    made = report(text, a(1, 1e308, g="u", s="k"), a(2, 7.0, g="v", s="k"), a(3, 9.0, g="w"))
+    assert [(e.a_n, e.a_most, e.end) for e in made] == [(1, 70.0, 2)]
 
 
 # --- what it promises and what it holds -------------------------------------------------------

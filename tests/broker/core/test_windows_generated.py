@@ -46,6 +46,7 @@ WINDOWS = [
     ("every 10 ms range 30 ms", 10, 30),
     ("every 7 ms range 23 ms", 7, 23),
     ("every 2 ms range 25 ms", 2, 25),
+    ("every 3 ms range 30 ms", 3, 30),
     ("range 1 ms", None, 1),
     ("range 12 ms", None, 12),
 ]
