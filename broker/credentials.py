@@ -53,7 +53,8 @@ class Users:
         for encoded in hashes.values():
             check_hash(encoded)
         self._hashes = dict(hashes)
-        self._nobody = hash_password(secrets.token_hex())
+        # Of no user, so that a wrong name costs the time of a wrong password.
+        self._nobody = hash_password(secrets.token_hex()) if self._hashes else ""
         self._key = secrets.token_bytes(32)
         self._known_good: dict[str, bytes] = {}
 
@@ -70,6 +71,8 @@ class Users:
         """Whether the user may come in. May take tens of milliseconds: not for an event loop."""
         if self.remembered(name, password):
             return True
+        if not self._hashes:
+            return False
         encoded = self._hashes.get(name)
         good = check_password(password, encoded or self._nobody)
         if encoded is None or not good:

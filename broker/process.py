@@ -1,0 +1,78 @@
+"""The process of one broker: from a configuration to an exit status.
+
+Owns signals, the event loop, the log's set-up and the word to the supervisor. Must not know what a
+broker does. Invariant: a broker that cannot start says why in one sentence and ends with status 2;
+SIGTERM and SIGINT end it with status 0, clients told and listeners closed.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from broker.config import Config
+from broker.wiring import logs
+from broker.wiring.data_dir import claimed
+from broker.wiring.errors import StartError
+from broker.wiring.site import Site
+from broker.wiring.supervisor import Supervisor
+
+GOOD = 0
+CANNOT_START = 2
+
+
+def run(config: Config) -> int:
+    """Run a broker until SIGTERM or SIGINT; the exit status."""
+    logs.set_up(config.log, config.broker.name)
+    try:
+        with (
+            claimed(config.broker.data_dir),
+            asyncio.Runner(loop_factory=_loop_factory()) as runner,
+        ):
+            runner.run(_serve(config))
+    except StartError as error:
+        sys.stderr.write(f"headwater: {error}\n")
+        return CANNOT_START
+    return GOOD
+
+
+async def _serve(config: Config) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    users = None
+    if config.mqtt.users:
+        from broker.credentials import Users
+
+        users = Users(config.mqtt.users)
+    site = Site(config, users)
+    where = await site.start()
+    supervisor = Supervisor()
+    alive = asyncio.create_task(_tell_alive(supervisor), name="watchdog")
+    try:
+        logs.announce("ready", **where)
+        supervisor.ready()
+        await stop.wait()
+        supervisor.stopping()
+    finally:
+        alive.cancel()
+        await site.stop()
+        logs.tell("info", "stopped")
+
+
+async def _tell_alive(supervisor: Supervisor) -> None:
+    every_s = supervisor.alive_every_s
+    while every_s:
+        supervisor.alive()
+        await asyncio.sleep(every_s)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Of uvloop where it can be had, which it cannot on every machine; else asyncio's own."""
+    with suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return asyncio.new_event_loop

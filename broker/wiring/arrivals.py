@@ -1,0 +1,113 @@
+"""From what MQTT clients publish to what the core is told.
+
+Owns that translation. Must not judge payloads: the core does. Invariant: every message handed up
+becomes exactly one message (or one payload of one) to the core, in the order in which it came.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from broker.core import refusals, topics
+from broker.core.messages import (
+    CancelRequested,
+    Message,
+    Payload,
+    RequestRefused,
+    SourceAdvertised,
+    SourceWithdrawn,
+    SpecificationSubmitted,
+    TopicRefused,
+)
+
+if TYPE_CHECKING:
+    from broker.core.registry import Format
+    from broker.mqtt.application import InboundMessage
+
+MSGPACK = frozenset(("application/msgpack", "application/x-msgpack", "application/vnd.msgpack"))
+
+Request: TypeAlias = SpecificationSubmitted | CancelRequested
+
+
+class AnswerTo(msgspec.Struct, frozen=True):
+    """Where an MQTT client wants its answer."""
+
+    topic: str
+    correlation: bytes | None
+
+
+class Arrivals:
+    """Takes what the MQTT face hands up; see `broker.mqtt.application.Application`."""
+
+    def __init__(
+        self,
+        prefix: str,
+        payload: Callable[[Payload], None],
+        message: Callable[[Message], None],
+        request: Callable[[Request], None],
+    ) -> None:
+        self._skip = len(prefix) + 1
+        self._prefix = prefix
+        self._payload = payload
+        self._message = message
+        self._request = request
+
+    def on_publish(self, messages: list["InboundMessage"]) -> None:
+        """Pass on the messages of one socket read."""
+        for message in messages:
+            address = topics.read(message.topic[self._skip :])
+            if address is None:
+                topic = message.topic[self._skip :]
+                self._message(TopicRefused(topic, message.payload, message.token))
+            elif address.kind == topics.EVENTS:
+                type_name, source = address.names
+                format_ = _format(message)
+                self._payload(Payload(type_name, source, message.payload, message.token, format_))
+            elif address.kind == topics.SOURCES:
+                self._message(_source(address.names[0], message))
+            else:
+                self._ask(address, message)
+
+    def _ask(self, address: topics.Address, message: "InboundMessage") -> None:
+        client, request = address.names
+        proven = message.client.user is not None
+        asker = message.client.user or client
+        answer_to = AnswerTo(
+            self._response_topic(message, client, request), message.correlation_data
+        )
+        try:
+            text = message.payload.decode()
+        except UnicodeDecodeError:
+            code = refusals.NOT_TEXT
+            self._message(RequestRefused(asker, request, code, answer_to, message.token))
+            return
+        if address.kind == topics.SUBMIT:
+            rest = (text, answer_to, message.token, proven)
+            self._request(SpecificationSubmitted(asker, request, *rest))
+        else:
+            rest = (text.strip(), answer_to, message.token, proven)
+            self._request(CancelRequested(asker, request, *rest))
+
+    def _response_topic(self, message: "InboundMessage", client: str, request: str) -> str:
+        """Where the answer goes: nobody is made to speak on Headwater's own topics in our name."""
+        wanted = message.response_topic
+        own = f"{self._prefix}/"
+        if wanted and not wanted.startswith("$"):
+            inside = wanted == self._prefix or wanted.startswith(own)
+            if not inside or wanted.startswith(f"{own}reply/"):
+                return wanted
+        return own + topics.reply(client, request)
+
+
+def _source(source: str, message: "InboundMessage") -> Message:
+    if message.payload:
+        return SourceAdvertised(source, message.payload, message.token)
+    return SourceWithdrawn(source, message.token)
+
+
+def _format(message: "InboundMessage") -> "Format":
+    properties = message.properties
+    if properties is not None and properties.content_type in MSGPACK:
+        return "msgpack"
+    return "json"

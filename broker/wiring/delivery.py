@@ -1,0 +1,101 @@
+"""Carries out the core's effects: MQTT messages, live results, answers, log lines.
+
+Owns the way from an effect to the faces. Must not know why something is said. Invariant: one
+message that cannot be sent stops no other; it is counted, and its first is logged.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from broker.core import topics
+from broker.core.effects import Acknowledge, Emit, Note, Outcome, Publish, Reply
+from broker.mqtt.packets import Properties
+from broker.mqtt.reasons import ProtocolError, Reason
+from broker.wiring import logs
+from broker.wiring.arrivals import AnswerTo
+
+if TYPE_CHECKING:
+    from broker.http.fan import ResultFan
+    from broker.mqtt.server import MqttServer
+
+# What a publisher of MQTT 5 reads in its PUBACK.
+OUTCOMES: Final[dict[Outcome, Reason]] = {
+    "taken": Reason.SUCCESS,
+    "refused": Reason.PAYLOAD_FORMAT_INVALID,
+    "no_such_topic": Reason.NOT_AUTHORIZED,
+}
+
+
+class Delivery:
+    """See `broker.wiring.runner.Outside`. `fan` is there once the HTTP face is."""
+
+    def __init__(self, server: "MqttServer", prefix: str) -> None:
+        self.fan: ResultFan | None = None
+        self.unsent: dict[str, int] = {}
+        self._server = server
+        self._prefix = prefix
+
+    def publish(self, effect: Publish) -> None:
+        """Each in order."""
+        for one in effect.publications:
+            self._send(f"{self._prefix}/{one.topic}", one.payload, one.qos, one.retain)
+
+    def emit(self, effect: Emit) -> None:
+        """Each to its subscriber, to its actor and to who follows by HTTP."""
+        prefix, fan = self._prefix, self.fan
+        for one in effect.results:
+            payload = one.payload
+            self._send(f"{prefix}/{topics.result(one.subscriber, one.subscription)}", payload)
+            self._send(f"{prefix}/{topics.actor(one.actor)}", payload)
+            if fan is not None:
+                fan.publish(one.subscription, payload)
+
+    def reply(self, effect: Reply) -> None:
+        """To the topic that the client named, or to whoever waits for the future."""
+        to = effect.reply_to
+        if isinstance(to, AnswerTo):
+            properties = Properties(correlation_data=to.correlation) if to.correlation else None
+            usual = f"{self._prefix}/{topics.reply(effect.client, effect.request)}"
+            sent = self._send(to.topic, effect.payload, properties=properties)
+            if not sent and to.topic != usual:
+                self._send(usual, effect.payload, properties=properties)
+        elif isinstance(to, asyncio.Future) and not to.done():
+            to.set_result(effect.payload)
+
+    def acknowledge(self, effect: Acknowledge) -> None:
+        """Each in order."""
+        reason = OUTCOMES[effect.outcome]
+        for token in effect.tokens:
+            self._server.complete(token, reason)
+
+    def fail(self, tokens: list[Any]) -> None:
+        """The publishers may try again."""
+        for token in tokens:
+            self._server.complete(token, Reason.UNSPECIFIED_ERROR)
+
+    def note(self, effect: Note) -> None:
+        """A log line."""
+        logs.write(effect)
+
+    def hold(self, *, on: bool) -> None:
+        """Read no further from those who publish to the core, or read on."""
+        self._server.hold_intake(on)
+
+    def _send(
+        self,
+        topic: str,
+        payload: bytes,
+        qos: int = 1,
+        retain: bool = False,
+        properties: Properties | None = None,
+    ) -> bool:
+        """Publish; False (counted) where that cannot be."""
+        try:
+            self._server.publish(topic, payload, qos, retain, properties)
+        except ProtocolError as error:
+            reason = error.reason.name.lower()
+            if reason not in self.unsent:
+                logs.tell("warning", "unsent", topic=topic[:200], reason=error.text)
+            self.unsent[reason] = self.unsent.get(reason, 0) + 1
+            return False
+        return True

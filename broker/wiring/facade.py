@@ -1,0 +1,127 @@
+"""The running broker as the HTTP face sees it.
+
+Owns the answers to its questions. Must not know HTTP. Invariant: what it tells is what the core and
+the faces have counted, at this moment.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from broker.core.messages import CancelRequested, SpecificationSubmitted
+from broker.http import Follower, Ledger, Reply, ResultFan
+from broker.wiring.arrivals import Request
+from broker.wiring.requests import Requests
+from broker.wiring.runner import Runner
+
+if TYPE_CHECKING:
+    from broker.mqtt.server import MqttServer
+
+
+class Facade:
+    """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
+
+    `proven`: clients log in, so that their names can be relied on.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        requests: Requests,
+        server: "MqttServer",
+        fan: ResultFan,
+        *,
+        proven: bool,
+    ) -> None:
+        self.missing: list[str] = ["the MQTT face", "the HTTP face"]
+        self._runner = runner
+        self._core = runner.core
+        self._requests = requests
+        self._server = server
+        self._fan = fan
+        self._proven = proven
+        self._since_ms = runner.now_ms()
+
+    def healthy(self) -> bool:
+        """Whether no fault of the program's own has been met."""
+        return not self._runner.faults
+
+    def ready(self) -> Sequence[str]:
+        """What is still missing."""
+        return self.missing
+
+    def ledger(self) -> Ledger:
+        """The core's account, and what the faces add."""
+        account: dict[str, Any] = self._core.ledger.to_dict()
+        return Ledger(
+            **account,
+            subscriptions=len(self._core.catalogue),
+            mqtt_clients=self._server.counters()["connections"],
+        )
+
+    def subscriptions(self) -> Sequence[Mapping[str, Any]]:
+        """In the order of their installation."""
+        return [
+            {
+                "subscription": one.name,
+                "subscriber": one.subscriber,
+                "actor": one.actor,
+                "seq": one.seq,
+                "state": "active",
+                "results": one.results,
+                "client": one.client,
+                "since": one.since,
+            }
+            for one in self._core.subscriptions
+        ]
+
+    def status(self) -> Mapping[str, Any]:
+        """What a person wants to know."""
+        core = self._core
+        return {
+            "broker": core.options.name,
+            "version": version("headwater"),
+            "state": "starting" if self.missing else "ready",
+            "healthy": self.healthy(),
+            "since": self._since_ms,
+            "now": self._runner.now_ms(),
+            "events": core.ledger.to_dict(),
+            "tasks": {
+                "subscriptions": len(core.catalogue),
+                "definitions": len(core.catalogue.definitions),
+                "held": core.held(),
+                "dropped": core.dropped(),
+            },
+            "repeat_memory": core.remembered,
+            "mqtt": self._server.counters(),
+            "http_followers": len(self._fan),
+        }
+
+    async def submit(self, text: str, client: str) -> Reply:
+        """Check a specification and install all of it or nothing."""
+        future = _future()
+        return await self._asked(
+            SpecificationSubmitted(client, "http", text, future, proven=self._proven), future
+        )
+
+    async def cancel(self, name: str, client: str) -> Reply:
+        """End a subscription."""
+        future = _future()
+        return await self._asked(
+            CancelRequested(client, "http", name, future, proven=self._proven), future
+        )
+
+    def follow(self, subscription: str | None) -> Follower:
+        """The results from now on. Raises FollowersFullError."""
+        return self._fan.follow(subscription)
+
+    async def _asked(self, request: Request, future: "asyncio.Future[bytes]") -> Reply:
+        self._requests.put(request)
+        return msgspec.json.decode(await future, type=dict[str, Any])  # type: ignore[return-value]
+
+
+def _future() -> "asyncio.Future[bytes]":
+    return asyncio.get_running_loop().create_future()

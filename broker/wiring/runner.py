@@ -1,0 +1,179 @@
+"""Runs the core on the event loop: messages in, effects out, and its waking.
+
+Owns the inbox of messages that wait for the core, and the timer. Must not know what messages mean.
+Invariant: the core handles one message at a time, in the order of arrival; what arrives within one
+turn of the loop is handled in the next, with all payloads that came one after another as one batch.
+
+A fault of the core on one message is logged, counted and told to whoever asked; the broker goes on
+and says that it is not healthy, so that a supervisor may restart it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from broker.core import refusals
+from broker.core.broker import Broker
+from broker.core.effects import Acknowledge, Effect, Emit, Note, Publish, Reply
+from broker.core.messages import EventsReceived, Message, Payload, RequestRefused, Woken
+from broker.wiring.clock import WallClock
+
+LOOK_AFTER_S = 0.02  # the core is asked for its waking once in so long, not after each batch
+SLEEP_S_MAX = 86_400.0  # timers far off are looked at again
+
+logger = logging.getLogger(__name__)
+
+
+class Outside(Protocol):
+    """Whoever carries out effects."""
+
+    def publish(self, effect: Publish) -> None:
+        """Publish what concerns nobody in particular."""
+
+    def emit(self, effect: Emit) -> None:
+        """Give out results."""
+
+    def reply(self, effect: Reply) -> None:
+        """Answer a request."""
+
+    def acknowledge(self, effect: Acknowledge) -> None:
+        """Answer publishers."""
+
+    def fail(self, tokens: list[Any]) -> None:
+        """Tell publishers that the broker failed on what they sent."""
+
+    def note(self, effect: Note) -> None:
+        """Write a log line."""
+
+    def hold(self, *, on: bool) -> None:
+        """Read no further from those who publish to the core, or read on."""
+
+
+class Runner:
+    """Between the core and the event loop; all methods belong to the loop's thread."""
+
+    def __init__(self, core: Broker, outside: Outside, clock: WallClock | None = None) -> None:
+        self.core = core
+        self.faults = 0
+        self._outside = outside
+        self._clock = clock or WallClock()
+        self._loop = asyncio.get_running_loop()
+        self._inbox: list[Message | list[Payload]] = []
+        self._scheduled = False
+        self._holders = 0
+        self._look: asyncio.TimerHandle | None = None
+        self._wake: asyncio.TimerHandle | None = None
+        self._carry: dict[type[Any], Callable[[Any], None]] = {
+            Publish: outside.publish,
+            Emit: outside.emit,
+            Reply: outside.reply,
+            Acknowledge: outside.acknowledge,
+            Note: outside.note,
+        }
+
+    def now_ms(self) -> int:
+        """The time by which the core goes."""
+        return self._clock.now_ms()
+
+    def put(self, message: Message) -> None:
+        """Have the core handle a message."""
+        self._inbox.append(message)
+        self._schedule()
+
+    def put_payload(self, payload: Payload) -> None:
+        """Have the core handle a payload, with those that come right before and after it."""
+        inbox = self._inbox
+        if inbox and isinstance(inbox[-1], list):
+            inbox[-1].append(payload)
+        else:
+            inbox.append([payload])
+            self._schedule()
+
+    def hold(self) -> None:
+        """Let messages wait until `release`; may be called several times, each with its own."""
+        self._holders += 1
+        self._outside.hold(on=True)
+
+    def release(self) -> None:
+        """One reason less to wait."""
+        self._holders -= 1
+        if not self._holders:
+            self._outside.hold(on=False)
+            self._schedule()
+
+    def settle(self) -> None:
+        """Handle what waits now, whoever asked to hold it; for the end."""
+        self._holders = 0
+        self._step()
+
+    def close(self) -> None:
+        """No more waking."""
+        for timer in (self._look, self._wake):
+            if timer is not None:
+                timer.cancel()
+
+    def _schedule(self) -> None:
+        if self._inbox and not self._scheduled and not self._holders:
+            self._scheduled = True
+            self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._scheduled = False
+        if self._holders:
+            return
+        inbox, self._inbox = self._inbox, []
+        for item in inbox:
+            self.handle(EventsReceived(tuple(item)) if isinstance(item, list) else item)
+
+    def handle(self, message: Message) -> None:
+        """Handle a message at once, before all that waits."""
+        try:
+            effects = self.core.handle(message, self._clock.now_ms())
+        except Exception:
+            self.faults += 1
+            logger.exception("the core failed on %s", type(message).__name__)
+            self._outside.fail(_tokens(message))
+            effects = self._regret(message)
+        self._perform(effects)
+        if self._look is None:
+            self._look = self._loop.call_later(LOOK_AFTER_S, self._arm)
+
+    def _regret(self, message: Message) -> list[Effect]:
+        """The answer to a request on which the core failed."""
+        if getattr(message, "reply_to", None) is None or isinstance(message, RequestRefused):
+            return []
+        one: Any = message
+        regret = RequestRefused(one.client, one.request, refusals.DEFECT, one.reply_to)
+        return self.core.handle(regret, self._clock.now_ms())
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            try:
+                self._carry[type(effect)](effect)
+            except Exception:
+                self.faults += 1
+                logger.exception("an effect failed: %s", type(effect).__name__)
+
+    def _arm(self) -> None:
+        """Set the timer for the core's next waking."""
+        self._look = None
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        due_ms = self.core.next_wake()
+        if due_ms is not None:
+            wait_s = max(0, due_ms - self._clock.now_ms() + 1) / 1000
+            self._wake = self._loop.call_later(min(wait_s, SLEEP_S_MAX), self._woken)
+
+    def _woken(self) -> None:
+        self._wake = None
+        self.handle(Woken())
+
+
+def _tokens(message: Message) -> list[Any]:
+    if isinstance(message, EventsReceived):
+        found = [payload.token for payload in message.payloads]
+    else:
+        found = [getattr(message, "token", None)]
+    return [token for token in found if token is not None]

@@ -1,0 +1,145 @@
+"""One broker with all its faces: put together, started, stopped.
+
+Owns the parts of a running broker and the order in which they come and go. Must not know signals or
+how the process ends. Invariant: what was started is stopped, in the reverse order, whatever failed.
+
+MQTT comes first, as sensors wait for it; the HTTP face is imported after that, which takes a third
+of the time of a start.
+"""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from broker.config import Config
+from broker.core.broker import Broker, BrokerOptions
+from broker.core.messages import Started, Stopped
+from broker.core.topics import EVENTS
+from broker.mqtt.application import InboundMessage
+from broker.mqtt.listening import Listener, ListenError, Tls
+from broker.mqtt.router import Prefix
+from broker.mqtt.server import MqttServer
+from broker.wiring.arrivals import Arrivals
+from broker.wiring.delivery import Delivery
+from broker.wiring.errors import StartError
+from broker.wiring.requests import Requests
+from broker.wiring.runner import Runner
+
+if TYPE_CHECKING:
+    from broker.credentials import Users
+    from broker.http.app import Listener as HttpListener
+
+
+class _Door:
+    """Takes messages for whoever is set as `inner`; the face is made before what is behind it."""
+
+    inner: Arrivals
+
+    def on_publish(self, messages: list[InboundMessage]) -> None:
+        """See `broker.mqtt.application.Application`."""
+        self.inner.on_publish(messages)
+
+
+class Site:
+    """The broker of one process. Use `start` once, then `stop`."""
+
+    def __init__(self, config: Config, users: "Users | None") -> None:
+        self._config = config
+        self._users = users
+        door = _Door()
+        prefix = config.mqtt.prefix
+        self._server = MqttServer(
+            door,
+            listeners=listeners(config),
+            users=users,
+            prefix=Prefix(prefix, (f"{prefix}/{EVENTS}/#",)),
+            limits=config.mqtt_limits,
+        )
+        self._delivery = Delivery(self._server, prefix)
+        options = BrokerOptions(
+            name=config.broker.name,
+            lateness_ms=config.intake.lateness_ms,
+            idle_timeout_ms=config.intake.idle_timeout_ms,
+            require_timestamp=config.intake.require_timestamp,
+        )
+        self._runner = Runner(Broker(options, config.limits), self._delivery)
+        self._requests = Requests(self._runner, config.limits)
+        door.inner = Arrivals(
+            prefix, self._runner.put_payload, self._runner.put, self._requests.put
+        )
+        self._serving: asyncio.Task[None] | None = None
+        self._http: HttpListener | None = None
+
+    async def start(self) -> dict[str, str]:
+        """Serve clients; where each face is to be reached. Raises StartError."""
+        try:
+            await self._server.start()
+        except ListenError as error:
+            raise StartError(str(error)) from None
+        self._serving = asyncio.create_task(self._requests.serve(), name="requests")
+        names, addresses = faces(self._config), self._server.addresses()
+        each = len(addresses) // len(names)  # a host's name may stand for several addresses
+        where = dict(zip(names, map(_address, addresses[::each]), strict=True))
+        try:
+            if self._config.http.enabled:
+                where["http"] = await self._start_http()
+        except BaseException:
+            await self.stop()
+            raise
+        self._runner.handle(Started())
+        return where
+
+    async def _start_http(self) -> str:
+        from broker import http
+        from broker.credentials import Users
+        from broker.wiring.facade import Facade
+
+        config, limits = self._config, self._config.http_limits
+        fan = self._delivery.fan = http.ResultFan(limits.streams_max, limits.stream_queue_max)
+        users = self._users or Users({})
+        facade = Facade(self._runner, self._requests, self._server, fan, proven=bool(users))
+        options = http.HttpOptions(
+            text_bytes_max=config.limits.specification_bytes_max,
+            connections_max=limits.connections_max,
+        )
+        app = http.make_app(facade, users, options)
+        try:
+            self._http = await http.listen(app, config.http.host, config.http.port, options)
+        except http.ListenError as error:
+            raise StartError(str(error)) from None
+        facade.missing.clear()
+        return _address((config.http.host, self._http.port))
+
+    async def stop(self) -> None:
+        """Say that the broker ends, and close everything."""
+        self._runner.settle()
+        self._runner.handle(Stopped())
+        self._runner.close()
+        if self._serving is not None:
+            self._serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._serving
+        if self._delivery.fan is not None:
+            self._delivery.fan.close()
+        if self._http is not None:
+            await self._http.close()
+        await self._server.stop()
+
+
+def listeners(config: Config) -> list[Listener]:
+    """The MQTT listeners that a configuration asks for, in the order of `faces`."""
+    mqtt = config.mqtt
+    found = [Listener(mqtt.host, mqtt.port)] if mqtt.plain else []
+    if mqtt.tls_cert:
+        found.append(Listener(mqtt.host, mqtt.tls_port, Tls(mqtt.tls_cert, mqtt.tls_key)))
+    return found
+
+
+def faces(config: Config) -> list[str]:
+    """What the MQTT listeners are called."""
+    return [*(["mqtt"] if config.mqtt.plain else []), *(["mqtts"] if config.mqtt.tls_cert else [])]
+
+
+def _address(where: tuple[str, int]) -> str:
+    host, port = where
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
