@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from math import isfinite
 from typing import Any, Final
 
 import msgspec
@@ -58,26 +57,25 @@ def holds_non_finite(payload: bytes) -> bool:
 def items_beyond_json(payload: bytes) -> list[bytes | None] | None:
     """The items of an array (or the one object) in a text that has NaN or infinities.
 
-    Each is JSON again; None stands for one with such a number. None for all if the text is
-    malformed in another way too.
+    Each is JSON again, and fares as it would alone; None stands for one with such a number. None
+    for all if the text is malformed in another way too.
     """
     try:
-        parsed = json.loads(payload, parse_constant=_constant, parse_float=_float)
+        parsed = json.loads(
+            payload, parse_constant=_constant, parse_float=_verbatim, parse_int=_verbatim
+        )
     except (ValueError, RecursionError):
         return None
-    try:
-        return [_item(item) for item in (parsed if isinstance(parsed, list) else [parsed])]
-    except (ValueError, RecursionError, msgspec.MsgspecError):
-        return None
+    return [_item(item) for item in (parsed if isinstance(parsed, list) else [parsed])]
 
 
 def _constant(_name: str) -> object:
     return _NON_FINITE
 
 
-def _float(text: str) -> object:
-    number = float(text)
-    return number if isfinite(number) else _NON_FINITE
+def _verbatim(text: str) -> msgspec.Raw:
+    """A number as it was written: what is wrong with one of its own is judged later."""
+    return msgspec.Raw(text.encode())
 
 
 def _item(item: Any) -> bytes | None:
@@ -86,4 +84,7 @@ def _item(item: Any) -> bytes | None:
         if any(inner is _NON_FINITE for inner in layer):
             return None
         layer = [inner for outer in layer for inner in _inside(outer)]
-    return msgspec.json.encode(item)
+    try:
+        return msgspec.json.encode(item)
+    except (ValueError, RecursionError):  # an unpaired surrogate: no JSON text
+        return b""
