@@ -213,7 +213,8 @@ class SlidingWindows:
         """Each event once, with all the leaves that it came to in this batch."""
         if len(batch) == 1:
             leaf, events = batch[0]
-            return [(event, (leaf,)) for event in events]
+            alone = (leaf,)
+            return [(event, alone) for event in events]
         found: dict[int, tuple[Any, list[int]]] = {}
         for leaf, events in batch:
             for event in events:
