@@ -16,27 +16,35 @@ class LimitText(NamedTuple):
     reason: str
 
 
-def _limit(value: int, reason: str) -> int:
+def _limit(value: int, reason: str, least: int = 0, most: int = 2**53) -> int:
     # The declared type is that of the attribute, not of the field object, as dataclasses want it.
-    result: int = field(default=value, metadata={"reason": reason})
+    metadata = {"reason": reason, "least": least, "most": most}
+    result: int = field(default=value, metadata=metadata)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of one MQTT face. All are inclusive maxima; a negative value is refused."""
+    """The bounds of one MQTT face, all inclusive maxima. ValueError for one that cannot work."""
 
     connections_max: int = _limit(
-        1_000, "one broker serves one site; more are closed at once, before they are read"
+        1_000, "one broker serves one site; more are closed at once, before they are read", least=1
     )
     connect_timeout_ms: int = _limit(
-        10_000, "a socket that says nothing must not hold a place; CONNECT is due within this"
+        10_000,
+        "a socket that says nothing must not hold a place; CONNECT is due within this",
+        least=1,
     )
     connect_bytes_max: int = _limit(
-        150_000, "a stranger may make the broker hold this much: a will of 64 KiB and its names"
+        150_000,
+        "a stranger may make the broker hold this much: a will of 64 KiB and its names",
+        least=1,
     )
     packet_bytes_max: int = _limit(
-        1_048_576, "a batch of 5,000 events fits; told to MQTT 5 clients as Maximum Packet Size"
+        4_194_304,
+        "beyond what a payload may be, which is refused with its reason up to this size",
+        least=1,
+        most=268_435_460,
     )
     topic_bytes_max: int = _limit(1_024, "longer names are mistakes; keeps caches of topics small")
     topic_levels_max: int = _limit(64, "bounds the depth of the subscription and retained trees")
@@ -46,33 +54,47 @@ class Limits:
     subscriptions_per_client_max: int = _limit(1_000, "more: SUBACK tells quota exceeded")
     subscriptions_max: int = _limit(100_000, "about 60 MB of tree; more: quota exceeded")
     sessions_max: int = _limit(
-        2_000, "kept sessions, with or without a connection; the longest absent one makes room"
+        2_000,
+        "kept sessions, with or without a connection; the longest absent one makes room",
+        least=1,
     )
     session_expiry_s_max: int = _limit(
-        86_400, "a client away for a day has to subscribe anew; MQTT 5 clients are told"
+        86_400, "a client away for a day has to subscribe anew; MQTT 5 clients are told", least=1
     )
     will_delay_s_max: int = _limit(3_600, "a later will tells nobody anything of use")
     receive_max: int = _limit(
-        500, "unacknowledged QoS 1 publishes of one client towards the broker; then it must wait"
+        500,
+        "unacknowledged QoS 1 publishes of one client towards the broker; then it must wait",
+        least=1,
     )
     pending_bytes_per_client_max: int = _limit(
-        4_194_304, "payload bytes of one client awaiting the journal; past it, it is not read"
+        4_194_304,
+        "payload bytes of one client awaiting the journal; past it, it is not read",
+        least=1,
     )
     pending_bytes_max: int = _limit(
-        33_554_432, "the same over all clients; a Raspberry Pi has to live with it"
+        33_554_432, "the same over all clients; a Raspberry Pi has to live with it", least=1
     )
     inflight_max: int = _limit(
-        1_000, "unacknowledged QoS 1 messages towards one client, if it allows as many itself"
+        1_000,
+        "unacknowledged QoS 1 messages towards one client, if it allows as many itself",
+        least=1,
+        most=65_535,
     )
     queue_messages_max: int = _limit(
-        10_000, "per client and QoS; QoS 0 beyond is dropped and counted, QoS 1 ends the session"
+        10_000,
+        "per client and QoS; QoS 0 beyond is dropped and counted, QoS 1 ends the session",
+        least=1,
+        most=65_535,
     )
     queue_bytes_max: int = _limit(4_194_304, "the same in bytes, payload and overhead")
     queue_bytes_total_max: int = _limit(
         67_108_864, "all clients' queues together; what would pass it meets the same policy"
     )
     unsent_bytes_max: int = _limit(
-        262_144, "bytes given to one socket that its peer did not take yet; then queues fill"
+        262_144,
+        "bytes given to one socket that its peer did not take yet; then queues fill",
+        least=1,
     )
     retained_messages_max: int = _limit(
         10_000, "a retained message beyond is routed but not retained, and the publisher is told"
@@ -80,22 +102,32 @@ class Limits:
     retained_bytes_max: int = _limit(16_777_216, "the same in bytes of topic and payload")
     topic_alias_max: int = _limit(32, "MQTT 5 topic aliases a client may set: one per sensor topic")
     topics_cached_max: int = _limit(
-        10_000, "topic names whose checks and matches are remembered; past it the cache is emptied"
+        10_000,
+        "topic names whose checks and matches are remembered; past it the cache is emptied",
+        least=1,
     )
     password_checks_max: int = _limit(
-        2, "at once: each takes 16 MiB and up to a tenth of a second of CPU; the others wait"
+        2,
+        "at once: each takes 16 MiB and up to a tenth of a second of CPU; the others wait",
+        least=1,
     )
     close_timeout_ms: int = _limit(
-        2_000, "a closing connection may take this long to empty its socket; then it is cut"
+        2_000,
+        "a closing connection may take this long to empty its socket; then it is cut",
+        most=65_535,
     )
 
     def __post_init__(self) -> None:
         """Refuse a bound that cannot be one."""
-        for item in self.texts():
-            if item.value < 0:
-                raise ValueError(f"limit {item.name} is {item.value}: it must not be negative")
-        if not 1 <= self.receive_max <= 65_535 or not 1 <= self.inflight_max <= 65_535:
-            raise ValueError("receive_max and inflight_max must lie in 1..65535")
+        for item in fields(self):
+            value, least, most = getattr(self, item.name), *self._range(item.name)
+            if not least <= value <= most:
+                raise ValueError(f"limit {item.name} is {value}: it must lie in {least}..{most}")
+
+    @classmethod
+    def _range(cls, name: str) -> tuple[int, int]:
+        metadata = cls.__dataclass_fields__[name].metadata
+        return metadata["least"], metadata["most"]
 
     def texts(self) -> tuple[LimitText, ...]:
         """Name, value and reason of each, in the order of declaration."""
