@@ -49,6 +49,8 @@ class Driver:
     async def stop(self) -> None:
         """Close all connections, which have a short while to take the last bytes."""
         self.hub.shut_down(self.now_ms())
+        for connection in list(self._sockets):  # those that have not said who they are
+            self.hub.close(connection, "server_shutting_down", self.now_ms())
         self.perform()
         if self._sockets:
             self._empty.clear()
