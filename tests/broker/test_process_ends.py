@@ -1,0 +1,240 @@
+"""How a broker starts, refuses to start, and ends."""
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import aiomqtt
+import pytest
+
+from broker.credentials import hash_password
+from tests.broker.mqtt.sockets import make_certificates
+from tests.broker.running import (
+    CONFIG,
+    PATIENCE_S,
+    RunningBroker,
+    ask,
+    client,
+    refused,
+    start,
+    take,
+)
+
+HOT = "event Temp(val: float)\nsubscription Hot from anna to alerts\ndetect Temp(val > 30)\n"
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Flags that give a broker ports and a directory of its own."""
+    return [
+        "--set=mqtt.port=0",
+        "--set=http.port=0",
+        f"--set=broker.data_dir={tmp_path}/data",
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_status_0_and_clients_are_told(tmp_path, own, number):
+    with RunningBroker(tmp_path, CONFIG, *own) as broker:
+
+        async def scene():
+            async with client(broker.port(), "headwater/status/+") as one:
+                ((topic, told),) = await take(one)
+                assert (topic, told["state"]) == ("headwater/status/site-1", "ready")
+                broker.process.send_signal(number)
+                ((topic, told),) = await take(one)
+                assert (topic, told["state"]) == ("headwater/status/site-1", "stopped")
+
+        asyncio.run(scene())
+        assert broker.ended() == 0
+        assert [line["event"] for line in broker.lines] == ["ready", "account", "stopped"]
+
+
+def test_it_ends_while_clients_are_connected_and_results_are_followed(tmp_path, own):
+    with RunningBroker(tmp_path, CONFIG, *own) as broker:
+        sockets = [
+            socket.create_connection(("127.0.0.1", broker.port(face))) for face in ("mqtt", "http")
+        ]
+        with sockets[0], sockets[1]:
+            sockets[1].sendall(b"GET /v1/results HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert sockets[1].recv(15) == b"HTTP/1.1 200 OK"
+            began_s = time.monotonic()
+            assert broker.end() == 0
+            assert time.monotonic() - began_s < 8  # nobody's patience is waited for
+
+
+def test_its_log_as_text_is_a_line_each(tmp_path, own):
+    config = CONFIG.replace("json", "text")
+    process = start(["--config", write(tmp_path, config), *own])
+    try:
+        line = process.stderr.readline()
+        assert " INFO site-1 ready mqtt=127.0.0.1:" in line
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+        process.stderr.close()
+
+
+def write(folder, config):
+    path = folder / "broker.toml"
+    path.write_text(config)
+    return str(path)
+
+
+# --- what it refuses --------------------------------------------------------------------------
+
+
+def sentence(errors):
+    """The one line that is there: no traceback, nothing beside it."""
+    lines = errors.splitlines()
+    assert len(lines) == 1, errors
+    assert lines[0].startswith("headwater: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize("face", ["mqtt", "http"])
+def test_a_port_in_use_is_told_in_a_sentence(own, face):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, errors = refused([*own, f"--set={face}.port={port}"])
+    assert status == 2
+    lines = [line for line in errors.splitlines() if line.startswith("headwater: ")]
+    assert len(lines) == 1
+    assert f"127.0.0.1 port {port}" in lines[0] or f"127.0.0.1:{port}" in lines[0]
+    assert "address already in use" in lines[0]
+    assert "Traceback" not in errors
+
+
+def test_a_directory_that_cannot_be_written_is_told_in_a_sentence(tmp_path, own):
+    """Root may write anywhere, so where the test is root a file stands in the way instead."""
+    if os.geteuid() == 0:
+        (tmp_path / "data").write_text("")
+    else:
+        (tmp_path / "data").mkdir(mode=0o555)
+    status, errors = refused(own)
+    assert status == 2
+    assert f"the data directory {tmp_path}/data cannot be written" in sentence(errors)
+
+
+def test_a_directory_on_a_read_only_disk_is_told_in_a_sentence(own):
+    """Nobody, not even root, makes a directory there."""
+    status, errors = refused([*own, "--set=broker.data_dir=/proc/headwater"])
+    assert status == 2
+    assert "the data directory /proc/headwater cannot be written" in sentence(errors)
+
+
+def test_a_directory_belongs_to_one_broker(tmp_path, own):
+    with RunningBroker(tmp_path, CONFIG, *own):
+        status, errors = refused(own)
+    assert status == 2
+    assert "is in use by another broker" in sentence(errors)
+    with RunningBroker(tmp_path, CONFIG, *own):
+        pass  # the lock of a broker that was killed is gone with it
+
+
+def test_an_unknown_key_is_refused_with_the_nearest(tmp_path):
+    status, errors = refused(["--config", write(tmp_path, "[mqtt]\nprot = 1\n")])
+    assert status == 2
+    assert "broker.toml:2:1" in sentence(errors)
+    assert "`port`" in errors
+
+
+def test_strangers_are_not_let_in_from_other_machines_without_users(own):
+    status, errors = refused([*own, "--set=mqtt.host=0.0.0.0"])
+    assert status == 2
+    assert "no user is configured" in sentence(errors)
+
+
+def test_a_certificate_that_is_none_is_told_in_a_sentence(tmp_path, own):
+    flags = [f"--set=mqtt.tls_{name}={tmp_path}/none.pem" for name in ("cert", "key")]
+    status, errors = refused([*own, *flags])
+    assert status == 2
+    assert "none.pem" in sentence(errors)
+
+
+# --- users and TLS ----------------------------------------------------------------------------
+
+
+def test_users_come_in_by_password_and_requests_are_theirs(tmp_path, own):
+    users = f"""
+[mqtt.users]
+anna = "{hash_password("sesame")}"
+bert = "{hash_password("open")}"
+"""
+    with RunningBroker(tmp_path, CONFIG + users, *own) as broker:
+        anna = {"username": "anna", "password": "sesame"}
+        bert = {"username": "bert", "password": "open"}
+
+        async def scene():
+            for login in ({}, {**anna, "password": "wrong"}):
+                with pytest.raises(aiomqtt.MqttError):
+                    async with client(broker.port(), **login):
+                        pass
+            async with client(broker.port(), **anna) as one, client(broker.port(), **bert) as two:
+                assert (await ask(one, "submit", HOT, name="whoever"))["ok"] is True
+                # The user counts, not the name that the topic gives.
+                reply = await ask(two, "cancel", "Hot", name="anna")
+                assert reply["errors"][0]["code"] == "HW505"
+                higher = HOT.replace("Hot", "Hot seq 2")
+                reply = await ask(two, "submit", higher, name="anna")
+                assert reply["errors"][0]["code"] == "HW502"
+                assert (await ask(one, "cancel", "Hot", name="whoever"))["ok"] is True
+
+        asyncio.run(scene())
+        assert broker.get("/v1/status")[0] == 401
+        assert broker.get("/readyz")[0] == 200
+
+
+@pytest.mark.program("openssl")
+def test_tls_listens_beside_or_instead_of_plain(tmp_path, own, find_program):
+    make_certificates(tmp_path, find_program("openssl"))
+    tls = f"""
+tls_port = 0
+tls_cert = "{tmp_path}/server.pem"
+tls_key = "{tmp_path}/server.key"
+"""
+    context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    for plain in ("true", "false"):
+        config = CONFIG.replace("[http]", f"plain = {plain}\n{tls}[http]")
+        with RunningBroker(tmp_path, config, *own) as broker:
+            assert set(broker.where) == {"mqtts", "http"} | ({"mqtt"} if plain == "true" else set())
+
+            async def scene():
+                async with client(broker.port("mqtts"), tls_context=context) as one:
+                    assert (await ask(one, "submit", HOT))["ok"] is True
+
+            asyncio.run(scene())
+            assert broker.end() == 0
+
+
+# --- the supervisor, size and speed -----------------------------------------------------------
+
+
+def test_systemd_is_told_that_it_is_ready_alive_and_ending(tmp_path, own):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(tmp_path / "notify"))
+        supervisor.settimeout(PATIENCE_S)
+        environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
+        with RunningBroker(tmp_path, CONFIG, *own, environ=environ) as broker:
+            said = [supervisor.recv(100) for _ in range(4)]
+            assert b"READY=1" in said
+            assert said.count(b"WATCHDOG=1") >= 3
+            broker.process.terminate()
+            while supervisor.recv(100) != b"STOPPING=1":
+                pass
+            assert broker.ended() == 0
+
+
+def test_an_idle_broker_is_small_and_starts_soon(tmp_path, own):
+    """The goals are 64 MB and a second; a machine at work on other things may take longer."""
+    with RunningBroker(tmp_path, CONFIG, *own) as broker:
+        status = Path(f"/proc/{broker.process.pid}/status").read_text()
+        fields = dict(line.split(":", 1) for line in status.splitlines())
+        assert int(fields["VmRSS"].split()[0]) < 64_000
+        assert broker.ready_s < 5
