@@ -45,12 +45,12 @@ class Decoder:
     client's decoder is made with the version that it asked for.
     """
 
-    __slots__ = ("_context", "_held", "_need", "_topics", "more", "packet_bytes_max")
+    __slots__ = ("_context", "_need", "_topics", "held", "more", "packet_bytes_max")
 
     def __init__(self, limits: Limits, topics: TopicNames, version: int = 0) -> None:
         self._context = Context(limits, version)
         self._topics = topics
-        self._held = bytearray()
+        self.held = bytearray()  # what is kept for the next call
         self._need = 0  # no whole packet can be there before so many bytes are held
         self.more = False  # decoding stopped at a CONNECT or before a fault: call `decode` again
         self.packet_bytes_max = limits.packet_bytes_max if version else limits.connect_bytes_max
@@ -60,16 +60,11 @@ class Decoder:
         """The protocol level spoken, 0 before CONNECT."""
         return self._context.version
 
-    @property
-    def held_bytes(self) -> int:
-        """How much is kept for the next call."""
-        return len(self._held)
-
     def hold(self, data: bytes) -> None:
         """Keep bytes for later, at most as many as a stranger may make the broker hold."""
-        if len(self._held) + len(data) > self._context.limits.connect_bytes_max:
+        if len(self.held) + len(data) > self._context.limits.connect_bytes_max:
             raise ProtocolError(Reason.PACKET_TOO_LARGE, "too much comes before the CONNACK")
-        self._held += data
+        self.held += data
 
     def decode(self, data: bytes = b"") -> list[Packet]:  # noqa: C901, PLR0915 - see below
         """The whole packets in what was held and `data`, up to and including a CONNECT.
@@ -77,12 +72,12 @@ class Decoder:
         Where a faulty packet follows good ones, these are returned and the next call raises
         `ProtocolError`; after it the decoder is of no further use. Empty: nothing whole is there.
         """
-        if self._held:
-            self._held += data
-            if len(self._held) < self._need:
+        if self.held:
+            self.held += data
+            if len(self.held) < self._need:
                 return []
-            data = bytes(self._held)
-            self._held.clear()
+            data = bytes(self.held)
+            self.held.clear()
         self._need = 0
         self.more = False
         # One loop for all: a call per packet would double what a packet costs.
@@ -136,7 +131,7 @@ class Decoder:
                 raise
             self.more = True
         if position <= last:
-            self._held += data[position:]
+            self.held += data[position:]
         return packets
 
     def _long(self, data: bytes, position: int) -> tuple[int, int]:

@@ -53,6 +53,7 @@ class Connection:
         "hub",
         "out",
         "packet_bytes_max",
+        "partial_bytes",
         "paused",
         "pending",
         "pending_bytes",
@@ -77,6 +78,7 @@ class Connection:
         self.closed = False
         self.timer: Timer | None = None  # the CONNECT that is due, later the keep-alive
         self.heard_ms = 0
+        self.partial_bytes = 0  # of a packet that is not whole yet, as counted
         self.out: list[bytes] = []
         self.room = hub.limits.unsent_bytes_max
         self.paused = False  # the socket takes no more bytes

@@ -30,6 +30,7 @@ class Counters:
     retained_messages: int = 0  # of this moment
     retained_bytes: int = 0  # of this moment
     queued_bytes: int = 0  # of this moment
+    partial_bytes: int = 0  # of this moment: of packets that are not whole yet
     pending_bytes: int = 0  # of this moment: handed up and not completed
     dropped: dict[str, int] = field(default_factory=dict)  # copies, by reason
     refused: dict[str, int] = field(default_factory=dict)  # publishes and subscriptions, by reason

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from broker.mqtt.application import ClientInfo
 from broker.mqtt.effects import CheckPassword, Reading
 from broker.mqtt.encode import encode
+from broker.mqtt.leaving import end_session, make_room
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.packets import V5, V311, Connack, Connect, Properties
 from broker.mqtt.reasons import CONNECT_RETURN_CODES, ProtocolError, Reason
@@ -107,12 +108,12 @@ def _session(
             hub.take_over(session.connection, now_ms)
             session = hub.sessions.get(client.client_id)  # gone, if it ended with its connection
     if session is not None and clean_start:
-        hub.end_session(session, "clean_start", now_ms)
+        end_session(hub, session, "clean_start", now_ms)
         session = None
     if session is not None:
         session.still_timers()
         return session, True
-    hub.make_room(now_ms)
+    make_room(hub, now_ms)
     outgoing = Outgoing(client.client_id, hub.limits, hub.counters, hub.router.retained)
     session = hub.sessions[client.client_id] = Session(client, outgoing)
     hub.counters.sessions = len(hub.sessions)

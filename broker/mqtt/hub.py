@@ -20,8 +20,9 @@ from broker.mqtt.counters import Counters
 from broker.mqtt.effects import Close, Effect, Reading, Send
 from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
+from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import V5, V311, Connect, Disconnect, Packet, Publish, Will
+from broker.mqtt.packets import V5, V311, Connect, Disconnect, Packet, Publish
 from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
@@ -57,7 +58,7 @@ class Hub:
         self.messages: list[InboundMessage] = []  # to be handed to the application
         self.effects: list[Effect] = []
         self.dirty: list[Connection] = []  # with bytes to be sent
-        self._holding = Holding(self.limits, self.counters, self.effects)
+        self.holding = Holding(self.limits, self.counters, self.effects)
 
     # --- what happens to connections ----------------------------------------------------------
 
@@ -90,12 +91,23 @@ class Hub:
                 packets = connection.decoder.decode(data)
                 counters.packets_in += len(packets)
                 self._handle(connection, packets, now_ms)
+            if connection.decoder.held or connection.partial_bytes:
+                self._count_partial(connection)
         except ProtocolError as error:
             self._fail(connection, error, now_ms)
         if connection.handing_up:
-            self._holding.look(connection)
+            self.holding.look(connection)
         if self.router.overflowed:
-            self._end_overflowed(now_ms)
+            end_overflowed(self, now_ms)
+
+    def _count_partial(self, connection: Connection) -> None:
+        """Keep account of the bytes that wait for the rest of their packet."""
+        held_bytes = 0 if connection.closed else len(connection.decoder.held)
+        self.counters.partial_bytes += held_bytes - connection.partial_bytes
+        connection.partial_bytes = held_bytes
+        total_bytes = self.counters.partial_bytes
+        if total_bytes > max(self.limits.partial_bytes_max, held_bytes):
+            raise ProtocolError(Reason.QUOTA_EXCEEDED, "too many packets are not whole yet")
 
     def _greet(self, connection: Connection, data: bytes, now_ms: int) -> None:
         """Bytes of a connection that is not open: a CONNECT, or what comes while it is checked."""
@@ -162,13 +174,13 @@ class Hub:
         """The network connection is gone."""
         self.counters.connections -= 1
         if not connection.closed:
-            self._shut(connection, "connection_lost", now_ms)
-            self._end_overflowed(now_ms)
+            shut(self, connection, "connection_lost", now_ms)
+            end_overflowed(self, now_ms)
 
     def wake(self, now_ms: int) -> None:
         """Do what time has made due."""
         self.timers.fire(now_ms)
-        self._end_overflowed(now_ms)
+        end_overflowed(self, now_ms)
 
     def next_wake(self) -> int | None:
         """The moment at which `wake` is due, if nothing happens before."""
@@ -200,7 +212,7 @@ class Hub:
         ProtocolError: it is no topic name, or there is no room to retain it.
         """
         count = publishing.publish(self, packet, now_ms)
-        self._end_overflowed(now_ms)
+        end_overflowed(self, now_ms)
         return count
 
     def complete(self, token: Token | None, reason_code: int, now_ms: int) -> None:
@@ -222,7 +234,7 @@ class Hub:
             self.close(connection, "refused_by_application", now_ms)
             return
         connection.settle()
-        self._holding.eased(connection)
+        self.holding.eased(connection)
 
     def retained(self, topic_filter: str) -> list[RetainedMessage]:
         """The retained messages that a filter matches."""
@@ -233,7 +245,7 @@ class Hub:
 
     def hold_intake(self, hold: bool) -> None:
         """While held, a client that publishes to the application is not read any further."""
-        self._holding.hold(hold)
+        self.holding.hold(hold)
 
     # --- the end of connections and sessions --------------------------------------------------
 
@@ -241,7 +253,7 @@ class Hub:
         """Close a connection; `reason` is counted, `fault` says what is worth telling a person."""
         if not connection.closed:
             self.effects.append(Close(connection, reason, fault))
-            self._shut(connection, reason, now_ms)
+            shut(self, connection, reason, now_ms)
 
     def dismiss(
         self, connection: Connection, code: Reason, reason: str, now_ms: int, fault: str = ""
@@ -284,28 +296,6 @@ class Hub:
 
         connection.timer = self.timers.at(now_ms + patience_ms, look)
 
-    def make_room(self, now_ms: int) -> None:
-        """End the session that is absent longest where there are as many as there may be."""
-        if len(self.sessions) < self.limits.sessions_max:
-            return
-        for session in self.sessions.values():
-            if session.connection is None:
-                self.end_session(session, "sessions_full", now_ms)
-                return
-        raise ProtocolError(Reason.QUOTA_EXCEEDED, "there are too many sessions")
-
-    def end_session(self, session: Session, reason: str, now_ms: int) -> None:
-        """Forget a session; a will that still waited is published."""
-        client_id = session.outgoing.client_id
-        session.still_timers()
-        del self.sessions[client_id]
-        for topic_filter in session.subscriptions:
-            self.router.unsubscribe(client_id, topic_filter)
-        session.outgoing.discard(reason)
-        self.counters.sessions = len(self.sessions)
-        self.counters.end(reason)
-        self._publish_will(session, now_ms)
-
     def _fail(self, connection: Connection, error: ProtocolError, now_ms: int) -> None:
         """A client broke the standard: close it alone, and tell it where there are words."""
         if connection.closed:
@@ -316,70 +306,3 @@ class Hub:
             self.close(connection, reason, now_ms, error.text)
         else:
             self.dismiss(connection, error.reason, reason, now_ms, error.text)
-
-    def _shut(self, connection: Connection, reason: str, now_ms: int) -> None:
-        """Take a connection out of everything."""
-        connection.closed = True
-        connection.connect = None
-        self.counters.close(reason)
-        self.counters.pending_bytes -= connection.pending_bytes
-        connection.pending.clear()
-        connection.pending_bytes = 0
-        self._holding.gone(connection)
-        if connection.timer is not None:
-            connection.timer.cancel()
-        session = connection.session
-        if session is None:
-            return
-        session.connection = None
-        session.outgoing.detach()
-        # Last in the order of absence, for `make_room`.
-        self.sessions[session.outgoing.client_id] = self.sessions.pop(session.outgoing.client_id)
-        if session.will is not None:
-            self._arm_will(session, session.will, now_ms)
-        if not session.expiry_ms:
-            self.end_session(session, "ended_with_connection", now_ms)
-        else:
-            session.expiry_timer = self.timers.at(
-                now_ms + session.expiry_ms,
-                lambda now: self.end_session(session, "expired", now),
-            )
-
-    def _arm_will(self, session: Session, will: Will, now_ms: int) -> None:
-        delay_s = will.properties.will_delay_interval if will.properties is not None else None
-        delay_ms = 1000 * min(delay_s or 0, self.limits.will_delay_s_max)
-        if delay_ms and session.expiry_ms:
-            session.will_timer = self.timers.at(
-                now_ms + delay_ms, lambda now: self._publish_will(session, now)
-            )
-        else:
-            self._publish_will(session, now_ms)
-
-    def _publish_will(self, session: Session, now_ms: int) -> None:
-        will, session.will = session.will, None
-        if will is not None:
-            packet = Publish(
-                will.topic,
-                will.payload,
-                min(will.qos, 1),
-                will.retain,
-                properties=will.properties,
-            )
-            publishing.accept(self, session.client, packet, None, now_ms)
-
-    def _end_overflowed(self, now_ms: int) -> None:
-        """End the sessions whose QoS 1 queue is full: their clients learn that something is lost.
-
-        Their wills may fill other queues, hence the loop; each session ends once.
-        """
-        overflowed = self.router.overflowed
-        while overflowed:
-            outgoing = overflowed.pop()
-            session = self.sessions.get(outgoing.client_id)
-            if session is None or session.outgoing is not outgoing:
-                continue
-            if session.connection is not None:
-                session.expiry_ms = max(1, session.expiry_ms)  # it is ended below, by its reason
-                code = Reason.QUOTA_EXCEEDED
-                self.dismiss(session.connection, code, "queue_overflow", now_ms)
-            self.end_session(session, "queue_overflow", now_ms)

@@ -46,11 +46,20 @@ class Limits:
         least=1,
         most=268_435_460,
     )
-    topic_bytes_max: int = _limit(1_024, "longer names are mistakes; keeps caches of topics small")
-    topic_levels_max: int = _limit(64, "bounds the depth of the subscription and retained trees")
-    client_id_bytes_max: int = _limit(256, "the standard asks for 23; it is a key and a log field")
+    partial_bytes_max: int = _limit(
+        33_554_432, "packets of all clients that are not whole yet; who would pass it is closed"
+    )
+    topic_bytes_max: int = _limit(
+        1_024, "longer names are mistakes; keeps caches of topics small", least=1, most=65_535
+    )
+    topic_levels_max: int = _limit(
+        64, "bounds the depth of the subscription and retained trees", least=1
+    )
+    client_id_bytes_max: int = _limit(
+        256, "the standard asks for 23; it is a key and a log field", least=1
+    )
     user_properties_max: int = _limit(64, "MQTT 5 user properties of one packet; each is an object")
-    filters_per_packet_max: int = _limit(1_000, "bounds the work of one SUBSCRIBE packet")
+    filters_per_packet_max: int = _limit(1_000, "bounds the work of one SUBSCRIBE packet", least=1)
     subscriptions_per_client_max: int = _limit(1_000, "more: SUBACK tells quota exceeded")
     subscriptions_max: int = _limit(100_000, "about 60 MB of tree; more: quota exceeded")
     sessions_max: int = _limit(
@@ -59,21 +68,20 @@ class Limits:
         least=1,
     )
     session_expiry_s_max: int = _limit(
-        86_400, "a client away for a day has to subscribe anew; MQTT 5 clients are told", least=1
+        86_400, "a client away for a day has to subscribe anew; MQTT 5 clients are told"
     )
     will_delay_s_max: int = _limit(3_600, "a later will tells nobody anything of use")
     receive_max: int = _limit(
         500,
         "unacknowledged QoS 1 publishes of one client towards the broker; then it must wait",
         least=1,
+        most=65_535,
     )
     pending_bytes_per_client_max: int = _limit(
-        4_194_304,
-        "payload bytes of one client awaiting the journal; past it, it is not read",
-        least=1,
+        4_194_304, "payload bytes of one client awaiting the journal; past it, it is not read"
     )
     pending_bytes_max: int = _limit(
-        33_554_432, "the same over all clients; a Raspberry Pi has to live with it", least=1
+        33_554_432, "the same over all clients; a Raspberry Pi has to live with it"
     )
     inflight_max: int = _limit(
         1_000,
@@ -82,12 +90,11 @@ class Limits:
         most=65_535,
     )
     queue_messages_max: int = _limit(
-        10_000,
-        "per client and QoS; QoS 0 beyond is dropped and counted, QoS 1 ends the session",
-        least=1,
-        most=65_535,
+        10_000, "per client and QoS; QoS 0 beyond is dropped and counted, QoS 1 ends the session"
     )
-    queue_bytes_max: int = _limit(4_194_304, "the same in bytes, payload and overhead")
+    queue_bytes_max: int = _limit(
+        4_194_304, "the same in bytes, payload and overhead; one message alone may be larger"
+    )
     queue_bytes_total_max: int = _limit(
         67_108_864, "all clients' queues together; what would pass it meets the same policy"
     )
@@ -100,7 +107,9 @@ class Limits:
         10_000, "a retained message beyond is routed but not retained, and the publisher is told"
     )
     retained_bytes_max: int = _limit(16_777_216, "the same in bytes of topic and payload")
-    topic_alias_max: int = _limit(32, "MQTT 5 topic aliases a client may set: one per sensor topic")
+    topic_alias_max: int = _limit(
+        32, "MQTT 5 topic aliases a client may set: one per sensor topic", most=65_535
+    )
     topics_cached_max: int = _limit(
         10_000,
         "topic names whose checks and matches are remembered; past it the cache is emptied",
@@ -112,9 +121,7 @@ class Limits:
         least=1,
     )
     close_timeout_ms: int = _limit(
-        2_000,
-        "a closing connection may take this long to empty its socket; then it is cut",
-        most=65_535,
+        2_000, "a closing connection may take this long to empty its socket; then it is cut"
     )
 
     def __post_init__(self) -> None:
@@ -122,7 +129,7 @@ class Limits:
         for item in fields(self):
             value, least, most = getattr(self, item.name), *self._range(item.name)
             if not least <= value <= most:
-                raise ValueError(f"limit {item.name} is {value}: it must lie in {least}..{most}")
+                raise ValueError(f"{item.name} is {value}: it must lie in {least}..{most}")
 
     @classmethod
     def _range(cls, name: str) -> tuple[int, int]:

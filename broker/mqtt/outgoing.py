@@ -196,28 +196,29 @@ class Outgoing:
             return True
         queued_bytes = self._queued_bytes + message.size_bytes
         queued_bytes_total = counters.queued_bytes + message.size_bytes
+        pipe = self.pipe
+        # The last two only keep the order: where they hold, one of the others should not.
+        free = (
+            pipe is not None
+            and pipe.room > 0
+            and len(self._inflight) < pipe.receive_max
+            and not self._waiting
+            and not self._again
+        )
         if (
-            queued_bytes > limits.queue_bytes_max
+            (self._queued_bytes and queued_bytes > limits.queue_bytes_max)
             or queued_bytes_total > limits.queue_bytes_total_max
-            or len(self._waiting) >= limits.queue_messages_max
+            or not (free or len(self._waiting) < limits.queue_messages_max)
         ):
             counters.drop("queue_overflow")
             self._overflowed = True
             return False
         self._queued_bytes = queued_bytes
         counters.queued_bytes = queued_bytes_total
-        held = _held(message, delivery)
-        pipe = self.pipe
-        if (
-            pipe is not None
-            and pipe.room > 0
-            and len(self._inflight) < pipe.receive_max
-            and not self._waiting
-            and not self._again
-        ):
-            self._send_first(pipe, held, now_ms)
+        if free and pipe is not None:
+            self._send_first(pipe, _held(message, delivery), now_ms)
         else:
-            self._waiting.append(held)
+            self._waiting.append(_held(message, delivery))
         return True
 
     def replay(self, topic: str, replay: Replay) -> None:

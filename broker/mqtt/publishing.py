@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from broker.mqtt.application import ClientInfo, InboundMessage, Token
 from broker.mqtt.outgoing import OVERHEAD_BYTES, Message
 from broker.mqtt.packets import Properties, Publish
+from broker.mqtt.properties import encode_fields
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.mqtt.router import Route
 from broker.mqtt.topics import check_topic
+from broker.mqtt.wire import varint
 
 if TYPE_CHECKING:
     from broker.mqtt.connection import Connection
@@ -76,12 +78,20 @@ def accept(
 def publish(hub: "Hub", packet: Publish, now_ms: int) -> int:
     """Publish for the application; how many clients it goes to.
 
-    ProtocolError where it is no topic name, or where there is no room to retain it: then it goes
-    to nobody.
+    ProtocolError where it cannot be sent, or where there is no room to retain it: then it goes to
+    nobody.
     """
-    check_topic(packet.topic, hub.limits.topic_levels_max)
-    route = hub.router.route(packet.topic)
-    message = _message(route, packet, "", now_ms)
+    route = hub.router.routes.get(packet.topic)
+    if route is None:
+        check_topic(packet.topic, hub.limits.topic_levels_max)
+    try:
+        route = hub.router.route(packet.topic)
+        message = _message(route, packet, "", now_ms)
+        if message.properties is not None:
+            message.fields = encode_fields(message.properties)
+        varint(message.size_bytes + len(message.fields or b""))
+    except ValueError as error:  # what only the application can get wrong
+        raise ProtocolError(Reason.PACKET_TOO_LARGE, f"it cannot be written: {error}") from None
     if packet.retain and packet.payload and not hub.router.may_retain(message):
         hub.counters.refuse("retained_full")
         raise ProtocolError(Reason.QUOTA_EXCEEDED, "there is no room to retain a message")

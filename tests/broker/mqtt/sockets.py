@@ -122,8 +122,12 @@ class RawClient:
     async def open(cls, port, version=p.V5, client_id="raw", context=None, **fields):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
         client = cls(reader, writer, version)
-        await client.send(p.Connect(version, client_id, **fields))
-        client.welcome = await client.next()
+        try:
+            await client.send(p.Connect(version, client_id, **fields))
+            client.welcome = await client.next()
+        except BaseException:
+            writer.transport.abort()
+            raise
         return client
 
     async def send(self, *packets):

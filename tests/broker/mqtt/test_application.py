@@ -147,10 +147,19 @@ def test_the_application_publishes_to_subscribers_and_reads_what_it_retained(ver
     assert world.handed() == []
 
 
-@pytest.mark.parametrize("topic", ["", "a/#", "/" * 100])
+@pytest.mark.parametrize("topic", ["", "a/#", "/" * 100, "x" * 70_000, "a\0", "\ud800"])
 def test_the_application_is_told_of_a_topic_that_is_none(topic):
     with pytest.raises(ProtocolError):
         World().publish(topic, b"")
+
+
+def test_the_application_is_told_of_properties_that_cannot_be_written():
+    world = World()
+    client = world.client(p.V5)
+    client.subscribe("a")
+    with pytest.raises(ProtocolError, match="cannot be written"):
+        world.publish("a", b"", properties=p.Properties(content_type="x" * 70_000))
+    assert client.take() == []
 
 
 @VERSIONS

@@ -36,15 +36,27 @@ def test_the_queue_is_bounded_in_bytes_too():
     assert world.hub.counters.dropped == {"queue_full": 6}
 
 
-def test_all_queues_together_are_bounded_in_bytes():
+@pytest.mark.parametrize("qos", [0, 1])
+def test_all_queues_together_are_bounded_in_bytes(qos):
     world = World(limits={"queue_bytes_max": 5000, "queue_bytes_total_max": 7000})
     for name in "xyz":
         slow = world.client(p.V311, name)
-        slow.subscribe("a", qos=0)
+        slow.subscribe("a", qos=qos)
         slow.stall()
-    for _ in range(5):
-        world.publish("a", bytes(1000))
-    assert world.hub.counters.queued_bytes <= 7000
+    for _ in range(2):
+        world.publish("a", bytes(1000), qos=qos)
+    assert 4000 < world.hub.counters.queued_bytes <= 7000
+    reason = ["queue_full", "queue_overflow"][qos]
+    assert world.hub.counters.dropped[reason] >= 1
+
+
+def test_without_a_queue_what_need_not_wait_is_still_sent():
+    world = World(limits={"queue_messages_max": 0})
+    client = world.client(p.V311)
+    client.subscribe("a")
+    for qos in (0, 1):
+        world.publish("a", b"x", qos=qos)
+    assert client.publishes() == [("a", b"x")] * 2
 
 
 @VERSIONS
@@ -123,6 +135,47 @@ def test_the_wills_of_overflowing_clients_may_overflow_others_and_all_end():
         world.publish("t/0", b"x", qos=1)
     assert [client.closed for client in chain] == ["queue_overflow"] * 5
     assert world.hub.counters.sessions == world.hub.counters.queued_bytes == 0
+
+
+def test_a_session_that_overflows_while_it_is_replaced_does_not_end_its_successor():
+    """The will of the connection that is taken over fills the old session's own queue."""
+    world = World(limits={"queue_messages_max": 1, "inflight_max": 1})
+    old = kept(world, p.V5, will=p.Will("a", b"mine", 1))
+    old.subscribe("a")
+    for _ in range(2):
+        world.publish("a", b"x", qos=1)
+    assert old.closed is None
+    new = world.client(p.V5)
+    assert (old.closed, new.closed) == ("session_taken_over", None)
+    new.subscribe("a")
+    world.publish("a", b"y", qos=1)
+    assert new.publishes() == [("a", b"y")]
+
+
+def test_a_message_larger_than_the_queue_is_sent_where_nothing_waits():
+    world = World(limits={"queue_bytes_max": 100})
+    client = world.client(p.V5)
+    client.subscribe("a")
+    world.publish("a", bytes(1000), qos=1)
+    assert len(client.take_one(p.Publish).payload) == 1000
+    world.publish("a", bytes(1000), qos=1)
+    assert client.closed == "queue_overflow"
+
+
+def test_packets_that_never_become_whole_are_bounded_over_all_clients():
+    world = World(limits={"partial_bytes_max": 250, "packet_bytes_max": 200})
+    first, second, third = (world.client(p.V311, name) for name in "abc")
+    start = b"\x30\xbe\x01\x00\x01a"
+    for client in (first, second):
+        client.send_bytes(start + bytes(110))
+    assert world.hub.counters.partial_bytes == 232
+    third.send_bytes(start + bytes(110))
+    assert third.closed == "quota_exceeded"
+    first.send_bytes(bytes(77))
+    assert (first.closed, second.closed) == (None, None)
+    assert world.hub.counters.partial_bytes == 116
+    second.lose()
+    assert world.hub.counters.partial_bytes == 0
 
 
 def test_one_read_with_more_than_a_socket_takes_is_sent_piece_by_piece():
@@ -206,5 +259,7 @@ def test_every_limit_says_its_reason_and_refuses_nonsense():
     assert all(len(item.reason) > 20 for item in texts)
     with pytest.raises(ValueError, match="sessions_max"):
         Limits(sessions_max=-1)
-    with pytest.raises(ValueError, match="receive_max"):
+    with pytest.raises(ValueError, match=r"receive_max is 70000: it must lie in 1\.\.65535"):
         Limits(receive_max=70_000)
+    with pytest.raises(ValueError, match="password_checks_max"):
+        Limits(password_checks_max=0)

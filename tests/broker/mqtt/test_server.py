@@ -254,8 +254,13 @@ def test_stopping_tells_clients_and_ends_soon(run):
     async def scene():
         async with serving() as server:
             client = await RawClient.open(server.port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            await until(lambda: server.counters()["connections"] == 2)
         assert await client.next() == p.Disconnect(Reason.SERVER_SHUTTING_DOWN)
         assert await client.next() is None
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert server.counters()["connections"] == 0
+        writer.close()
         await client.close()
 
     run(scene())
@@ -306,3 +311,41 @@ def test_aiomqtt_publishes_subscribes_and_hears_answers(version):
             assert server.counters()["closed"] == {"client_disconnected": 1}
 
     asyncio.run(scene())
+
+
+def test_a_login_whose_client_has_gone_is_not_checked_any_more(run):
+    """Else strangers could queue checks without end by connecting and leaving."""
+
+    class Counting:
+        def __init__(self):
+            self.go, self.asked = threading.Event(), []
+
+        def __bool__(self):
+            return True
+
+        def remembered(self, name, password):
+            return False
+
+        def login(self, name, password):
+            self.asked.append(name)
+            return self.go.wait(10)
+
+    async def scene():
+        users = Counting()
+        async with serving(users=users, limits=Limits(password_checks_max=1)) as server:
+            tasks = []
+            for name in ("first", "leaver", "last"):
+                opening = RawClient.open(server.port, username=name, client_id=name)
+                tasks.append(asyncio.ensure_future(opening))
+                await until(lambda: server.counters()["packets_in"] == len(tasks))
+            tasks[1].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[1]
+            await until(lambda: server.counters()["connections"] == 2)
+            users.go.set()
+            for client in (await tasks[0], await tasks[2]):
+                assert client.welcome.code == 0
+                await client.close()
+            assert users.asked == ["first", "last"]
+
+    run(scene())

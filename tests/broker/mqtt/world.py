@@ -181,7 +181,12 @@ class World:
         assert counters.routed == counters.sent + sum(counters.dropped.values()) + held
         pending = sum(client.connection.pending_bytes for client in self.clients.values())
         assert counters.pending_bytes == pending
-        queued = sum(s.outgoing.queued_bytes for s in self.hub.sessions.values())
+        queued = 0
+        for session in self.hub.sessions.values():
+            own = session.outgoing
+            copies = [*own._inflight.values(), *own._waiting, *own._loose]
+            assert own.queued_bytes == sum(held.message.size_bytes for held in copies)
+            queued += own.queued_bytes
         assert counters.queued_bytes == queued
 
 

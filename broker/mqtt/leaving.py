@@ -1,0 +1,108 @@
+"""How connections and sessions end: expiry, wills, overflow, room for others.
+
+Owns the ends. Must not know sockets or packets' bytes. Invariant: what ends is ended once and
+counted by its reason, and a will is published exactly where its client was lost.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.mqtt.packets import Publish, Will
+from broker.mqtt.publishing import accept
+from broker.mqtt.reasons import ProtocolError, Reason
+
+if TYPE_CHECKING:
+    from broker.mqtt.connection import Connection
+    from broker.mqtt.hub import Hub
+    from broker.mqtt.session import Session
+
+
+def shut(hub: "Hub", connection: "Connection", reason: str, now_ms: int) -> None:
+    """Take a connection out of everything; its session goes on without it, or ends."""
+    counters = hub.counters
+    connection.closed = True
+    connection.connect = None
+    counters.close(reason)
+    counters.pending_bytes -= connection.pending_bytes
+    connection.pending.clear()
+    connection.pending_bytes = 0
+    counters.partial_bytes -= connection.partial_bytes
+    connection.partial_bytes = 0
+    hub.holding.gone(connection)
+    if connection.timer is not None:
+        connection.timer.cancel()
+    session = connection.session
+    if session is None:
+        return
+    session.connection = None
+    session.outgoing.detach()
+    # Last in the order of absence, for `make_room`.
+    hub.sessions[session.outgoing.client_id] = hub.sessions.pop(session.outgoing.client_id)
+    if session.will is not None:
+        _arm_will(hub, session, session.will, now_ms)
+    if not session.expiry_ms:
+        end_session(hub, session, "ended_with_connection", now_ms)
+    else:
+        session.expiry_timer = hub.timers.at(
+            now_ms + session.expiry_ms, lambda now: end_session(hub, session, "expired", now)
+        )
+
+
+def end_session(hub: "Hub", session: "Session", reason: str, now_ms: int) -> None:
+    """Forget a session; a will that still waited is published."""
+    client_id = session.outgoing.client_id
+    session.still_timers()
+    del hub.sessions[client_id]
+    for topic_filter in session.subscriptions:
+        hub.router.unsubscribe(client_id, topic_filter)
+    session.outgoing.discard(reason)
+    hub.counters.sessions = len(hub.sessions)
+    hub.counters.end(reason)
+    _publish_will(hub, session, now_ms)
+
+
+def make_room(hub: "Hub", now_ms: int) -> None:
+    """End the session that is absent longest where there are as many as there may be."""
+    if len(hub.sessions) < hub.limits.sessions_max:
+        return
+    for session in hub.sessions.values():
+        if session.connection is None:
+            end_session(hub, session, "sessions_full", now_ms)
+            return
+    raise ProtocolError(Reason.QUOTA_EXCEEDED, "there are too many sessions")
+
+
+def end_overflowed(hub: "Hub", now_ms: int) -> None:
+    """End the sessions whose QoS 1 queue is full: their clients learn that something is lost.
+
+    Their wills may fill other queues, hence the loop; each session ends once.
+    """
+    overflowed = hub.router.overflowed
+    while overflowed:
+        outgoing = overflowed.pop()
+        session = hub.sessions.get(outgoing.client_id)
+        if session is None or session.outgoing is not outgoing:
+            continue
+        if session.connection is not None:
+            session.expiry_ms = max(1, session.expiry_ms)  # it is ended below, by its reason
+            code = Reason.QUOTA_EXCEEDED
+            hub.dismiss(session.connection, code, "queue_overflow", now_ms)
+        end_session(hub, session, "queue_overflow", now_ms)
+
+
+def _arm_will(hub: "Hub", session: "Session", will: Will, now_ms: int) -> None:
+    delay_s = will.properties.will_delay_interval if will.properties is not None else None
+    delay_ms = 1000 * min(delay_s or 0, hub.limits.will_delay_s_max)
+    if delay_ms:
+        session.will_timer = hub.timers.at(
+            now_ms + delay_ms, lambda now: _publish_will(hub, session, now)
+        )
+    else:
+        _publish_will(hub, session, now_ms)
+
+
+def _publish_will(hub: "Hub", session: "Session", now_ms: int) -> None:
+    will, session.will = session.will, None
+    if will is not None:
+        qos = min(will.qos, 1)
+        packet = Publish(will.topic, will.payload, qos, will.retain, properties=will.properties)
+        accept(hub, session.client, packet, None, now_ms)
