@@ -8,7 +8,7 @@ session it then has is its own and no other connection's.
 from typing import TYPE_CHECKING
 
 from broker.mqtt.application import ClientInfo
-from broker.mqtt.effects import CheckPassword, Reading
+from broker.mqtt.effects import CheckPassword
 from broker.mqtt.encode import encode
 from broker.mqtt.leaving import end_session, make_room
 from broker.mqtt.outgoing import Outgoing
@@ -44,9 +44,8 @@ def begin(hub: "Hub", connection: "Connection", connect: Connect, now_ms: int) -
     elif connect.username is None:
         raise ProtocolError(Reason.NOT_AUTHORIZED, "a client gives no user name")
     else:
+        # It is read on meanwhile, within a bound: only so is it noticed when it goes away.
         connection.connect = connect
-        connection.reading = False
-        hub.effects.append(Reading(connection, on=False))
         password = connect.password or b""
         hub.effects.append(CheckPassword(connection, connect.username, password))
 

@@ -17,7 +17,7 @@ from broker.mqtt.application import (
 from broker.mqtt.codec import TopicNames
 from broker.mqtt.connection import Connection
 from broker.mqtt.counters import Counters
-from broker.mqtt.effects import Close, Effect, Reading, Send
+from broker.mqtt.effects import Close, Effect, Send
 from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
 from broker.mqtt.leaving import end_overflowed, shut
@@ -152,8 +152,6 @@ class Hub:
         except ProtocolError as error:
             self._fail(connection, error, now_ms)
             return
-        connection.reading = True
-        self.effects.append(Reading(connection, on=True))
         self.received(connection, b"", now_ms)
 
     def busy(self, connection: Connection) -> None:
