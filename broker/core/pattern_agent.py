@@ -197,8 +197,8 @@ class PatternAgent:
             return self._single(batch)
         if program.key is None:
             lists: list[Any] = [[] for _ in range(program.leaf_count)]
-            for leaf, events in batch:
-                lists[leaf] = list(events)
+            for leaf, events in batch:  # a definition of several cases brings a leaf twice
+                lists[leaf] += events
             return self._step_at_once((), lists)
         split: dict[Any, list[Any]] = {}
         for leaf, events in batch:

@@ -278,3 +278,26 @@ def test_effects_are_plain_data_that_can_be_written_down(machine):
     assert Note("info", "x", {"a": 1}) == msgspec.msgpack.decode(
         msgspec.msgpack.encode(Note("info", "x", {"a": 1})), type=Note
     )
+
+
+def test_cases_of_a_definition_that_fire_at_once_are_both_seen(machine):
+    machine.submit("""
+event A(x: int)
+event B(x: int)
+event C(x: int)
+define Any(x)
+case 0:
+  detect A
+  assign x = A.x
+case 1:
+  detect B
+  assign x = B.x
+subscription S from anna to alerts
+detect Any as a and C as c within 10 s
+""")
+    payloads = tuple(
+        Payload(name, "t1", json.dumps({"timestamp": NOW + x, "x": x}).encode())
+        for x, name in enumerate("CAB")
+    )
+    machine.tell(EventsReceived(payloads))
+    assert [one["values"]["a"]["x"] for one in machine.results()] == [1, 2]
