@@ -1,0 +1,70 @@
+"""Text to a checked specification and its task graph.
+
+Owns the language: grammar, tree, checking, canonical text, diagnostics. Must not know brokers,
+files, clocks or how anything runs; imports nothing else of the project. Invariant: `check_text`
+never raises, finds every error, and gives a specification only where there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from language.check import check
+from language.diagnostics import Collector, Diagnostic, report
+from language.errors import HeadwaterError, LanguageError
+from language.specification import EventType, Specification
+from language.taskgraph import Task, TaskGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "Checked",
+    "Diagnostic",
+    "EventType",
+    "HeadwaterError",
+    "LanguageError",
+    "Specification",
+    "Task",
+    "TaskGraph",
+    "check_text",
+]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What checking a text gave: every error, or the specification."""
+
+    text: str
+    file: str
+    diagnostics: tuple[Diagnostic, ...]
+    specification: Specification | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether no error was found."""
+        return not self.diagnostics
+
+    def report(self, *, color: bool = False) -> str:
+        """All errors for people, with source lines and carets; empty where there is none."""
+        return report(self.text, self.diagnostics, file=self.file, color=color)
+
+    def demand(self) -> Specification:
+        """The specification; raises LanguageError with the report where there are errors."""
+        if self.specification is None:
+            raise LanguageError(self.report(), self.diagnostics)
+        return self.specification
+
+
+def check_text(
+    text: str, *, file: str = "<text>", functions: Mapping[str, Any] | None = None
+) -> Checked:
+    """Read and check a text; `functions` are the user's own, by name. Never raises."""
+    from language.reading.parser import read
+
+    collector = Collector()
+    reading = read(text, collector)
+    specification = check(reading, collector, tuple(functions or ()))
+    found = collector.found()
+    return Checked(text, file, found, None if found else specification)

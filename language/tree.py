@@ -26,9 +26,20 @@ NO_SPAN = Span(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Any node; `span` is where it stands and is no part of its meaning."""
+    """Any node; `span` is where it stands and is no part of its meaning.
+
+    `marks` are the places of those of its words that are no nodes: an alias, a grouping attribute.
+    """
 
     span: Span = field(default=NO_SPAN, compare=False, repr=False, kw_only=True)
+    marks: tuple[tuple[str, Span], ...] = field(default=(), compare=False, repr=False, kw_only=True)
+
+    def place(self, word: str) -> Span:
+        """Where `word` of this node stands; the node's own place if that was not marked."""
+        for marked, span in self.marks:
+            if marked == word:
+                return span
+        return self.span
 
 
 # --- expressions -----------------------------------------------------------------------------

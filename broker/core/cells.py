@@ -21,10 +21,10 @@ from typing import Any
 from broker.core.conditions import Term
 from broker.core.source import Constants, build
 
-COLUMNS_MAX = 8  # of one index; rows that bound none of its terms belong into another
+COLUMNS_MAX = 12  # of one index; rows that bound none of its terms belong into another
 COLUMN_SHARE = 64  # a term that fewer than one row in so many bounds is no column
-CELLS_LEAST = 256  # of a column, however many rows there are; so a row costs 32 bytes at least
-COLUMN_BITS = 1 << 23  # what a column of finer cells may take: 1 MiB
+CELLS_LEAST = 128  # of a column, however many columns there are
+ROW_BITS = 2_048  # a row has a bit in each cell: 256 bytes over all columns, if these are few
 WORDS_FROM = 1_024  # longer sets of bits are read word by word,
 FEW_BITS = 12  # unless so few bits are in them
 DENSE = 64  # from so many bits on they are set in a bytearray and not one by one
@@ -84,7 +84,10 @@ def _edges(spans: Sequence[tuple[int, Any, Any]], cells_max: int) -> list[Any]:
     most = cells_max - 1
     if len(distinct) <= most:
         return distinct
-    return list(dict.fromkeys(ends[place * len(ends) // most] for place in range(most)))
+    # Evenly over the ranges' ends; the last as well, so that nothing is sought beyond it.
+    most -= 1
+    spread = [ends[place * len(ends) // most] for place in range(most)]
+    return list(dict.fromkeys([*spread, ends[-1]]))
 
 
 def _bits(slots: list[int]) -> int:
@@ -142,7 +145,7 @@ class CellIndex:
                 if row[place] in spans:
                     spans[row[place]].append((slot, row[place + 1], row[place + 2]))
         everyone = (1 << len(rows)) - 1
-        cells = min(cells_max, max(CELLS_LEAST, COLUMN_BITS // max(1, len(rows))))
+        cells = min(cells_max, max(CELLS_LEAST, ROW_BITS // max(1, len(spans))))
         columns = [
             Column(key, own, everyone ^ _bits([slot for slot, _, _ in own]), cells)
             for key, own in spans.items()

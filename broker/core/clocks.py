@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 class Split(NamedTuple):
     """Events by the clocks' judgement, each list in the order given.
 
-    `refused` are those of sources for which no place is left.
+    `refused` are those of sources for which no place is left. `ascending` tells that each event on
+    time is known to end after the one before it.
     """
 
     on_time: list[Event]
     late: list[Event]
     refused: list[Event]
+    ascending: bool = False
 
 
 class Clock(Protocol):
@@ -77,10 +79,10 @@ class StreamClock:
             return Split([], events, [])
         if lateness_ms is None:
             return Split(events, [], [])
-        newest, late = last_of(events, self._newest, WATERMARK_NONE, lateness_ms)
-        if not late:
-            self._newest = newest
-            return Split(events, [], [])
+        ahead = course(events, self._newest, WATERMARK_NONE, lateness_ms)
+        if not ahead.late:
+            self._newest = ahead.newest
+            return Split(events, [], [], ahead.ascending)
         split, self._newest = sifted(events, self._newest, {}, lateness_ms)
         return split
 
@@ -111,19 +113,28 @@ class StreamClock:
         self._finished = True
 
 
-def last_of(events: list[Event], newest: int, passed: int, lateness_ms: int) -> tuple[int, bool]:
-    """The greatest end after these events, and whether any of them is late."""
-    least = max(passed + 1, newest - lateness_ms)
+class Course(NamedTuple):
+    """How a clock went on over events: up to the first late one, if `late`."""
+
+    newest: int
+    late: bool
+    ascending: bool  # each ended after all before it, those of earlier batches too
+
+
+def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> Course:
+    """The clock's course from `newest`; what ends at or before `passed` is late in any case."""
+    ascending = True
     for event in events:
         end = event.end
         if end > newest:
-            if end < least:
-                return newest, True
+            if end <= passed:
+                return Course(newest, True, False)
             newest = end
-            least = max(least, end - lateness_ms)
-        elif end < least:
-            return newest, True
-    return newest, False
+        elif end < newest - lateness_ms or end <= passed:
+            return Course(newest, True, False)
+        else:
+            ascending = False
+    return Course(newest, False, ascending)
 
 
 def sifted(

@@ -17,12 +17,13 @@ from typing import Any
 from broker.core.cells import CellIndex, Ranges, columns_for, slots_of
 from broker.core.conditions import PATH, Alternative, Choice, Term, alternatives_of, spanned
 from broker.core.event import Event
-from broker.core.expressions import AtomScope, Writer
+from broker.core.expressions import AtomScope, Writer, conjuncts
 from broker.core.source import Constants, build
 from language.tree import Expression
 
 ROWS_PLAIN = 8  # a group of so few rows is asked row by row
 LATER_SHARE = 8  # rows that no index covers: at most ROWS_PLAIN and a part in so many
+SHAPES_MAX = 4_096  # compiled tests kept for contents to come
 TABLES_MAX = 8  # hashed terms of one type; each costs every event a look-up
 BUCKET_FULL = 8  # rows behind one value before another term is hashed as well
 
@@ -48,15 +49,26 @@ class Shapes:
     def test(
         self, conditions: tuple[Expression, ...]
     ) -> tuple[Callable[..., bool], tuple[Any, ...]]:
-        """(test, constants) of a conjunction."""
+        """(test, constants) of a conjunction, whose parts are tested in the order of their shapes:
+        what differs in its constants and the order of its parts alone shares a test.
+        """
+        parts = [part for condition in conditions for part in conjuncts(condition)]
+        if len(parts) > 1:
+            parts.sort(key=_shape)
         constants = _Split()
-        code = Writer(AtomScope("e"), constants).conditions(conditions)
+        code = Writer(AtomScope("e"), constants).conditions(tuple(parts))
         parameters = "".join(f", {name}" for name in constants.values)
         text = f"def test(e{parameters}):\n    return {code}\n"
         test = self._known.get(text)
         if test is None:
+            if len(self._known) >= SHAPES_MAX:
+                self._known.clear()  # those in use stay with their contents
             test = self._known[text] = build(text, "test", constants.helpers)
         return test, tuple(constants.values.values())
+
+
+def _shape(part: Expression) -> str:
+    return Writer(AtomScope("e"), Constants()).condition(part)
 
 
 class Content:

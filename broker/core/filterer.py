@@ -13,7 +13,6 @@ installing costs no more than compiling as long as nothing is routed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from broker.core.contents import Content, Shapes, TypeIndex
 from broker.core.event import Detected, Event
@@ -23,7 +22,11 @@ from broker.core.limits import LimitReachedError, Limits
 from broker.core.source import Constants, build
 from language.tree import Constant, Expression, Membership, SetLiteral
 
+KINDS_MAX = 1_024  # lists of constants' types that contents share
 FEW = 8  # contents of a type that are asked one after the other
+
+
+_Key = tuple[str, tuple[Expression, ...], tuple[str, ...]]
 
 
 class Filterer:
@@ -33,8 +36,9 @@ class Filterer:
         self._limits = limits or Limits()
         self._ledger = ledger or Ledger()
         self._shapes = Shapes()
-        self._by_id: dict[int, tuple[str, Content]] = {}
-        self._by_key: dict[Any, Content] = {}
+        self._by_id: dict[int, Content] = {}
+        self._by_key: dict[_Key, Content] = {}
+        self._kinds: dict[tuple[str, ...], tuple[str, ...]] = {}  # each kept once
         self._types: dict[str, _TypeContents] = {}
         self._next_id = 0
 
@@ -51,7 +55,8 @@ class Filterer:
 
         Equal contents share one id; each `add` needs its `remove`. Raises LimitReachedError.
         """
-        key = (type_name, conditions, _kinds(conditions))
+        kinds = _kinds(conditions)
+        key = (type_name, conditions, self._kinds.get(kinds, kinds))
         content = self._by_key.get(key)
         if content is not None:
             content.uses += 1
@@ -62,7 +67,9 @@ class Filterer:
         content.test, content.args = self._shapes.test(conditions)
         self._next_id += 1
         self._by_key[key] = content
-        self._by_id[content.id] = (type_name, content)
+        self._by_id[content.id] = content
+        if len(self._kinds) < KINDS_MAX:
+            self._kinds.setdefault(kinds, kinds)
         kept = self._types.get(type_name)
         if kept is None:
             kept = self._types[type_name] = _TypeContents(self._limits.filter_cells_max)
@@ -71,7 +78,8 @@ class Filterer:
 
     def remove(self, content_id: int) -> None:
         """Want a content once less. Raises KeyError for an id that is not in use."""
-        type_name, content = self._by_id[content_id]
+        content = self._by_id[content_id]
+        type_name = content.key[0]
         content.uses -= 1
         if content.uses:
             return

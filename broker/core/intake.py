@@ -168,8 +168,9 @@ class Intake:
         `source` is given where all are known to be of that source.
         """
         split = self._clock.split(events, now, source)
-        fresh, repeats = self._repeats.admit(split.on_time)
-        self._repeats.advance(self._clock.floor(now))
+        fresh, repeats = self._repeats.admit(split.on_time, ascending=split.ascending)
+        if self._repeats.due:
+            self._repeats.advance(self._clock.floor(now))
         if split.late or repeats or split.refused:
             account = self.ledger.events
             account.drop(reasons.LATE, len(split.late))

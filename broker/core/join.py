@@ -51,12 +51,18 @@ def _event_order(event: Event) -> Order:
     return event.order
 
 
-def touches(end: int, before: tuple[Event | None, ...], after: tuple[Event | None, ...]) -> bool:
-    """Whether, of the events that touch at the instant, one is longer than a point."""
-    for event in before:
-        if event is not None and event.end == end and event.start < end:
-            return True
-    return any(event is not None and event.start == end and event.end > end for event in after)
+def touches(instant: int, before: tuple[Event | None, ...], after: tuple[Event | None, ...]) -> bool:
+    """Whether what ends and what begins at one instant may follow each other.
+
+    Two readings of the same instant never do, inside composites neither.
+    """
+    return not (_has_reading(instant, before) and _has_reading(instant, after))
+
+
+def _has_reading(instant: int, events: tuple[Event | None, ...]) -> bool:
+    return any(
+        event is not None and event.start == instant and event.end == instant for event in events
+    )
 
 
 @dataclass(frozen=True, slots=True)

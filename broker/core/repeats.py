@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from broker.core.event import Event
 
-SLACK = 1_024  # how many events the dictionary may hold before it is worth looking through
+SLACK = 1_024  # events that it may hold beyond twice what was left of it the last time
 
 
 class Repeats:
@@ -32,21 +32,36 @@ class Repeats:
         self._prune_at = SLACK
         self.forgotten = 0
 
+    @property
+    def due(self) -> bool:
+        """Whether it has grown so far that it is worth telling it the watermark."""
+        return self._unfolded + self._folded > self._prune_at
+
     def __len__(self) -> int:
         return self._unfolded + self._folded
 
-    def admit(self, events: list[Event]) -> tuple[list[Event], list[tuple[Event, bool]]]:
-        """(new events, repeats); each repeat comes with whether it says something else."""
+    def admit(
+        self, events: list[Event], *, ascending: bool = False
+    ) -> tuple[list[Event], list[tuple[Event, bool]]]:
+        """(new events, repeats); each repeat comes with whether it says something else.
+
+        `ascending` says that each of the events is known to end after the one before it.
+        """
         if not events:
             return events, []
         newest = self._newest
         if newest is None:
             newest = self._newest = events[0].end - 1
-        for event in events:
-            end = event.end
-            if end <= newest:
+        if ascending:
+            if events[0].end <= newest:
                 return self._look_up(events, newest)
-            newest = end
+            newest = events[-1].end
+        else:
+            for event in events:
+                end = event.end
+                if end <= newest:
+                    return self._look_up(events, newest)
+                newest = end
         self._newest = newest
         self._batches.append((newest, list(events)))
         self._unfolded += len(events)
@@ -59,8 +74,9 @@ class Repeats:
         batches = self._batches
         while batches and batches[0][0] <= watermark:
             self._unfolded -= len(batches.popleft()[1])
-        if self._folded > self._prune_at:
-            self._prune(watermark)
+        if self._folded:
+            self._rebuild([event for event in self._remembered() if event.end > watermark])
+        self._prune_at = 2 * len(self) + SLACK
 
     def _look_up(
         self, events: list[Event], newest: int
@@ -117,11 +133,6 @@ class Repeats:
             else:
                 found.append(one)
         return found
-
-    def _prune(self, watermark: int) -> None:
-        kept = [event for event in self._remembered() if event.end > watermark]
-        self._rebuild(kept)
-        self._prune_at = 2 * len(kept) + SLACK
 
     def _forget(self) -> None:
         """Past the limit the half that ends first goes; a repeat of those is taken for new."""

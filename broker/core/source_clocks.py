@@ -25,13 +25,16 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.clocks import Split, last_of, sifted
+from broker.core.clocks import Split, course, sifted
 from broker.core.limits import LimitReachedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from broker.core.event import Event
+
+
+SWEEPS = 4  # at most so many in an idle timeout: each looks at every source
 
 
 class _Source:
@@ -115,7 +118,9 @@ class SourceClocks:
 
     def _swept(self, now: int) -> bool:
         """Forget unadvertised sources that are idle; whether there is a place now."""
-        if self._idle_ms is None or self._swept_at == now:
+        if self._idle_ms is None:
+            return False
+        if self._swept_at is not None and now - self._swept_at < self._idle_ms // SWEEPS:
             return False
         self._swept_at = now
         for name in [n for n, one in self._sources.items() if self._idle(one, now)]:
@@ -168,20 +173,24 @@ class SourceClocks:
         one = self._source(source, now)
         if one is None:
             return Split([], [], events)
-        if len(set(map(type, events))) == 1:
-            names = [events[0].event_type]
-        else:
-            names = list(dict.fromkeys(event.event_type for event in events))
-        given = {name: self._given.get(name, WATERMARK_NONE) for name in names}
+        if len(events) > 1 and len(set(map(type, events))) > 1:
+            return self._of_types(events, now, one)
+        name = events[0].event_type
+        passed = self._given.get(name, WATERMARK_NONE)
         before = self._clock(one, now)
-        newest, late = last_of(events, before, max(given.values()), self._lateness_ms)
-        split = Split(events, [], [])
-        if late:
-            split, newest = sifted(events, before, given, self._lateness_ms)
-            names = list(dict.fromkeys(event.event_type for event in split.on_time))
+        ahead = course(events, before, passed, self._lateness_ms)
+        if ahead.late:
+            return self._of_types(events, now, one)
+        self._heard(one, ahead.newest, now)
+        if name not in one.types:
+            self._join(one, name)
+        return Split(events, [], [], ahead.ascending)
+
+    def _of_types(self, events: list[Event], now: int, one: _Source) -> Split:
+        split, newest = sifted(events, self._clock(one, now), self._given, self._lateness_ms)
         if split.on_time:
             self._heard(one, newest, now)
-            for name in names:
+            for name in dict.fromkeys(event.event_type for event in split.on_time):
                 self._join(one, name)
         return split
 
@@ -190,9 +199,10 @@ class SourceClocks:
         one.at = now
         one.heard = True
         self._foremost = max(self._foremost, newest)
-        for name in one.passed:
-            self._push(one, name)
-        one.passed.clear()
+        if one.passed:
+            for name in one.passed:
+                self._push(one, name)
+            one.passed.clear()
 
     # --- watermarks ----------------------------------------------------------------------
 
@@ -200,18 +210,25 @@ class SourceClocks:
         """See Clock."""
         if self._finished:
             return WATERMARK_END
-        reached = self._reached(type_name, now)
-        given = max(reached, self._given.get(type_name, WATERMARK_NONE))
-        if given > WATERMARK_NONE:
-            self._given[type_name] = given
-        return given
+        least = self._least(type_name, now)
+        clock = self._without_source(type_name, now) if least is None else least[0]
+        given = self._given.get(type_name, WATERMARK_NONE)
+        if clock <= WATERMARK_NONE:
+            return given
+        reached = clock - self._lateness_ms - 1
+        if reached <= given:
+            return given
+        self._given[type_name] = reached
+        return reached
 
     def floor(self, now: int) -> int:
         """See Clock."""
         if self._finished:
             return WATERMARK_END
         least = self._least(_ALL, now)
-        return WATERMARK_NONE if least is None else self._behind(self._clock(least, now))
+        if least is None or least[0] <= WATERMARK_NONE:
+            return WATERMARK_NONE
+        return least[0] - self._lateness_ms - 1
 
     def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
         """See Clock."""
@@ -225,46 +242,47 @@ class SourceClocks:
     def waiting_for(self, type_name: str, now: int) -> str | None:
         """The source whose clock holds the type's watermark, for status."""
         least = self._least(type_name, now)
-        return None if least is None else least.name
+        return None if least is None else least[1].name
 
-    def _behind(self, clock: int) -> int:
-        return WATERMARK_NONE if clock <= WATERMARK_NONE else clock - self._lateness_ms - 1
-
-    def _reached(self, type_name: str, now: int) -> int:
-        least = self._least(type_name, now)
-        if least is not None:
-            return self._behind(self._clock(least, now))
+    def _without_source(self, type_name: str, now: int) -> int:
+        """The clock of a type that no source has."""
         ended = self._ended.get(type_name)
         if ended is not None:
-            return self._behind(ended[0] + now - ended[1])
+            return ended[0] + now - ended[1]
         since = self._asked.setdefault(type_name, now)
         if self._idle_ms is None or now - since < self._idle_ms:
             return WATERMARK_NONE
-        return self._behind(self._foremost)
+        return self._foremost
 
     def _idle(self, one: _Source, now: int) -> bool:
         return self._idle_ms is not None and now - one.at >= self._idle_ms
 
     def _clock(self, one: _Source, now: int) -> int:
-        if one.heard and self._idle(one, now):
-            return one.newest + now - one.at
-        return one.newest
+        idle_ms = self._idle_ms
+        silent_ms = now - one.at
+        if idle_ms is None or silent_ms < idle_ms or not one.heard:
+            return one.newest
+        return one.newest + silent_ms
 
-    def _least(self, type_name: str, now: int) -> _Source | None:
-        """The source of the type that is furthest behind, of those that are waited for."""
+    def _least(self, type_name: str, now: int) -> tuple[int, _Source] | None:
+        """The source of the type that is furthest behind of those waited for, and its clock."""
         heap = self._heaps.get(type_name)
         while heap:
             clock, serial, one = heap[0]
             if one.gone:
                 heappop(heap)
-            elif not one.heard and self._idle(one, now):
+                continue
+            if not one.heard and self._idle(one, now):
                 heappop(heap)
                 one.passed.append(type_name)
-            else:
-                current = self._clock(one, now)
-                if current <= clock:
-                    return one
-                heapreplace(heap, (current, serial, one))
+                continue
+            current = self._clock(one, now)
+            if current <= clock:
+                return clock, one
+            if len(heap) == 1:
+                heap[0] = (current, serial, one)
+                return current, one
+            heapreplace(heap, (current, serial, one))
         return None
 
     def _wake(self, type_name: str, target: int, now: int) -> int | None:
@@ -273,13 +291,14 @@ class SourceClocks:
         if self._idle_ms is None:
             return None
         clock = target + self._lateness_ms + 1
-        least = self._least(type_name, now)
-        if least is None:
+        found = self._least(type_name, now)
+        if found is None:
             ended = self._ended.get(type_name)
             if ended is not None:
                 return max(now, ended[1] + clock - ended[0])
             since = self._asked.get(type_name, now)
             return since + self._idle_ms if now < since + self._idle_ms else None
+        least = found[1]
         idle_at = least.at + self._idle_ms
         if not least.heard:
             return max(now, idle_at)

@@ -1,0 +1,55 @@
+"""From tree to specification: whether a text means something, and every reason why not.
+
+Owns names, types and the rules of meaning. Must not know how anything runs. Invariant: an error
+in one place does not make others be noted that would vanish with it; unknown types stay silent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from language.check.cases import check_definition, check_subscription
+from language.check.declarations import Declared, collect, definition_order
+from language.specification import Specification
+from language.taskgraph import Names, task_graph
+from language.tree import Definition, Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from language.diagnostics import Collector
+    from language.reading.parser import Reading
+
+
+def check(
+    reading: Reading, collector: Collector, functions: Collection[str]
+) -> Specification | None:
+    """Check what was read; errors go to `collector`, without any the specification is made."""
+    declared = collect(reading, collector, functions)
+    order = definition_order(declared, collector)
+    for name in order:
+        check_definition(declared.definitions[name], declared, collector)
+    for item in reading.file.items:
+        if isinstance(item, Subscription):
+            check_subscription(item, declared, collector)
+        elif isinstance(item, Definition) and declared.definitions.get(item.name) is not item:
+            check_definition(item, declared, collector)
+    if len(collector):
+        return None
+    return specification(reading, declared, order)
+
+
+def specification(reading: Reading, declared: Declared, order: list[str]) -> Specification:
+    """The specification of a text in which no error was found."""
+    event_types = {name: one for name, one in declared.event_types.items() if one is not None}
+    names = Names(event_types, declared.sets, declared.regions, declared.tables)
+    return Specification(
+        file=reading.file,
+        event_types=event_types,
+        sets=declared.sets,
+        regions=declared.regions,
+        tables=declared.tables,
+        definitions=declared.definitions,
+        subscriptions=declared.subscriptions,
+        graph=task_graph(reading.file, order, names),
+    )

@@ -1,0 +1,152 @@
+"""Calls: scalar functions, aggregates, and the user's own functions.
+
+Owns the number and types of arguments, and where an aggregate may stand. Must not know how
+functions compute. Invariant: an aggregate takes its values from the events of one operand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from language import tree
+from language.functions import AGGREGATES, SCALARS, Function
+from language.walk import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from language.check.expressions import Scope, Type
+
+NUMBERS = frozenset(("int", "float"))
+FITS = {
+    "number": NUMBERS,
+    "text": frozenset(("text",)),
+    "ordered": NUMBERS | {"text"},
+    "any": NUMBERS | {"text", "bool", "bytes", "position"},
+}
+
+
+def check_call(
+    node: tree.Call, scope: Scope, type_of: Callable[[tree.Expression, Scope], Type]
+) -> Type:
+    """The type of a call's result; errors are noted."""
+    if node.function in AGGREGATES:
+        return _aggregate(node, scope, type_of)
+    if node.function in SCALARS:
+        function = SCALARS[node.function]
+        types = [type_of(argument, scope) for argument in node.arguments]
+        if not _counted(node, function, scope):
+            return _result(function, ["any"])
+        _fit(node, function, types, scope)
+        return _result(function, types)
+    if node.function not in scope.declared.functions:
+        known = [*SCALARS, *AGGREGATES, *scope.declared.functions]
+        scope.collector.misspelt("HW206", node.span, node.function, known)
+    for argument in node.arguments:
+        type_of(argument, scope)
+    return "any"
+
+
+def _counted(node: tree.Call, function: Function, scope: Scope) -> bool:
+    given, wanted = len(node.arguments), len(function.arguments)
+    if given == wanted or (function.repeats and given > wanted):
+        return True
+    scope.collector.note("HW307", node.span, None, form=function.form, count=given)
+    return False
+
+
+def _fit(node: tree.Call, function: Function, types: list[Type], scope: Scope) -> None:
+    from language.check.expressions import kind_word
+
+    for index, (argument, found) in enumerate(zip(node.arguments, types, strict=True)):
+        wanted = function.arguments[min(index, len(function.arguments) - 1)]
+        if found != "any" and found not in FITS[wanted]:
+            scope.collector.note(
+                "HW306", argument.span, None, form=function.form, kind=kind_word(found)
+            )
+
+
+def _result(function: Function, types: list[Type]) -> Type:
+    if function.result != "same":
+        return function.result
+    if "any" in types:
+        return "any"
+    if set(types) <= NUMBERS:
+        return "float" if "float" in types else "int"
+    return types[0]
+
+
+def _aggregate(
+    node: tree.Call, scope: Scope, type_of: Callable[[tree.Expression, Scope], Type]
+) -> Type:
+    function = AGGREGATES[node.function]
+    fallback = "any" if function.result == "same" else function.result
+    if scope.inside or scope.place == "condition":
+        scope.collector.note("HW402", node.span, None, name=node.function)
+        return fallback
+    if not _counted(node, function, scope):
+        return fallback
+    if not _has_many(node, scope):
+        scope.collector.note("HW402", node.span, _scalar_hint(node), name=node.function)
+        return fallback
+    value, *rest = node.arguments
+    inside = scope.within_aggregate()
+    found = type_of(value, inside)
+    types = [found, *(type_of(argument, inside) for argument in rest)]
+    if found == "event":
+        if node.function != "Count":
+            hint = f"name an attribute: {node.function}(x.attribute)"
+            scope.collector.note("HW310", value.span, hint, name=node.function)
+            return fallback
+        return "int"
+    _one_operand(node, value, scope)
+    _fit(node, function, types, scope)
+    if node.function == "Quantile":
+        _quantile(node, scope)
+    return _result(function, types[:1])
+
+
+def _has_many(node: tree.Call, scope: Scope) -> bool:
+    """Whether there is anything to aggregate: a window, partial results, or a list."""
+    if scope.place in {"window", "post"}:
+        return True
+    names = _bases(node)
+    known = [scope.bindings.names[name] for name in names if name in scope.bindings.names]
+    return not known or any(binding.kind == "list" for binding in known)
+
+
+def _scalar_hint(node: tree.Call) -> str | None:
+    scalar = node.function.lower()
+    return f"`{scalar}` takes the values of one event" if scalar in SCALARS else None
+
+
+def _bases(node: tree.Node) -> list[str]:
+    """The names that an expression speaks of, each once, in the order of the text."""
+    found: dict[str, None] = {}
+    for part in descendants(node):
+        if isinstance(part, tree.Attribute):
+            found[part.base] = None
+        elif isinstance(part, tree.Name):
+            found[part.name] = None
+    return list(found)
+
+
+def _one_operand(node: tree.Call, value: tree.Expression, scope: Scope) -> None:
+    """The argument must speak of the events of one operand (in `post`, of partial results)."""
+    if scope.place == "post":
+        if not _bases(value):
+            scope.collector.note("HW430", value.span, None, name=node.function)
+        return
+    bases = [base for base in _bases(value) if base != "group"]
+    if len(bases) != 1:
+        scope.collector.note("HW430", value.span, None, name=node.function)
+
+
+def _quantile(node: tree.Call, scope: Scope) -> None:
+    share = node.arguments[1]
+    if (
+        not isinstance(share, tree.Constant)
+        or isinstance(share.value, str | bool)
+        or not 0 <= share.value <= 1
+    ):
+        scope.collector.note("HW308", share.span)

@@ -1,0 +1,275 @@
+"""Definitions and subscriptions: their cases, what they assign, consume and group by.
+
+Owns the making of a definition's event type. Must not know patterns within. Invariant: as for the
+package; a definition's type is made even where errors were noted, with what is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from language import tree
+from language.check.expressions import NUMBERS, Scope, kind_word, type_of
+from language.check.patterns import PatternChecker
+from language.check.pending import note_pending
+from language.check.scope import Bindings
+from language.check.times import lies_within
+from language.lexicon import COMMON_ATTRIBUTES, RESERVED_KEYS
+from language.specification import EventType
+from language.walk import atoms
+
+if TYPE_CHECKING:
+    from language.check.declarations import Declared
+    from language.diagnostics import Collector
+
+ASSIGNABLE: dict[str, str] = {
+    name: COMMON_ATTRIBUTES[name]
+    for name in ("location", "source", "position", "timestamp", "start", "end")
+}
+GIVEN = frozenset(("timestamp", "start", "end"))
+"""In a header these need no assignment: the span has them."""
+
+NO_KEYS = frozenset(("position", "timestamp", "start", "end", "duration"))
+
+
+def check_definition(item: tree.Definition, declared: Declared, collector: Collector) -> None:
+    """Check a definition and enter its event type."""
+    note_pending(item, declared, collector)
+    _header(item, collector)
+    windowed = item.window is not None and item.window.aggregated
+    found: dict[str, str] = {}
+    for case in item.cases:
+        scope = _case(case, declared, collector, windowed=windowed)
+        assigned = _assignments(case.assign, scope)
+        if item.post is not None:
+            times = {
+                one.name
+                for one in case.assign
+                if lies_within(one.value, scope) or one.name in GIVEN
+            }
+            assigned = _post(item.post, assigned, times, declared, collector)
+            _assigned_to_header(item, item.post.assign, collector)
+        else:
+            _assigned_to_header(item, case.assign, collector)
+            _times(case.assign, scope)
+        _join(item, case, assigned, found, collector)
+    _never_assigned(item, collector)
+    if declared.definitions.get(item.name) is item:
+        declared.event_types[item.name] = _event_type(item, found)
+
+
+def check_subscription(item: tree.Subscription, declared: Declared, collector: Collector) -> None:
+    """Check a subscription."""
+    note_pending(item, declared, collector)
+    scope = _case(item.case, declared, collector, windowed=False)
+    _assignments(item.case.assign, scope)
+    key = item.actor.group_key
+    if key is not None and key not in item.case.group_by:
+        collector.misspelt("HW214", item.actor.place("group"), key, item.case.group_by)
+
+
+# --- one case ---------------------------------------------------------------------------------
+
+
+def _case(case: tree.Case, declared: Declared, collector: Collector, *, windowed: bool) -> Scope:
+    """Check pattern, grouping and consuming; the scope of the assignments."""
+    checker = PatternChecker(case.detect, declared, collector, windowed=windowed)
+    group = _grouping(case, declared, collector)
+    checker.check(group)
+    if windowed:
+        _no_options(case, collector)
+    else:
+        _consuming(case, checker.bindings, collector)
+    place = "window" if windowed else "assign"
+    return Scope(place, declared, collector, checker.bindings, group=group)  # type: ignore[arg-type]
+
+
+def _no_options(case: tree.Case, collector: Collector) -> None:
+    """A window chooses nothing: no contexts, nothing consumed, nothing thinned."""
+    detect = case.detect
+    if detect.context != "unrestricted":
+        collector.note("HW419", detect.place("context"), None, part="a context")
+    if detect.report != "all":
+        collector.note("HW419", detect.place(detect.report), None, part=f"`{detect.report}`")
+    if case.consuming:
+        collector.note("HW419", case.place("consuming"), None, part="`consuming`")
+
+
+def _consuming(case: tree.Case, bindings: Bindings, collector: Collector) -> None:
+    for name in case.consuming:
+        binding = bindings.names.get(name)
+        place = case.place(f"consuming {name}")
+        if binding is None:
+            alias = bindings.aliased.get(name)
+            known = bindings.names if alias is None else [alias]
+            if alias is not None:
+                collector.note("HW212", place, f"write `{alias}`", name=name)
+            else:
+                collector.misspelt("HW212", place, name, known)
+        elif binding.kind in {"without", "absent"}:
+            collector.note("HW224", place, None, name=name)
+    if case.consuming and case.detect.report == "collect":
+        collector.note("HW424", case.place("consuming"), None, first="collect", second="consuming")
+
+
+def _grouping(case: tree.Case, declared: Declared, collector: Collector) -> dict[str, str]:
+    """The grouping attributes with their types; every input must have each."""
+    group: dict[str, str] = {}
+    for name in case.group_by:
+        place = case.place(f"group by {name}")
+        if name in NO_KEYS:
+            collector.note("HW432", place, None, name=name)
+            group[name] = "any"
+        elif name in COMMON_ATTRIBUTES:
+            group[name] = COMMON_ATTRIBUTES[name]
+        else:
+            group[name] = _key_type(name, case, place, declared, collector)
+    return group
+
+
+def _key_type(
+    name: str, case: tree.Case, place: tree.Span, declared: Declared, collector: Collector
+) -> str:
+    common: str | None = None
+    for atom in atoms(case.detect.pattern):
+        event_type = declared.event_types.get(atom.type)
+        if event_type is None:
+            continue
+        found = event_type.attributes.get(name)
+        if found is None:
+            known = [*event_type.attributes, "location", "source"]
+            collector.misspelt("HW222", place, name, known, type=atom.type)
+            return "any"
+        if common is not None and found != common and not {found, common} <= NUMBERS:
+            collector.note(
+                "HW311", place, None, name=name, left=kind_word(common), right=kind_word(found)
+            )
+            return "any"
+        common = "float" if common not in {None, found} else found
+    return common or "any"
+
+
+# --- assignments ------------------------------------------------------------------------------
+
+
+def _assignments(assigned: tuple[tree.Assignment, ...], scope: Scope) -> dict[str, str]:
+    return {one.name: type_of(one.value, scope) for one in assigned}
+
+
+def _times(
+    assigned: tuple[tree.Assignment, ...], scope: Scope, partial_times: set[str] | None = None
+) -> None:
+    """Assigned times must lie within the occurrence, and say one thing."""
+    names = {one.name for one in assigned}
+    for one in assigned:
+        if one.name == "timestamp" and names & {"start", "end"}:
+            scope.collector.note("HW433", one.span)
+        elif one.name in GIVEN and not lies_within(
+            one.value, scope, partial_times or (), later=one.name == "end"
+        ):
+            scope.collector.note("HW414", one.value.span, None, name=one.name)
+
+
+def _post(
+    post: tree.Post,
+    partial: dict[str, str],
+    times: set[str],
+    declared: Declared,
+    collector: Collector,
+) -> dict[str, str]:
+    """Check how partial results combine; the types of what comes of it."""
+    group: dict[str, str] = {}
+    for name in post.group_by:
+        found = partial.get(name) or COMMON_ATTRIBUTES.get(name)
+        if found is None:
+            collector.misspelt("HW222", post.place(f"group by {name}"), name, partial, type="pre")
+        elif name in NO_KEYS:
+            collector.note("HW432", post.place(f"group by {name}"), None, name=name)
+        group[name] = found or "any"
+    scope = Scope("post", declared, collector, Bindings(), group=group, partial=partial)
+    found_types = _assignments(post.assign, scope)
+    _times(post.assign, scope, times)
+    return found_types
+
+
+def _assigned_to_header(
+    item: tree.Definition, assigned: tuple[tree.Assignment, ...], collector: Collector
+) -> None:
+    for one in assigned:
+        if one.name not in item.attributes and one.name not in ASSIGNABLE:
+            collector.misspelt("HW225", one.span, one.name, item.attributes, type=item.name)
+
+
+def _never_assigned(item: tree.Definition, collector: Collector) -> None:
+    assigned = {
+        one.name
+        for part in (item.cases if item.post is None else (item.post,))
+        for one in part.assign
+    }
+    for name in item.attributes:
+        if name not in assigned and name not in GIVEN:
+            collector.note("HW226", item.place(f"header {name}"), None, name=name)
+
+
+def _join(
+    item: tree.Definition,
+    case: tree.Case,
+    assigned: dict[str, str],
+    found: dict[str, str],
+    collector: Collector,
+) -> None:
+    """Join the types that the cases assign to one attribute."""
+    places = {one.name: one.value.span for one in (item.post or case).assign}
+    for name, kind in assigned.items():
+        wanted = ASSIGNABLE.get(name)
+        if wanted is not None:
+            if kind not in {wanted, "any"}:
+                collector.note(
+                    "HW320", places[name], None, name=name, wanted=kind_word(wanted),
+                    kind=kind_word(kind),
+                )  # fmt: skip
+            continue
+        if kind in {"position", "event", "list"}:
+            collector.note("HW321", places[name], None, name=name, kind=kind_word(kind))
+            kind = "any"
+        before = found.get(name, "any")
+        if before == "any":
+            found[name] = kind
+        elif kind not in {before, "any"}:
+            if {before, kind} <= NUMBERS:
+                found[name] = "float"
+            else:
+                collector.note(
+                    "HW322", places[name], None, name=name, left=kind_word(before),
+                    right=kind_word(kind),
+                )  # fmt: skip
+
+
+def _header(item: tree.Definition, collector: Collector) -> None:
+    for name in item.attributes:
+        if name in RESERVED_KEYS and name not in ASSIGNABLE:
+            collector.note("HW211", item.place(f"header {name}"), None, name=name)
+    windowed = item.window is not None and item.window.aggregated
+    if item.post is not None and not windowed:
+        collector.note("HW416", item.post.place("post"), None, word="post")
+    if item.pre and not windowed:
+        collector.note("HW416", item.place("pre"), None, word="pre")
+    elif item.pre and item.post is None:
+        collector.note("HW420", item.place("pre"), None, word="pre", other="post")
+    elif item.post is not None and not item.pre and windowed:
+        collector.note("HW420", item.post.place("post"), None, word="post", other="pre")
+
+
+def _event_type(item: tree.Definition, found: dict[str, str]) -> EventType | None:
+    """The type that a definition makes; None where an attribute's type could not be told."""
+    attributes: dict[str, tree.AttributeType] = {}
+    for name in item.attributes:
+        if name in ASSIGNABLE:
+            continue
+        kind = found.get(name, "any")
+        if kind == "any":
+            return None
+        attributes[name] = cast("tree.AttributeType", kind)
+    if item.window is not None and item.window.session_ms is not None:
+        attributes["interval"] = "int"
+    return EventType(item.name, attributes, defined=True)

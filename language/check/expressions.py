@@ -1,0 +1,336 @@
+"""The types of expressions, and what may be named where.
+
+Owns the rules of types. Must not know patterns. Invariant: an expression in which an error was
+noted has the type "any", which fits everywhere, so that one error is noted once.
+
+Types are those of attributes, and "position", "event" (a bound event as such), "list" (the values
+of a list) and "any".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from language import tree
+from language.check.calls import check_call
+from language.diagnostics import quote
+from language.lexicon import COMMON_ATTRIBUTES
+from language.suggest import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from language.check.declarations import Declared
+    from language.check.scope import Bindings
+    from language.diagnostics import Collector
+    from language.specification import EventType
+
+Type = str
+NUMBERS = frozenset(("int", "float"))
+SPAN_NAMES = ("timestamp", "start", "end")
+
+Place = Literal["condition", "where", "assign", "window", "post"]
+"""Where an expression stands: in an atom, a `where`, an `assign`, that of a window, or `post`."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an expression may name.
+
+    `atom` is the type around a condition; `names` limits the bindings of a `where` to its pattern;
+    `partial` are the attributes of `pre` in a `post`; `inside` tells that an aggregate is around.
+    """
+
+    place: Place
+    declared: Declared
+    collector: Collector
+    bindings: Bindings
+    atom: EventType | None = None
+    names: frozenset[str] | None = None
+    group: Mapping[str, Type] = field(default_factory=dict)
+    partial: Mapping[str, Type] = field(default_factory=dict)
+    inside: bool = False
+
+    def within_aggregate(self) -> Scope:
+        """The scope of an aggregate's argument."""
+        return replace(self, inside=True)
+
+
+def type_of(node: tree.Expression, scope: Scope) -> Type:
+    """The type of an expression; errors are noted."""
+    if isinstance(node, tree.Constant):
+        return _constant(node)
+    if isinstance(node, tree.Name):
+        return _name(node, scope)
+    if isinstance(node, tree.Attribute):
+        return _attribute(node, scope)
+    if isinstance(node, tree.Arithmetic):
+        return _arithmetic(node, scope)
+    if isinstance(node, tree.Comparison):
+        return _comparison(node, scope)
+    if isinstance(node, tree.Membership):
+        return _membership(node, scope)
+    if isinstance(node, tree.Logical):
+        for operand in node.operands:
+            check_condition(operand, scope)
+        return "bool"
+    if isinstance(node, tree.Unary):
+        return _unary(node, scope)
+    if isinstance(node, tree.Call):
+        return check_call(node, scope, type_of)
+    return _lookup(node, scope)
+
+
+def check_condition(node: tree.Expression, scope: Scope) -> None:
+    """The expression must be true or false."""
+    found = type_of(node, scope)
+    if found not in {"bool", "any", "list"}:
+        scope.collector.note("HW303", node.span, kind=kind_word(found))
+
+
+def kind_word(found: Type) -> str:
+    """A type in words."""
+    words = {
+        "int": "a number",
+        "float": "a number",
+        "text": "a text",
+        "bool": "a truth value",
+        "bytes": "bytes",
+        "position": "a position",
+        "event": "an event",
+        "list": "a list",
+    }
+    return words.get(found, found)
+
+
+def _constant(node: tree.Constant) -> Type:
+    if isinstance(node.value, bool):
+        return "bool"
+    if isinstance(node.value, str):
+        return "text"
+    return "int" if isinstance(node.value, int) else "float"
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+def _name(node: tree.Name, scope: Scope) -> Type:
+    if scope.place == "condition":
+        return attribute_type(scope.atom, node.name, node.span, scope.collector)
+    if scope.place == "post":
+        return _partial(node, scope)
+    if scope.place in {"assign", "window"} and not scope.inside and node.name in SPAN_NAMES:
+        return "int"
+    visible = _visible(scope)
+    if node.name in visible:
+        return "event"
+    owners = [
+        name
+        for name, binding in scope.bindings.names.items()
+        if binding.event_type and node.name in {*binding.event_type.attributes, *COMMON_ATTRIBUTES}
+    ]
+    if owners:
+        hint = f"write {quote(f'{owners[0]}.{node.name}')}"
+        scope.collector.note("HW202", node.span, hint, name=node.name)
+    else:
+        scope.collector.misspelt("HW202", node.span, node.name, visible)
+    return "any"
+
+
+def _partial(node: tree.Name, scope: Scope) -> Type:
+    """A bare name in `post`: an attribute of the partial results, beneath an aggregate only."""
+    found = scope.partial.get(node.name) or COMMON_ATTRIBUTES.get(node.name)
+    if found is None:
+        scope.collector.misspelt("HW202", node.span, node.name, scope.partial)
+        return "any"
+    if not scope.inside:
+        hint = f"write {quote(f'group.{node.name}')}" if node.name in scope.group else None
+        scope.collector.note("HW418", node.span, hint, name=node.name)
+        return "any"
+    return found
+
+
+def _visible(scope: Scope) -> list[str]:
+    return [name for name in scope.bindings.names if scope.names is None or name in scope.names]
+
+
+def _attribute(node: tree.Attribute, scope: Scope) -> Type:
+    if scope.place == "condition":
+        hint = f"write {quote(node.name)}, or compare events in a `where`"
+        scope.collector.note("HW220", node.span, hint, name=node.base)
+        return "any"
+    if node.base == "group":
+        return _group(node, scope)
+    binding = scope.bindings.names.get(node.base)
+    if binding is None or (scope.names is not None and node.base not in scope.names):
+        _unknown_base(node, scope)
+        return "any"
+    if binding.kind == "absent" or (binding.kind == "without" and scope.place != "where"):
+        scope.collector.note("HW224", node.span, name=node.base)
+        return "any"
+    found = attribute_type(binding.event_type, node.name, node.span, scope.collector)
+    if scope.place == "window" and not scope.inside:
+        hint = f"for example {quote(f'Last({node.base}.{node.name})')}"
+        scope.collector.note("HW418", node.span, hint, name=f"{node.base}.{node.name}")
+        return "any"
+    if binding.kind == "list" and not scope.inside and scope.place == "assign":
+        return "list"
+    return found
+
+
+def _unknown_base(node: tree.Attribute, scope: Scope) -> None:
+    alias = scope.bindings.aliased.get(node.base)
+    if node.base in scope.bindings.names:
+        hint = "set the `where` after the whole pattern"
+        scope.collector.note("HW219", node.span, hint, name=node.base)
+    elif alias is not None:
+        hint = f"write {quote(f'{alias}.{node.name}')}"
+        scope.collector.note("HW202", node.span, hint, name=node.base)
+    elif scope.place == "post":
+        scope.collector.note("HW202", node.span, f"write {quote(node.name)}", name=node.base)
+    else:
+        scope.collector.misspelt("HW202", node.span, node.base, [*_visible(scope), "group"])
+
+
+def _group(node: tree.Attribute, scope: Scope) -> Type:
+    if scope.place == "where" and node.name not in scope.group:
+        scope.collector.note("HW214", node.span, None, name=node.name)
+        return "any"
+    if node.name not in scope.group:
+        near = nearest(node.name, scope.group)
+        hint = f"did you mean {quote(f'group.{near}')}?" if near else None
+        scope.collector.note("HW214", node.span, hint, name=node.name)
+        return "any"
+    return scope.group[node.name]
+
+
+def attribute_type(
+    event_type: EventType | None, name: str, span: tree.Span, collector: Collector
+) -> Type:
+    """The type of an event's attribute; "any" after an error."""
+    if name in COMMON_ATTRIBUTES:
+        return COMMON_ATTRIBUTES[name]
+    if event_type is None:
+        return "any"
+    found = event_type.attributes.get(name)
+    if found is None:
+        known = [*event_type.attributes, *COMMON_ATTRIBUTES]
+        collector.misspelt("HW203", span, name, known, type=event_type.name)
+        return "any"
+    return found
+
+
+def _lookup(node: tree.Lookup, scope: Scope) -> Type:
+    declared = scope.declared
+    if node.table not in declared.tables and node.table not in declared.broken:
+        scope.collector.misspelt("HW205", node.span, node.table, declared.tables)
+    found = type_of(node.key, scope)
+    if found in {"position", "event", "list", "bytes"}:
+        scope.collector.note("HW306", node.key.span, form="Table[key]", kind=kind_word(found))
+    return "any"
+
+
+# --- operators --------------------------------------------------------------------------------
+
+
+def _number(node: tree.Expression, scope: Scope) -> Type:
+    """The type of an operand that must be a number."""
+    found = type_of(node, scope)
+    if found in NUMBERS or found == "any":
+        return found
+    hint = "`concat` joins texts" if found == "text" else None
+    scope.collector.note("HW302", node.span, hint, kind=kind_word(found))
+    return "any"
+
+
+def _arithmetic(node: tree.Arithmetic, scope: Scope) -> Type:
+    left, right = _number(node.left, scope), _number(node.right, scope)
+    if node.operator == "/":
+        return "float"
+    if "any" in {left, right}:
+        return "any"
+    return "float" if "float" in {left, right} else "int"
+
+
+def _unary(node: tree.Unary, scope: Scope) -> Type:
+    if node.operator == "not":
+        check_condition(node.operand, scope)
+        return "bool"
+    return _number(node.operand, scope)
+
+
+def comparable(left: Type, right: Type) -> bool:
+    """Whether values of the two types can be compared."""
+    return left == right or "any" in {left, right} or {left, right} <= NUMBERS
+
+
+def _comparison(node: tree.Comparison, scope: Scope) -> Type:
+    types = [type_of(operand, scope) for operand in node.operands]
+    types = ["any" if found == "list" else found for found in types]
+    for index, operator in enumerate(node.operators):
+        left, right = types[index], types[index + 1]
+        place = node.operands[index + 1].span
+        if not comparable(left, right):
+            scope.collector.note("HW301", place, None, left=kind_word(left), right=kind_word(right))
+            break
+        ordered = NUMBERS | {"text", "any"}
+        if left in {"position", "event"} or (
+            operator not in {"=", "!="} and not {left, right} <= ordered
+        ):
+            hint = "compare with `position in` a region" if left == "position" else None
+            scope.collector.note("HW304", place, hint, kind=kind_word(left), operator=operator)
+            break
+    return "bool"
+
+
+def _membership(node: tree.Membership, scope: Scope) -> Type:
+    item = type_of(node.item, scope)
+    container = node.container
+    if isinstance(container, tree.Name):
+        declared = scope.declared
+        literal = declared.sets.get(container.name) or declared.regions.get(container.name)
+        if literal is None:
+            if container.name not in declared.broken:
+                known = [*declared.sets, *declared.regions]
+                scope.collector.misspelt("HW204", container.span, container.name, known)
+            return "bool"
+        _check_member(item, literal, node.item.span, scope)
+    else:
+        if isinstance(container, tree.SetLiteral):
+            member_type(container, scope.collector)
+        _check_member(item, container, node.item.span, scope)
+    return "bool"
+
+
+def member_type(node: tree.SetLiteral, collector: Collector | None = None) -> Type:
+    """The common type of a set's members; a member of another type is noted."""
+    common: Type = "any"
+    for member in node.members:
+        found = _constant(member)
+        if not comparable(common, found):
+            if collector is not None:
+                collector.note(
+                    "HW305", member.span, None, kind=kind_word(found), common=kind_word(common)
+                )
+            return "any"
+        common = found if common == "any" else common
+    return common
+
+
+def _check_member(
+    item: Type, container: tree.SetLiteral | tree.RegionLiteral, span: tree.Span, scope: Scope
+) -> None:
+    if item == "list":
+        item = "any"
+    if isinstance(container, tree.SetLiteral):
+        wanted = member_type(container)
+        if not comparable(item, wanted):
+            scope.collector.note("HW301", span, None, left=kind_word(wanted), right=kind_word(item))
+        return
+    wanted, example = (
+        ("text", "location") if container.shape == "path" else ("position", "position")
+    )
+    if item not in {wanted, "any"}:
+        hint = f"write `{example} in …`"
+        scope.collector.note("HW309", span, hint, shape=container.shape, kind=kind_word(item))

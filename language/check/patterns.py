@@ -1,0 +1,215 @@
+"""The rules of patterns: conditions, suffixes, lists and `last` that must end, contexts.
+
+Owns what an operator may stand beneath. Must not know assignments. Invariant: as for the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from language import tree
+from language.check.expressions import Scope, attribute_type, check_condition
+from language.check.scope import Binder, Bindings, names_within
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from language.check.declarations import Declared
+    from language.diagnostics import Collector
+
+_BOTH = frozenset(("left", "right"))
+CLOSED_BY_OTHER: dict[str, frozenset[str]] = {
+    "then": frozenset(("left",)),
+    "before": frozenset(("left",)),
+    "meets": frozenset(("left",)),
+    "overlaps": frozenset(("left",)),
+    "during": frozenset(("left",)),
+    "starts": frozenset(("left",)),
+    "finishes": frozenset(("left",)),
+    "contains": frozenset(("right",)),
+    "equals": _BOTH,
+    "concat": frozenset(),
+    "parallel": frozenset(),
+    "and": frozenset(),
+    "or": frozenset(),
+    "without": frozenset(("right",)),
+}
+"""Which operand can have no later event once the other is there."""
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What stands around a part of a pattern.
+
+    `closed`: something ends it; `partner`: an occurrence has another place to agree in; `listed`:
+    a list may stand here; `timed`: a `within` is around; `plain`: no operator has a context here.
+    """
+
+    closed: bool = False
+    partner: bool = False
+    listed: bool = True
+    timed: bool = False
+
+
+class PatternChecker:
+    """Checks the pattern of one case."""
+
+    def __init__(
+        self, detect: tree.Detect, declared: Declared, collector: Collector, *, windowed: bool
+    ) -> None:
+        self.detect = detect
+        self.declared = declared
+        self.collector = collector
+        self.windowed = windowed
+        self.bindings: Bindings = Binder(declared, collector).bind(detect.pattern)
+
+    def check(self, group: Mapping[str, str]) -> None:
+        """Note all errors of the pattern; `group` are the grouping attributes with their types."""
+        self.group = group
+        if self.windowed:
+            self._window(self.detect.pattern)
+        else:
+            self._visit(self.detect.pattern, _Around())
+
+    # --- windows ---
+
+    def _window(self, node: tree.Pattern) -> None:
+        """The operands of a window: atoms, perhaps `outer` or `distinct`, joined by `and`."""
+        if isinstance(node, tree.Atom):
+            self._atom(node)
+        elif isinstance(node, tree.Link) and node.operator == "and":
+            if node.bound is not None:
+                self.collector.note("HW419", node.bound.span, None, part="a bound")
+            for part, given in (("context", node.context), ("next", node.next)):
+                if given:
+                    self.collector.note("HW419", node.place(part), None, part=f"`{given}`")
+            self._window(node.left)
+            self._window(node.right)
+        elif isinstance(node, tree.Select) and node.kind in {"outer", "distinct"}:
+            self._distinct(node)
+            self._window(node.operand)
+        else:
+            self.collector.note("HW403", _place(node))
+
+    # --- patterns ---
+
+    def _visit(self, node: tree.Pattern, around: _Around) -> None:
+        if isinstance(node, tree.Atom):
+            self._atom(node)
+        elif isinstance(node, tree.Link):
+            self._link(node, around)
+        elif isinstance(node, tree.Repeat):
+            self._repeat(node, around)
+        elif isinstance(node, tree.Select):
+            self._select(node, around)
+        elif isinstance(node, tree.Absent):
+            self._visit(node.operand, _Around(closed=True))
+        elif isinstance(node, tree.Where):
+            self._where(node)
+            self._visit(node.operand, around)
+        elif isinstance(node, tree.Within):
+            self._anchor(node)
+            self._visit(node.operand, replace(around, closed=True, timed=True))
+        else:
+            if isinstance(node, tree.InRegion):
+                self._region(node)
+            self._visit(node.operand, around)
+
+    def _atom(self, node: tree.Atom) -> None:
+        atom = self.declared.event_types.get(node.type)
+        scope = Scope("condition", self.declared, self.collector, self.bindings, atom)
+        for condition in node.conditions:
+            check_condition(condition, scope)
+
+    def _link(self, node: tree.Link, around: _Around) -> None:
+        operator = node.operator
+        context = node.context or self.detect.context
+        if context == "latest" and operator not in {"then", "or", "without"}:
+            place = node.place("context" if node.context else "operator")
+            self.collector.note("HW413", place, None, operator=operator)
+        bounded = node.bound is not None and node.bound.high_ms is not None
+        closing = CLOSED_BY_OTHER[operator]
+        listed = operator == "then"
+        if operator == "or":
+            left = right = replace(around, partner=False, listed=False)
+        elif operator == "without":
+            left = around
+            right = _Around(closed=True)
+        else:
+            both = replace(around, partner=True, listed=listed)
+            ends = around.closed or bounded
+            left = replace(both, closed=around.closed or "left" in closing or (
+                bounded and operator == "and"))  # fmt: skip
+            right = replace(both, closed=ends or "right" in closing)
+        self._visit(node.left, left)
+        self._visit(node.right, right)
+
+    def _repeat(self, node: tree.Repeat, around: _Around) -> None:
+        if node.kind in {"+", "*"}:
+            if not around.listed:
+                self.collector.note("HW417", node.span)
+            elif not around.closed:
+                self.collector.note("HW404", node.span, None, form=f"P{node.kind}")
+        elif node.kind == "run" and not around.closed:
+            if node.gap is None or node.gap.high_ms is None:
+                self.collector.note("HW404", node.span, None, form="P+[a..]")
+        self._visit(node.operand, _Around(closed=around.closed, timed=around.timed))
+
+    def _select(self, node: tree.Select, around: _Around) -> None:
+        if node.kind == "outer":
+            self.collector.note("HW415", node.span)
+        elif node.kind == "last":
+            if not around.partner:
+                self.collector.note("HW406", node.span)
+            elif not around.closed:
+                self.collector.note("HW405", node.span)
+        elif node.kind == "distinct":
+            self._distinct(node)
+            if not around.timed:
+                self.collector.note("HW431", node.span)
+        self._visit(node.operand, around)
+
+    def _distinct(self, node: tree.Select) -> None:
+        if isinstance(node.operand, tree.Atom):
+            event_type = self.declared.event_types.get(node.operand.type)
+            for key in node.keys:
+                attribute_type(event_type, key, node.place(f"key {key}"), self.collector)
+
+    def _where(self, node: tree.Where) -> None:
+        scope = Scope(
+            "where",
+            self.declared,
+            self.collector,
+            self.bindings,
+            names=frozenset(names_within(node.operand)),
+            group=self.group,
+        )
+        check_condition(node.condition, scope)
+
+    def _anchor(self, node: tree.Within) -> None:
+        if node.anchor is None:
+            return
+        names = names_within(node.operand)
+        binding = self.bindings.names.get(node.anchor)
+        if node.anchor not in names or binding is None:
+            known = [name for name in self.bindings.names if name in names]
+            self.collector.misspelt("HW213", node.place("anchor"), node.anchor, known)
+        elif binding.kind in {"without", "absent"}:
+            self.collector.note("HW224", node.place("anchor"), None, name=node.anchor)
+
+    def _region(self, node: tree.InRegion) -> None:
+        region = node.region
+        if isinstance(region, tree.Name) and region.name not in self.declared.regions:
+            if region.name in self.declared.sets:
+                hint = "a set is asked for in a condition: `source in …`"
+                self.collector.note("HW221", region.span, hint, name=region.name)
+            elif region.name not in self.declared.broken:
+                self.collector.misspelt("HW204", region.span, region.name, self.declared.regions)
+
+
+def _place(node: tree.Pattern) -> tree.Span:
+    """The word of a part of a pattern that should not be there."""
+    if isinstance(node, tree.Link):
+        return node.place("operator")
+    return node.span

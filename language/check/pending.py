@@ -1,0 +1,175 @@
+"""What is understood but not run yet, each with an error of its own.
+
+Owns the table NOT_RUN_YET, from which a line goes when the engine can do it. Must not know names
+or types. Invariant: what passes here, the engine runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from language import tree
+from language.functions import AGGREGATES, SCALARS
+from language.taskgraph import cases_of
+from language.walk import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from language.check.declarations import Declared
+    from language.diagnostics import Collector
+
+    Finder = Callable[[tree.Node], tree.Span | None]
+
+_RELATIONS = frozenset(
+    ("before", "meets", "overlaps", "during", "contains", "starts", "finishes", "equals",
+     "concat", "parallel")
+)  # fmt: skip
+_CONTEXTS = frozenset(("latest", "first", "chronicle"))
+
+
+def _relation(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Link) and node.operator in _RELATIONS:
+        return node.place("operator")
+    return None
+
+
+def _without(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Link) and node.operator == "without":
+        return node.place("operator")
+    return None
+
+
+def _absent(node: tree.Node) -> tree.Span | None:
+    return node.span if isinstance(node, tree.Absent) else None
+
+
+def _list(node: tree.Node) -> tree.Span | None:
+    return node.span if isinstance(node, tree.Repeat) else None
+
+
+def _prefix(kind: str) -> Finder:
+    def find(node: tree.Node) -> tree.Span | None:
+        return node.span if isinstance(node, tree.Select) and node.kind == kind else None
+
+    return find
+
+
+def _next(node: tree.Node) -> tree.Span | None:
+    return node.place("next") if isinstance(node, tree.Link) and node.next else None
+
+
+def _context(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Link | tree.Detect) and node.context in _CONTEXTS:
+        return node.place("context")
+    return None
+
+
+def _thinned(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Detect) and node.report != "all":
+        return node.place(node.report)
+    return None
+
+
+def _maybe(node: tree.Node) -> tree.Span | None:
+    return node.place("maybe drop") if isinstance(node, tree.Detect) and node.maybe_drop else None
+
+
+def _every(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Window) and not node.aggregated:
+        return node.span
+    return None
+
+
+def _session(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Window) and node.session_ms is not None:
+        return node.place("session_ms")
+    return None
+
+
+def _zone(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Window) and node.zone is not None:
+        return node.place("zone")
+    return None
+
+
+def _table(node: tree.Node) -> tree.Span | None:
+    return node.span if isinstance(node, tree.Lookup) else None
+
+
+def _ending(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Subscription) and (node.for_ms, node.until_ms) != (None, None):
+        return node.place("ending")
+    return None
+
+
+def _at_most(node: tree.Node) -> tree.Span | None:
+    return node.span if isinstance(node, tree.Thinning) else None
+
+
+def _nearest(node: tree.Node) -> tree.Span | None:
+    return node.span if isinstance(node, tree.Actor) and node.nearest else None
+
+
+def _function(node: tree.Node) -> tree.Span | None:
+    if isinstance(node, tree.Call) and node.function not in SCALARS | AGGREGATES:
+        return node.span
+    return None
+
+
+NOT_RUN_YET: dict[str, Finder] = {
+    "HW901": _relation,
+    "HW902": _without,
+    "HW903": _absent,
+    "HW904": _list,
+    "HW905": _prefix("nth"),
+    "HW906": _prefix("first"),
+    "HW907": _prefix("distinct"),
+    "HW908": _next,
+    "HW909": _context,
+    "HW910": _thinned,
+    "HW911": _maybe,
+    "HW912": _every,
+    "HW913": _session,
+    "HW914": _zone,
+    "HW915": _table,
+    "HW916": _ending,
+    "HW917": _at_most,
+    "HW918": _nearest,
+    "HW919": _function,
+}
+
+
+def note_pending(
+    item: tree.Definition | tree.Subscription, declared: Declared, collector: Collector
+) -> None:
+    """Note all of the item that does not run yet."""
+    for node in descendants(item):
+        for code, find in NOT_RUN_YET.items():
+            place = find(node)
+            if place is not None and not _unknown_function(node, declared):
+                collector.note(code, place)
+    for case in cases_of(item):
+        for place in _deep_last(case.detect.pattern, case.detect.context):
+            collector.note("HW920", place)
+
+
+def _unknown_function(node: tree.Node, declared: Declared) -> bool:
+    return isinstance(node, tree.Call) and node.function not in declared.functions
+
+
+def _deep_last(pattern: tree.Pattern, context: tree.Context) -> Iterator[tree.Span]:
+    """Each `last` whose operator lies beneath another one with the context `recent`."""
+    stack: list[tuple[tree.Pattern, bool, bool]] = [(pattern, False, False)]
+    while stack:
+        node, parent_recent, above_recent = stack.pop()
+        if isinstance(node, tree.Atom):
+            continue
+        if isinstance(node, tree.Link):
+            recent = (node.context or context) == "recent" and node.operator != "or"
+            above = parent_recent or above_recent
+            stack += [(node.right, recent, above), (node.left, recent, above)]
+            continue
+        if isinstance(node, tree.Select) and node.kind == "last" and above_recent:
+            yield node.span
+        stack.append((node.operand, parent_recent, above_recent))

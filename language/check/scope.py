@@ -1,0 +1,117 @@
+"""What the names of a case stand for.
+
+Owns the binding of aliases and types to the places of a pattern. Must not know expressions.
+Invariant: a name stands for one place; where a type is used twice, every use has an alias.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from language import tree
+from language.diagnostics import quote
+from language.walk import atoms
+
+if TYPE_CHECKING:
+    from language.check.declarations import Declared
+    from language.diagnostics import Collector
+    from language.specification import EventType
+
+Kind = Literal["event", "list", "without", "absent"]
+"""Whether a name binds one event, a list, or (beneath `without` or `absent`) none."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What a name stands for; the type is None where it is unknown."""
+
+    name: str
+    event_type: EventType | None
+    kind: Kind
+
+
+@dataclass
+class Bindings:
+    """The names of a pattern, and the types that only their aliases name."""
+
+    names: dict[str, Binding] = field(default_factory=dict)
+    aliased: dict[str, str] = field(default_factory=dict)
+
+
+class Binder:
+    """Finds the bindings of one pattern."""
+
+    def __init__(self, declared: Declared, collector: Collector) -> None:
+        self.declared = declared
+        self.collector = collector
+        self.found = Bindings()
+        self.uses: Counter[str] = Counter()
+
+    def bind(self, pattern: tree.Pattern) -> Bindings:
+        """The bindings of the whole pattern; unknown and ambiguous names are noted."""
+        self.uses.update(atom.type for atom in atoms(pattern))
+        self._visit(pattern, "event")
+        return self.found
+
+    def _visit(self, node: tree.Pattern, kind: Kind) -> None:
+        if isinstance(node, tree.Atom):
+            self._atom(node, kind)
+        elif isinstance(node, tree.Link):
+            self._visit(node.left, kind)
+            self._visit(node.right, "without" if node.operator == "without" else kind)
+        elif isinstance(node, tree.Absent):
+            self._visit(node.operand, "absent")
+        elif isinstance(node, tree.Repeat):
+            self._repeat(node, "list" if kind == "event" else kind)
+        else:
+            self._visit(node.operand, kind)
+
+    def _repeat(self, node: tree.Repeat, kind: Kind) -> None:
+        if node.alias is None:
+            self._visit(node.operand, kind)
+            return
+        event_type = None
+        if isinstance(node.operand, tree.Atom) and node.operand.alias is None:
+            event_type = self._type(node.operand)
+            self.found.aliased.setdefault(node.operand.type, node.alias)
+        else:
+            self._visit(node.operand, kind)
+        self._name(node.alias, event_type, kind, node.place("alias"))
+
+    def _atom(self, node: tree.Atom, kind: Kind) -> None:
+        event_type = self._type(node)
+        if node.alias is not None:
+            self.found.aliased.setdefault(node.type, node.alias)
+            self._name(node.alias, event_type, kind, node.place("alias"))
+        elif self.uses[node.type] > 1:
+            hint = f"{quote(node.type)} as another name"
+            self.collector.note("HW209", node.span, hint, name=node.type)
+        else:
+            self._name(node.type, event_type, kind, node.span)
+
+    def _name(self, name: str, event_type: EventType | None, kind: Kind, span: tree.Span) -> None:
+        if name in self.found.names:
+            self.collector.note("HW208", span, name=name)
+        else:
+            self.found.names[name] = Binding(name, event_type, kind)
+
+    def _type(self, node: tree.Atom) -> EventType | None:
+        types = self.declared.event_types
+        if node.type not in types and node.type not in self.declared.broken:
+            self.collector.misspelt("HW201", node.span, node.type, types)
+        return types.get(node.type)
+
+
+def names_within(pattern: tree.Pattern) -> set[str]:
+    """The names that a pattern binds, to look up only."""
+    from language.walk import descendants
+
+    found: set[str] = set()
+    for node in descendants(pattern):
+        if isinstance(node, tree.Atom):
+            found.add(node.type if node.alias is None else node.alias)
+        elif isinstance(node, tree.Repeat) and node.alias is not None:
+            found.add(node.alias)
+    return found

@@ -1,0 +1,138 @@
+"""Diagnostics: one table of errors, and how one of them is told.
+
+Owns the form of a diagnostic, the collecting of many, and the report. The entries stand in
+`language.messages`; whoever finds an error names a code and the words that fill its sentence.
+Invariant: nothing of the text is echoed beyond ECHO_LENGTH_MAX characters, on one line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from language.limits import DIAGNOSTICS_MAX, ECHO_LENGTH_MAX, SOURCE_LINE_LENGTH_MAX
+from language.messages import TABLE
+from language.suggest import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from language.tree import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One error at one place: offsets `start` and `end` in the text, line and column from 1."""
+
+    code: str
+    message: str
+    line: int
+    column: int
+    start: int
+    end: int
+    hint: str | None = None
+
+    def to_dict(self) -> dict[str, str | int | None]:
+        """As it is sent to programs."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "line": self.line,
+            "column": self.column,
+            "hint": self.hint,
+        }
+
+
+class Collector:
+    """Gathers the diagnostics of one text, each place and code once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, str], Diagnostic] = {}
+        self.left_out = 0
+
+    def note(self, code: str, span: Span, hint: str | None = None, /, **words: object) -> None:
+        """Record the error `code` at `span`; `words` fill the sentence of its entry."""
+        key = (span.start, code)
+        if key in self._found:
+            return
+        if len(self._found) >= DIAGNOSTICS_MAX:
+            self.left_out += 1
+            return
+        shown = {name: shorten(str(word)) for name, word in words.items()}
+        self._found[key] = Diagnostic(
+            code, TABLE[code].message.format(**shown), span.line, span.column, span.start, span.end,
+            None if hint is None else shorten(hint, 4 * ECHO_LENGTH_MAX),
+        )  # fmt: skip
+
+    def misspelt(
+        self, code: str, span: Span, name: str, known: Iterable[str], /, **words: object
+    ) -> None:
+        """As `note` for an unknown `name`, with the nearest of the known ones as the hint."""
+        near = nearest(name, known)
+        hint = f"did you mean {quote(near)}?" if near is not None else None
+        self.note(code, span, hint, name=name, **words)
+
+    def forget_from(self, mark: int) -> None:
+        """Drop those noted since there were `mark` of them."""
+        for key in list(self._found)[mark:]:
+            del self._found[key]
+
+    def found(self) -> tuple[Diagnostic, ...]:
+        """All of them in order of place."""
+        ordered = sorted(self._found.values(), key=lambda one: (one.start, one.code))
+        return tuple(ordered)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+def shorten(text: str, length: int = ECHO_LENGTH_MAX) -> str:
+    """`text` on one line, unprintable characters escaped, cut in the middle where it is long."""
+    if len(text) > length:
+        text = text[: length - 6] + "…" + text[-5:]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def quote(name: str) -> str:
+    """A name as messages show it."""
+    return f"`{shorten(name)}`"
+
+
+def report(
+    text: str, found: Iterable[Diagnostic], *, file: str = "<text>", color: bool = False
+) -> str:
+    """All of `found` for people: place, sentence, source line, caret, suggestion."""
+    lines = text.splitlines() if text else [""]
+    return "\n".join(_told(one, lines, file, color=color) for one in found)
+
+
+def _told(one: Diagnostic, lines: list[str], file: str, *, color: bool) -> str:
+    bold, red, green, plain = (
+        ("\033[1m", "\033[31m", "\033[32m", "\033[0m") if color else ("", "", "", "")
+    )
+    head = f"{bold}{file}:{one.line}:{one.column}: {red}{one.code}{plain}{bold}: {one.message}"
+    told = [head + plain]
+    source = lines[one.line - 1] if one.line <= len(lines) else ""
+    shown, shift = _window(source, one.column - 1)
+    width = max(1, min(one.end - one.start, len(source) - one.column + 1, len(shown)))
+    margin = f"{one.line:>5} | "
+    told.append(margin + shown)
+    pad = "".join("\t" if c == "\t" else " " for c in source[shift : one.column - 1])
+    pad = "…" + pad[1:] if shift and pad else pad
+    told.append(
+        " " * (len(margin) - 2) + "| " + pad.replace("…", " ") + f"{green}{'^' * width}{plain}"
+    )
+    if one.hint is not None:
+        told.append(" " * (len(margin) - 2) + f"= {one.hint}")
+    return "\n".join(told)
+
+
+def _window(source: str, at: int) -> tuple[str, int]:
+    """The part of a long line around the offset `at`, and where it begins."""
+    clean = "".join(
+        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in source
+    )
+    if len(clean) <= SOURCE_LINE_LENGTH_MAX:
+        return clean, 0
+    begin = max(0, min(at - SOURCE_LINE_LENGTH_MAX // 2, len(clean) - SOURCE_LINE_LENGTH_MAX))
+    return clean[begin : begin + SOURCE_LINE_LENGTH_MAX], begin

@@ -1,0 +1,148 @@
+"""Entries for what is understood but not run yet."""
+
+from __future__ import annotations
+
+from language.messages.entry import Entry, Example
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "HW901",
+        "relations of intervals not run yet",
+        "relations of intervals: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW902",
+        "without not run yet",
+        "without: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW903",
+        "absent not run yet",
+        "absent: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW904",
+        "lists not run yet",
+        "lists: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW905",
+        "nth not run yet",
+        "nth: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW906",
+        "first not run yet",
+        "first: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW907",
+        "distinct not run yet",
+        "distinct: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW908",
+        "next not run yet",
+        "next: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW909",
+        "contexts beyond unrestricted and recent not run yet",
+        "contexts beyond unrestricted and recent: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW910",
+        "one and collect not run yet",
+        "one and collect: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW911",
+        "maybe drop not run yet",
+        "maybe drop: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW912",
+        "every without aggr not run yet",
+        "every without aggr: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW913",
+        "sessions not run yet",
+        "sessions: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW914",
+        "days of a time zone not run yet",
+        "days of a time zone: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW915",
+        "tables not run yet",
+        "tables: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW916",
+        "subscriptions that end not run yet",
+        "subscriptions that end: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW917",
+        "at most not run yet",
+        "at most: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW918",
+        "nearest actors not run yet",
+        "nearest actors: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW919",
+        "functions of your own not run yet",
+        "functions of your own: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+    Entry(
+        "HW920",
+        "last below a recent operator not run yet",
+        "last below a recent operator: understood, but not run yet",
+        "Wait for the version that runs it, or say it otherwise.",
+        (),
+    ),
+)

@@ -1,0 +1,5 @@
+"""From tree to text: the canonical form.
+
+Owns the one way in which each tree is written. Must not know whether it means something.
+Invariant: reading what was written gives the same tree.
+"""

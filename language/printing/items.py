@@ -1,0 +1,182 @@
+"""Items as lines of text: declarations, definitions and subscriptions.
+
+A line knows where in the source its parts stood, so that the formatter can put comments back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from language import tree
+from language.printing.expressions import (
+    constant_text,
+    duration_text,
+    expression_text,
+    name_text,
+    place_text,
+    region_text,
+    string_text,
+)
+from language.printing.patterns import detect_text, pattern_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a line that may stand on a line of its own; `offset` is its place in the source."""
+
+    text: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line: its parts are joined by blanks, or broken with the later ones indented by `hang`."""
+
+    indent: int
+    parts: tuple[Part, ...]
+    hang: int = 2
+
+    @property
+    def text(self) -> str:
+        """The whole line, unbroken."""
+        return " " * self.indent + " ".join(part.text for part in self.parts)
+
+
+def item_text(item: tree.Item) -> str:
+    """An item in canonical form, its lines unbroken."""
+    return "\n".join(line.text for line in item_lines(item))
+
+
+def item_lines(item: tree.Item) -> list[Line]:
+    """The lines of an item."""
+    if isinstance(item, tree.Definition):
+        return list(_definition(item))
+    if isinstance(item, tree.Subscription):
+        return list(_subscription(item))
+    at = item.span.start
+    if isinstance(item, tree.EventDeclaration):
+        attributes = [f"{name_text(name)}: {kind}" for name, kind in item.attributes]
+        return [_simple(0, f"event {name_text(item.name)}({', '.join(attributes)})", at)]
+    if isinstance(item, tree.RegionDeclaration):
+        text = f"region {name_text(item.name)} = {region_text(item.region)}"
+        return [_simple(0, text, at)]
+    if isinstance(item, tree.TableDeclaration):
+        file = string_text(item.file)
+        text = f"table {name_text(item.name)} from {file} key {name_text(item.key)}"
+        return [_simple(0, text, at)]
+    return [_set(item)]
+
+
+def _simple(indent: int, text: str, offset: int) -> Line:
+    return Line(indent, (Part(text, offset),))
+
+
+def _set(item: tree.SetDeclaration) -> Line:
+    head = f"set {name_text(item.name)} = {{"
+    members = item.members.members
+    if not members:
+        return _simple(0, head + "}", item.span.start)
+    texts = [constant_text(member) + "," for member in members]
+    texts[-1] = texts[-1].removesuffix(",") + "}"
+    parts = [Part(head + texts[0], item.span.start)]
+    parts += [Part(t, m.span.start) for t, m in zip(texts[1:], members[1:], strict=True)]
+    return Line(0, tuple(parts), hang=len(head))
+
+
+def _assigned(word: str, assigned: tuple[tree.Assignment, ...], indent: int, offset: int) -> Line:
+    texts = [f"{name_text(a.name)} = {expression_text(a.value)}," for a in assigned]
+    texts[-1] = texts[-1].removesuffix(",")
+    parts = [Part(f"{word} {texts[0]}", offset)]
+    parts += [Part(t, a.span.start) for t, a in zip(texts[1:], assigned[1:], strict=True)]
+    return Line(indent, tuple(parts), hang=len(word) + 1)
+
+
+def _listed(word: str, names: tuple[str, ...], indent: int, offset: int) -> Line:
+    return _simple(indent, f"{word} {', '.join(map(name_text, names))}", offset)
+
+
+def _case(case: tree.Case, indent: int) -> Iterable[Line]:
+    word = detect_text(case.detect)
+    (first, _), *rest = pattern_parts(case.detect.pattern)
+    at = case.detect.span.start
+    parts = (Part(f"{word} {first}", at), *(Part(text, n.span.start) for text, n in rest))
+    yield Line(indent, parts, hang=3)
+    if case.assign:
+        yield _assigned("assign", case.assign, indent, case.place("assign").start)
+    if case.consuming:
+        yield _listed("consuming", case.consuming, indent, case.place("consuming").start)
+    if case.group_by:
+        yield _listed("group by", case.group_by, indent, case.place("group by").start)
+
+
+def _header(definition: tree.Definition) -> str:
+    names = ", ".join(map(name_text, definition.attributes))
+    text = f"define {name_text(definition.name)}({names})"
+    window = definition.window
+    if window is None:
+        return text
+    if window.aggregated:
+        text += " aggr"
+    if window.every_ms is not None:
+        text += f" every {duration_text(window.every_ms)}"
+    if window.every_days is not None:
+        days = duration_text(window.every_days * 86_400_000)
+        text += f" every {days} in {string_text(window.zone or '')}"
+    if window.range_ms is not None:
+        text += f" range {duration_text(window.range_ms)}"
+    if window.session_ms is not None:
+        text += f" session {duration_text(window.session_ms)}"
+    if window.session_max_ms is not None:
+        text += f" max {duration_text(window.session_max_ms)}"
+    return text
+
+
+def _definition(item: tree.Definition) -> Iterable[Line]:
+    yield _simple(0, _header(item), item.span.start)
+    if item.pre:
+        yield _simple(0, "pre", item.place("pre").start)
+    numbered = len(item.cases) > 1 or item.cases[0].number != 0
+    for case in item.cases:
+        if numbered:
+            yield _simple(0, f"case {case.number}:", case.place("owner").start)
+        yield from _case(case, 2)
+    if item.post is not None:
+        post = item.post
+        yield _simple(0, "post", post.span.start)
+        yield _assigned("where", post.assign, 2, post.span.start)
+        if post.group_by:
+            yield _listed("group by", post.group_by, 2, post.place("group by").start)
+
+
+def _subscription(item: tree.Subscription) -> Iterable[Line]:
+    actor = place_text(item.actor.name)
+    if item.actor.nearest:
+        actor = f"nearest {actor}"
+    if item.actor.group_key is not None:
+        actor += f" of group.{name_text(item.actor.group_key)}"
+    head = f"subscription {place_text(item.name)} seq {item.seq}"
+    text = f"{head} from {place_text(item.subscriber)} to {actor}"
+    if item.for_ms is not None:
+        text += f" for {duration_text(item.for_ms)}"
+    if item.until_ms is not None:
+        text += f" until {string_text(instant_text(item.until_ms))}"
+    yield _simple(0, text, item.span.start)
+    yield from _case(item.case, 2)
+    if item.at_most is not None:
+        thinned = f"at most {item.at_most.count} per {duration_text(item.at_most.per_ms)}"
+        yield _simple(2, thinned, item.at_most.span.start)
+
+
+def instant_text(instant_ms: int) -> str:
+    """An instant as ISO 8601 text in UTC."""
+    whole, rest = divmod(instant_ms, 1_000)
+    text = (EPOCH + timedelta(seconds=whole)).strftime("%m-%dT%H:%M:%S")
+    year = (EPOCH + timedelta(seconds=whole)).year
+    return f"{year:04}-{text}.{rest:03}Z" if rest else f"{year:04}-{text}Z"

@@ -1,0 +1,386 @@
+"""The actions that make declarations, definitions and subscriptions.
+
+Owns the order and number of clauses. Must not know what names stand for. Invariant: an item that
+lacks its essence (no `detect`, say) is given up as None after its error was noted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from language import tree
+from language.lexicon import ATTRIBUTE_TYPES, RESERVED_KEYS
+from language.limits import NAME_LENGTH_MAX
+from language.reading.options import NONE, Options
+from language.reading.patterns import Patterns
+from language.reading.values import (
+    COLLECTOR,
+    Marks,
+    attribute_name,
+    between,
+    duration_ms,
+    integer,
+    marks_of,
+    name_of,
+    note,
+    owner_name,
+    span_of,
+    text,
+    unique_names,
+)
+
+if TYPE_CHECKING:
+    from lark import Token
+
+
+class Clause(NamedTuple):
+    """A clause of a case: its kind, the word it begins with, and what it says."""
+
+    kind: str
+    word: Token
+    value: Any
+    marks: Marks = ()
+
+
+class Header(NamedTuple):
+    """The attributes in a definition's header, and where they stand."""
+
+    names: tuple[str, ...]
+    marks: Marks
+
+
+class Ending(NamedTuple):
+    """What ends a subscription: the field, its value, and the word that says so."""
+
+    key: str
+    value: int
+    word: Token
+
+
+class CaseParts(NamedTuple):
+    """`case n:` and its clauses."""
+
+    word: Token
+    number: Token
+    clauses: list[Clause]
+
+
+ORDER = ("detect", "assign", "consuming", "group by", "at most")
+
+
+class Items(Patterns):
+    """Actions of the sections `declarations` and `definitions and subscriptions`."""
+
+    # --- declarations ---
+
+    def attribute(self, children: list[Any]) -> tuple[Token, Token]:
+        return children[0], children[1]
+
+    def event_declaration(self, children: list[Any]) -> tree.EventDeclaration:
+        word, name, *attributes, close = children
+        unique_names([token for token, _ in attributes], "the event")
+        found: dict[str, tree.AttributeType] = {}
+        for token, kind in attributes:
+            attribute = attribute_name(token)
+            if attribute in RESERVED_KEYS:
+                note("HW211", span_of(token), name=attribute)
+            if str(kind) not in ATTRIBUTE_TYPES:
+                COLLECTOR.get().misspelt("HW216", span_of(kind), str(kind), ATTRIBUTE_TYPES)
+                continue
+            found.setdefault(attribute, cast("tree.AttributeType", str(kind)))
+        span = between(word, close)
+        marks = (("name", span_of(name)),)
+        return tree.EventDeclaration(owner_name(name), tuple(found.items()), span=span, marks=marks)
+
+    def set_declaration(self, children: list[Any]) -> tree.SetDeclaration:
+        word, name, _, members = children
+        span, marks = between(word, members), (("name", span_of(name)),)
+        return tree.SetDeclaration(name_of(name), members, span=span, marks=marks)
+
+    def region_declaration(self, children: list[Any]) -> tree.RegionDeclaration:
+        word, name, _, region = children
+        span, marks = between(word, region), (("name", span_of(name)),)
+        return tree.RegionDeclaration(name_of(name), region, span=span, marks=marks)
+
+    def table_declaration(self, children: list[Any]) -> tree.TableDeclaration:
+        word, name, _, file, _, key = children
+        span, marks = between(word, key), (("name", span_of(name)),)
+        return tree.TableDeclaration(
+            name_of(name), text(file), name_of(key), span=span, marks=marks
+        )
+
+    # --- clauses ---
+
+    def detect(self, children: list[Any]) -> Clause:
+        word, *rest = children
+        options: Options = rest[0] if len(rest) == 2 else NONE
+        pattern: tree.Pattern = rest[-1]
+        _check_detect_options(options)
+        report: str = "all"
+        if "one" in options.words and "collect" in options.words:
+            note("HW424", options.words["collect"], first="one", second="collect")
+        elif "one" in options.words or "collect" in options.words:
+            report = "one" if "one" in options.words else "collect"
+        detect = tree.Detect(
+            pattern,
+            options.context or "unrestricted",
+            "maybe drop" in options.words,
+            cast("Any", report),
+            span=between(word, pattern),
+            marks=tuple(options.places.items()),
+        )
+        return Clause("detect", word, detect)
+
+    def assignment(self, children: list[Any]) -> tree.Assignment:
+        token, _, value = children
+        return tree.Assignment(attribute_name(token), value, span=between(token, value))
+
+    def assignments(self, children: list[Any]) -> tuple[tree.Assignment, ...]:
+        return _assigned(children)
+
+    def assign(self, children: list[Any]) -> Clause:
+        return Clause("assign", children[0], _assigned(children[1:]))
+
+    def consuming(self, children: list[Any]) -> Clause:
+        word, *tokens = children
+        names = unique_names(tokens, "consuming")
+        return Clause("consuming", word, names, marks_of(tokens, "consuming"))
+
+    def group_by(self, children: list[Any]) -> Clause:
+        word, _, *tokens = children
+        names = unique_names(tokens, "group by", attributes=True)
+        return Clause("group by", word, names, marks_of(tokens, "group by"))
+
+    def at_most(self, children: list[Any]) -> Clause:
+        word, _, token, _, duration = children
+        count = integer(token)
+        if count < 1:
+            note("HW411", span_of(token))
+            count = 1
+        span = between(word, duration)
+        return Clause("at most", word, tree.Thinning(count, duration_ms(duration), span=span))
+
+    def case(self, children: list[Any]) -> CaseParts:
+        return CaseParts(children[0], children[1], children[2:])
+
+    # --- definitions ---
+
+    def header(self, children: list[Any]) -> Header:
+        tokens = children[:-1]
+        names = unique_names(tokens, "the header", attributes=True)
+        return Header(names, marks_of(tokens, "header"))
+
+    def window_every(self, children: list[Any]) -> dict[str, Any]:
+        return {"every_ms": (duration_ms(children[1]), children[0])}
+
+    def window_zone(self, children: list[Any]) -> dict[str, Any]:
+        word, duration, _, zone = children
+        days, rest = divmod(duration_ms(duration), 86_400_000)
+        if rest:
+            note("HW426", duration.span)
+            days = max(1, days)
+        return {"every_days": (days, word), "zone": (text(zone), zone)}
+
+    def window_range(self, children: list[Any]) -> dict[str, Any]:
+        return {"range_ms": (duration_ms(children[1]), children[0])}
+
+    def window_session(self, children: list[Any]) -> dict[str, Any]:
+        return {"session_ms": (duration_ms(children[1]), children[0])}
+
+    def window_max(self, children: list[Any]) -> dict[str, Any]:
+        return {"session_max_ms": (duration_ms(children[1]), children[0])}
+
+    def window(self, children: list[Any]) -> tree.Window:
+        aggregated = not isinstance(children[0], dict)
+        parts: dict[str, int | str] = {}
+        words: dict[str, Token] = {}
+        for part in children[1:] if aggregated else children:
+            for key, (value, word) in part.items():
+                if key in parts:
+                    note("HW427", span_of(word))
+                parts[key] = value
+                words[key] = word
+        first = children[0] if aggregated else next(iter(words.values()))
+        _check_window(aggregated, words, span_of(first))
+        marks = tuple((key, span_of(token)) for key, token in words.items())
+        return tree.Window(aggregated, span=span_of(first), marks=marks, **cast("Any", parts))
+
+    def post(self, children: list[Any]) -> tree.Post:
+        word, _, assigned, *rest = children
+        grouping: Clause | None = rest[0] if rest else None
+        group_by = grouping.value if grouping else ()
+        marks = (("group by", span_of(grouping.word)), *grouping.marks) if grouping else ()
+        span = between(word, assigned[-1])
+        return tree.Post(assigned, group_by, span=span, marks=(("post", span_of(word)), *marks))
+
+    def definition(self, children: list[Any]) -> tree.Definition | None:
+        word, token, header, *rest = children
+        window = next((part for part in rest if isinstance(part, tree.Window)), None)
+        post = next((part for part in rest if isinstance(part, tree.Post)), None)
+        clauses = [part for part in rest if isinstance(part, Clause)]
+        numbered = [part for part in rest if isinstance(part, CaseParts)]
+        pre = next((part for part in rest if getattr(part, "type", None) == "PRE"), None)
+        name = owner_name(token)
+        if numbered and clauses:
+            note("HW123", span_of(clauses[0].word), clause=clauses[0].kind)
+        cases = _cases(numbered) if numbered else [_case(0, clauses, token)]
+        if any(case is None for case in cases):
+            return None
+        marks = (("name", span_of(token)), *header.marks)
+        if pre is not None:
+            marks += (("pre", span_of(pre)),)
+        return tree.Definition(
+            name,
+            header.names,
+            cast("Any", tuple(cases)),
+            window,
+            pre is not None,
+            post,
+            span=between(word, token),
+            marks=marks,
+        )
+
+    # --- subscriptions ---
+
+    def actor(self, children: list[Any]) -> tree.Actor:
+        nearest = children[0].type == "NEAREST"
+        token, *rest = children[1:] if nearest else children
+        key = attribute_name(rest[-1]) if rest else None
+        span = between(children[0], rest[-1] if rest else token)
+        marks = (("group", span_of(rest[-1])),) if rest else ()
+        return tree.Actor(_place_name(token), key, nearest, span=span, marks=marks)
+
+    def ending_for(self, children: list[Any]) -> Ending:
+        return Ending("for_ms", duration_ms(children[1]), children[0])
+
+    def ending_until(self, children: list[Any]) -> Ending:
+        return Ending("until_ms", _instant_ms(children[1]), children[0])
+
+    def subscription(self, children: list[Any]) -> tree.Subscription | None:
+        word, name, *rest = children
+        seq = integer(rest[1]) if rest[0].type == "SEQ" else 1
+        _, subscriber, _, actor, *rest = rest[2:] if rest[0].type == "SEQ" else rest
+        endings = [part for part in rest if isinstance(part, Ending)]
+        clauses = [part for part in rest if isinstance(part, Clause)]
+        case = _case(0, clauses, name, subscription=True)
+        if case is None:
+            return None
+        marks: Marks = (("name", span_of(name)), ("subscriber", span_of(subscriber)))
+        marks += tuple(("ending", span_of(ending.word)) for ending in endings)
+        at_most = next((c.value for c in clauses if c.kind == "at most"), None)
+        return tree.Subscription(
+            _place_name(name),
+            seq,
+            _place_name(subscriber),
+            actor,
+            case,
+            at_most=at_most,
+            span=between(word, name),
+            marks=marks,
+            **cast("Any", {ending.key: ending.value for ending in endings}),
+        )
+
+
+def _assigned(found: list[tree.Assignment]) -> tuple[tree.Assignment, ...]:
+    kept: dict[str, tree.Assignment] = {}
+    for one in found:
+        if one.name in kept:
+            note("HW215", one.span, name=one.name, what="assign")
+        else:
+            kept[one.name] = one
+    return tuple(kept.values())
+
+
+def _place_name(token: Token) -> str:
+    """The name of a subscription, subscriber or actor."""
+    if token[0] == "`":
+        return name_of(token)
+    if len(token) > NAME_LENGTH_MAX:
+        note("HW107", span_of(token), name=str(token), limit=NAME_LENGTH_MAX)
+    return str(token)
+
+
+def _instant_ms(token: Token) -> int:
+    """Milliseconds since the epoch of an ISO 8601 instant that names its offset from UTC."""
+    try:
+        instant = datetime.fromisoformat(text(token))
+    except ValueError:
+        note("HW124", span_of(token))
+        return 0
+    if instant.tzinfo is None:
+        note("HW124", span_of(token))
+        return 0
+    since = instant - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return since.days * 86_400_000 + since.seconds * 1_000 + since.microseconds // 1_000
+
+
+def _check_detect_options(options: Options) -> None:
+    if "next" in options.words:
+        note("HW425", options.words["next"], option="next")
+    if "bound" in options.places:
+        note("HW425", options.place("bound"), option="a bound")
+
+
+def _check_window(aggregated: bool, words: dict[str, Token], span: tree.Span) -> None:
+    """Which parts of a header go together."""
+    if "session_max_ms" in words and "session_ms" not in words:
+        note("HW428", span_of(words["session_max_ms"]), part="max", other="session")
+    if "session_ms" in words and len(words.keys() - {"session_max_ms"}) > 1:
+        note("HW427", span_of(words["session_ms"]))
+    if aggregated and not words:
+        note("HW429", span)
+    if not aggregated:
+        for key, part in (("range_ms", "range"), ("session_ms", "session")):
+            if key in words:
+                note("HW428", span_of(words[key]), part=part, other="aggr")
+
+
+def _cases(numbered: list[CaseParts]) -> list[tree.Case | None]:
+    numbers: set[int] = set()
+    cases = []
+    for part in numbered:
+        number = integer(part.number)
+        if number in numbers:
+            note("HW215", span_of(part.number), name=number, what="the cases")
+        numbers.add(number)
+        cases.append(_case(number, part.clauses, part.word))
+    return cases
+
+
+def _case(
+    number: int, clauses: list[Clause], owner: Token, *, subscription: bool = False
+) -> tree.Case | None:
+    found: dict[str, Clause] = {}
+    reached = 0
+    for clause in clauses:
+        rank = ORDER.index(clause.kind)
+        if clause.kind == "at most" and not subscription:
+            note("HW125", span_of(clause.word))
+        elif clause.kind in found:
+            note("HW109", span_of(clause.word), clause=clause.kind)
+            continue
+        elif rank < reached:
+            note("HW110", span_of(clause.word), clause=clause.kind, order=", ".join(ORDER))
+        reached = max(reached, rank)
+        found[clause.kind] = clause
+    if "detect" not in found:
+        note("HW108", span_of(owner), name=str(owner))
+        return None
+
+    def value(kind: str) -> Any:
+        return found[kind].value if kind in found else ()
+
+    detect: tree.Detect = value("detect")
+    marks: Marks = (("owner", span_of(owner)),)
+    for clause in found.values():
+        marks += ((clause.kind, span_of(clause.word)), *clause.marks)
+    return tree.Case(
+        number,
+        detect,
+        value("assign"),
+        value("consuming"),
+        value("group by"),
+        span=detect.span,
+        marks=marks,
+    )

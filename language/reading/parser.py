@@ -1,0 +1,195 @@
+"""The parser: a text cut into items, each read on its own, errors collected.
+
+Owns the parser's making, the cutting, and going on after an error. Must not know what items mean.
+Invariant: no text raises; every item that can be read is read, whatever stands beside it.
+
+A file is cut where an item begins beyond doubt (`define Name (`, `subscription Name from`, …), so
+that one parse never sees two items of a good file. Where a parse fails, weaker marks are tried
+(such a word at the beginning of a line), and the clauses of the broken item are read one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from language import tree
+from language.diagnostics import Collector
+from language.limits import ITEMS_MAX, NESTING_MAX, TEXT_LENGTH_MAX
+from language.reading import syntax_errors
+from language.reading.values import COLLECTOR
+from language.tree import Span
+from language.walk import deeper_than
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lark import Lark
+
+_GAP = r"(?:\s|#[^\n]*(?:\n|$))+"
+_NAME = r"(?:[^\W\d][\w./-]*|`[^`\n]*`)"
+_PASSED_OVER = r'"(?:[^"\\\n]|\\.)*"|\#[^\n]*|`[^`\n]*`'
+_ITEM = re.compile(
+    rf"(?:{_PASSED_OVER})|(?P<item>\b(?:"
+    rf"(?:define|event){_GAP}{_NAME}(?:{_GAP})?\("
+    rf"|(?:set|region){_GAP}{_NAME}(?:{_GAP})?="
+    rf"|table{_GAP}{_NAME}{_GAP}from\b"
+    rf"|subscription{_GAP}{_NAME}{_GAP}(?:seq|from)\b))"
+)
+_WEAK_ITEM = re.compile(
+    rf"(?:{_PASSED_OVER})"
+    r"|(?P<item>^[ \t]*(?:define|event|set|region|table|subscription)\b(?![ \t]*[=.,)<>!+*/]))",
+    re.MULTILINE,
+)
+_CLAUSE = re.compile(
+    rf"(?:{_PASSED_OVER})"
+    r"|(?P<clause>^[ \t]*(?:detect|assign|consuming|group[ \t]+by|case|post|pre)\b)",
+    re.MULTILINE,
+)
+_READ_ALONE = ("detect", "assign", "consuming", "group")
+_NAMED = re.compile(rf"\s*(define|event|set|region|table|subscription){_GAP}({_NAME})")
+
+
+class Reading(NamedTuple):
+    """What a text says, as far as it could be read.
+
+    `broken` are the names of items that could not: nobody should be told that they are unknown.
+    """
+
+    file: tree.File
+    broken: frozenset[str]
+
+
+class Piece(NamedTuple):
+    """A part of the text, by offsets."""
+
+    start: int
+    end: int
+
+
+@cache
+def parser() -> Lark:
+    """The parser, made at first need."""
+    from lark import Lark
+
+    from language.reading.items import Items
+
+    grammar = resources.files("language").joinpath("headwater.lark").read_text("utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["item", "clause"],
+        maybe_placeholders=False,
+        transformer=cast("Any", Items()),
+    )
+
+
+def read(text: str, collector: Collector) -> Reading:
+    """Read all items of `text`; errors go to `collector`."""
+    if len(text) > TEXT_LENGTH_MAX:
+        collector.note("HW126", Span(0, 0, 1, 1), length=len(text), limit=TEXT_LENGTH_MAX)
+        return Reading(tree.File(()), frozenset())
+    token = COLLECTOR.set(collector)
+    try:
+        return _Reader(text, collector).read()
+    finally:
+        COLLECTOR.reset(token)
+
+
+class _Reader:
+    def __init__(self, text: str, collector: Collector) -> None:
+        self.text = text
+        self.collector = collector
+        self.places = syntax_errors.Places(text)
+        self.items: list[tree.Item] = []
+        self.broken: set[str] = set()
+
+    def read(self) -> Reading:
+        pieces = list(self.pieces())
+        if len(pieces) > ITEMS_MAX:
+            where = self.places.span(pieces[ITEMS_MAX].start, pieces[ITEMS_MAX].start)
+            self.collector.note("HW127", where, limit=ITEMS_MAX)
+            pieces = pieces[:ITEMS_MAX]
+        for piece in pieces:
+            self.read_piece(piece)
+        span = Span(0, len(self.text), 1, 1)
+        return Reading(tree.File(tuple(self.items), span=span), frozenset(self.broken))
+
+    def pieces(self) -> Iterator[Piece]:
+        """The parts of the text between the beginnings of items."""
+        starts = [m.start() for m in _ITEM.finditer(self.text) if m["item"] is not None]
+        if not starts or self.text[: starts[0]].strip():
+            starts.insert(0, 0)
+        yield from map(Piece, starts, [*starts[1:], len(self.text)])
+
+    def read_piece(self, piece: Piece) -> None:
+        """Read one item, or what there is of several where the first is broken."""
+        while not self.is_blank(piece):
+            failure = self.parse(piece, "item")
+            if failure is None:
+                return
+            marks = [
+                m.start("item")
+                for m in _WEAK_ITEM.finditer(self.text, piece.start, piece.end)
+                if m["item"] is not None and self.text[piece.start : m.start("item")].strip()
+            ]
+            before = [mark for mark in marks if mark <= failure.span.start]
+            if before:
+                # The error is in a later item: the part before it may well be good.
+                self.read_piece(Piece(piece.start, before[-1]))
+                piece = Piece(before[-1], piece.end)
+                continue
+            rest = next((mark for mark in marks if mark > failure.span.start), piece.end)
+            self.give_up(Piece(piece.start, rest), failure)
+            piece = Piece(rest, piece.end)
+
+    def is_blank(self, piece: Piece) -> bool:
+        return syntax_errors.SKIP.fullmatch(self.text, piece.start, piece.end) is not None
+
+    def parse(self, piece: Piece, start: str) -> syntax_errors.Failure | None:
+        """Parse a piece; a good item is kept. The first error, if there is one."""
+        from lark import TextSlice, UnexpectedInput
+
+        if self.text.count("(", piece.start, piece.end) + self.text.count(
+            "[", piece.start, piece.end
+        ) > NESTING_MAX and (deep := syntax_errors.too_deep(self.text, piece)):
+            return syntax_errors.Failure("HW128", self.places.span(deep, deep + 1), None, {})
+        mark = len(self.collector)
+        try:
+            item = parser().parse(cast("Any", TextSlice(self.text, *piece)), start=start)
+        except UnexpectedInput as error:
+            if len(self.collector) > mark:
+                self.collector.forget_from(mark)
+            return syntax_errors.classify(error, self.text, piece, self.places)
+        if isinstance(item, tree.Node):
+            if deeper_than(item, NESTING_MAX):
+                return syntax_errors.Failure("HW128", item.span, None, {"limit": NESTING_MAX})
+            if start == "item":
+                self.items.append(cast("tree.Item", item))
+        elif start == "item":
+            self.name_broken(piece)
+        return None
+
+    def name_broken(self, piece: Piece) -> None:
+        match = _NAMED.match(self.text, piece.start, piece.end)
+        if match is not None:
+            self.broken.add(match[2].strip("`"))
+
+    def give_up(self, piece: Piece, failure: syntax_errors.Failure) -> None:
+        """Note the error of a piece, and those of its other clauses."""
+        self.collector.note(failure.code, failure.span, failure.hint, **failure.words)
+        self.name_broken(piece)
+        marks = [
+            m.start("clause")
+            for m in _CLAUSE.finditer(self.text, piece.start, piece.end)
+            if m["clause"] is not None
+        ]
+        for clause in map(Piece, marks, [*marks[1:], piece.end]):
+            word = self.text[clause.start : clause.end].lstrip().split(maxsplit=1)[0]
+            if clause.start > failure.span.start and word in _READ_ALONE:
+                found = self.parse(clause, "clause")
+                if found is not None:
+                    self.collector.note(found.code, found.span, found.hint, **found.words)

@@ -1,0 +1,205 @@
+"""Syntax errors in words: what was found, what could have stood there, what was likely meant.
+
+Owns the naming of terminals for people and the recognising of common slips. Must not know how
+reading goes on. Invariant: the place is that of the first token that no good text could have there.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from language.diagnostics import quote, shorten
+from language.lexicon import UNITS_M, UNITS_MS
+from language.limits import NESTING_MAX
+from language.suggest import nearest
+from language.tree import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lark import UnexpectedInput
+
+SKIP = re.compile(r"(?:\s|#[^\n]*)*")
+_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|\#[^\n]*|`[^`\n]*`|[(\[{]|[)\]}]')
+_WORD = re.compile(r"[^\W\d]\w*")
+_SHOWN_MAX = 4
+
+_TERMINALS = {
+    "NAME": "a name",
+    "PLACE": "a name",
+    "STRING": "a text in double quotes",
+    "INT": "a whole number",
+    "FLOAT": "a number",
+    "DURATION": "a duration such as 5 mins",
+    "DISTANCE": "a distance such as 10 km",
+    "EQUALS": "=",
+    "COMPARATOR": "a comparison",
+    "FOLLOWS": "then",
+    "PLUS": "+",
+    "MINUS": "-",
+    "STAR": "*",
+    "SLASH": "/",
+    "DOTS": "..",
+    "LBRACE": "{",
+    "RBRACE": "}",
+    "LSQB": "[",
+    "_RSQB": "]",
+    "_LPAR": "(",
+    "RPAR": ")",
+    "_COMMA": ",",
+    "_COLON": ":",
+    "_DOT": ".",
+}
+_EXPRESSION = frozenset(("NAME", "NOT", "_LPAR", "MINUS", "STRING"))
+_CONTINUES = frozenset(("OR", "AND", "COMPARATOR", "SLASH"))
+
+
+class Failure(NamedTuple):
+    """An error that ended a parse."""
+
+    code: str
+    span: Span
+    hint: str | None
+    words: dict[str, Any]
+
+
+class Places:
+    """Offsets of a text to lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self.starts = [0, *(m.end() for m in re.finditer("\n", text))]
+
+    def span(self, start: int, end: int) -> Span:
+        """The span between two offsets."""
+        line = bisect_right(self.starts, start)
+        return Span(start, end, line, start - self.starts[line - 1] + 1)
+
+
+def too_deep(text: str, piece: tuple[int, int]) -> int | None:
+    """The offset of the first bracket nested beyond the limit."""
+    depth = 0
+    for match in _BRACKET.finditer(text, *piece):
+        mark = match[0]
+        if mark in "([{":
+            depth += 1
+            if depth > NESTING_MAX:
+                return match.start()
+        elif mark in ")]}":
+            depth -= 1
+    return None
+
+
+def classify(error: UnexpectedInput, text: str, piece: tuple[int, int], places: Places) -> Failure:
+    """The failure that lark's error stands for."""
+    from lark import UnexpectedToken
+
+    if isinstance(error, UnexpectedToken):
+        expected = frozenset(error.accepts or error.expected)
+        if error.token.type == "$END":
+            return _end(text, piece, expected, places)
+        start = error.token.start_pos or 0
+        end = error.token.end_pos or start
+    else:
+        start = error.pos_in_stream or 0
+        expected = frozenset(getattr(error, "allowed", ()) or ())
+        match = _WORD.match(text, start)
+        end = match.end() if match else start + 1
+    span = places.span(start, end)
+    return _slip(text, span, expected) or Failure(
+        "HW101",
+        span,
+        _hint(text[start:end], expected),
+        {"found": quote(text[start:end]), "expected": in_words(expected)},
+    )
+
+
+def _end(text: str, piece: tuple[int, int], expected: frozenset[str], places: Places) -> Failure:
+    last = piece[0]
+    for match in re.finditer(
+        r'"(?:[^"\\\n]|\\.)*"|`[^`\n]*`|\#[^\n]*|[^\s#"`]+', text[slice(*piece)]
+    ):
+        if not match[0].startswith("#"):
+            last = piece[0] + match.end()
+    return Failure("HW102", places.span(last, last), None, {"expected": in_words(expected)})
+
+
+def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
+    """A slip with an error of its own."""
+    found = text[span.start : span.end]
+    if found.startswith('"'):
+        if "\n" in found or found.count('"') < 2:
+            return Failure("HW104", span, None, {})
+    elif found.startswith("`") and found.count("`") < 2:
+        return Failure("HW105", span, None, {})
+    before = re.search(r"(\d[\d.]*)\s*$", text[max(0, span.start - 60) : span.start])
+    if before and _WORD.fullmatch(found) and not found.isupper():
+        units = (*UNITS_MS, *UNITS_M)
+        near = nearest(found, units)
+        if near is not None or not expected & {"NAME", "AND"}:
+            hint = f"did you mean {quote(near)}?" if near else None
+            return Failure("HW115", span, hint, {"unit": found})
+    if not _WORD.match(found) and not found.startswith(('"', "`")) and _strange(found):
+        return Failure("HW103", span, _STRANGE.get(found[:2]) or _STRANGE.get(found[:1]),
+                       {"found": quote(found)})  # fmt: skip
+    return None
+
+
+_STRANGE = {
+    "==": "write = for equality",
+    "&&": "write `and`",
+    "||": "write `or`",
+    "&": "write `and`",
+    "|": "write `or`",
+    "'": 'texts stand in double quotes: "…"',
+    ";": "nothing ends a line here: leave it out",
+    "<>": "write != for inequality",
+}
+
+
+def _strange(found: str) -> bool:
+    return found[0] in "&|';!@$%^~?\\" or not (
+        found[0].isalnum() or found[0] in "=<>+-*/.,:()[]{}_"
+    )
+
+
+def _hint(found: str, expected: frozenset[str]) -> str | None:
+    """A keyword that is near to the word found, or how to write what was meant."""
+    if not _WORD.fullmatch(found):
+        return None
+    words = [terminal.lower() for terminal in sorted(expected) if terminal not in _TERMINALS]
+    if "FOLLOWS" in expected:
+        from language.tree import LinkOperator
+
+        words.extend(LinkOperator.__args__)
+    near = found.lower() if found.lower() in words else nearest(found, words)
+    return f"did you mean {quote(near)}?" if near is not None and near != found else None
+
+
+def in_words(expected: Iterable[str]) -> str:
+    """The terminals that could have stood there, a few of them, in words."""
+    terminals = set(expected)
+    parts: list[str] = []
+    if terminals >= _EXPRESSION:
+        parts.append("a value")
+        terminals -= {*_EXPRESSION, "TRUE", "FALSE", "INT", "FLOAT", "DURATION", "DISTANCE"}
+    elif {"NTH", "ABSENT"} <= terminals:
+        parts.append("a pattern")
+        terminals -= {"NTH", "ABSENT", "LAST", "FIRST", "OUTER", "DISTINCT", "NAME", "_LPAR"}
+    elif {"INT", "DURATION", "STRING"} <= terminals:
+        parts.append("a value with its unit")
+        terminals -= {"INT", "DURATION", "STRING", "DISTANCE", "FLOAT", "MINUS", "TRUE", "FALSE"}
+    terminals.discard("$END")
+    named = {_TERMINALS.get(name, f"`{name.lower()}`") for name in terminals}
+    order = sorted(named, key=lambda word: (word.startswith("`"), word))
+    parts.extend(word if word[0] in "`a" else quote(word) for word in order)
+    if not parts:
+        return "nothing more"
+    if len(parts) > _SHOWN_MAX:
+        parts = [*parts[:_SHOWN_MAX], "…"]
+        return ", ".join(parts)
+    return " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+__all__ = ["SKIP", "Failure", "Places", "classify", "in_words", "shorten", "too_deep"]

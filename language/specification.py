@@ -1,0 +1,42 @@
+"""What checking gives: event types, the specification, the task graph's raw material.
+
+Owns the result types alone. Invariant: a Specification exists only of a text without errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from language import tree
+    from language.taskgraph import TaskGraph
+
+
+@dataclass(frozen=True)
+class EventType:
+    """A type of events: its attributes in order, and whether a definition makes it.
+
+    What every event has (`location`, `timestamp`, …) is not among the attributes.
+    """
+
+    name: str
+    attributes: dict[str, tree.AttributeType] = field(default_factory=dict)
+    defined: bool = False
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A text that means something; the dicts are in the order of the text.
+
+    Definitions are by name, subscriptions by (subscriber, name).
+    """
+
+    file: tree.File
+    event_types: dict[str, EventType]
+    sets: dict[str, tree.SetLiteral]
+    regions: dict[str, tree.RegionLiteral]
+    tables: dict[str, tree.TableDeclaration]
+    definitions: dict[str, tree.Definition]
+    subscriptions: dict[tuple[str, str], tree.Subscription]
+    graph: TaskGraph

@@ -1,0 +1,205 @@
+"""The task graph: each definition and subscription as a task with a self-contained text.
+
+Owns the resolving of names and the canonical text that makes a task's key. Must not know where
+tasks run. Invariant: equal meaning as written gives equal text and so an equal key, whatever the
+sets, regions and files around it are called; a key tells everything that its results depend on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from language import tree
+from language.printing.expressions import name_text
+from language.printing.items import item_text
+from language.walk import atoms, rewrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from language.specification import EventType
+
+KEY_LENGTH = 32
+TEXT_VERSION = 1
+"""Stands in each text: a new meaning of the same words is another task."""
+
+_N = TypeVar("_N", bound=tree.Node)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A definition or subscription to run.
+
+    `node` has sets and regions in place of their names, and every operator's context filled in.
+    `types` are those of `inputs`, by name as written; `output` is what a definition makes.
+    `needs` are the keys of the definitions among the inputs; `place` counts items of the file.
+    """
+
+    key: str
+    kind: Literal["definition", "subscription"]
+    name: str
+    text: str
+    node: tree.Definition | tree.Subscription
+    types: dict[str, EventType]
+    output: EventType | None
+    inputs: tuple[str, ...]
+    needs: dict[str, str]
+    place: int
+
+
+@dataclass(frozen=True)
+class TaskGraph:
+    """All tasks of a file by key, definitions before their users; roots are the subscriptions."""
+
+    tasks: dict[str, Task]
+    roots: tuple[str, ...]
+
+    def active(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """The definitions that the tasks `keys` need, directly or through others, in order."""
+        wanted: set[str] = set()
+        stack = list(keys)
+        while stack:
+            for need in self.tasks[stack.pop()].needs.values():
+                if need not in wanted:
+                    wanted.add(need)
+                    stack.append(need)
+        return tuple(key for key in self.tasks if key in wanted)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the names of a file stand for."""
+
+    event_types: Mapping[str, EventType]
+    sets: Mapping[str, tree.SetLiteral]
+    regions: Mapping[str, tree.RegionLiteral]
+    tables: Mapping[str, tree.TableDeclaration]
+
+
+def task_graph(file: tree.File, order: Iterable[str], names: Names) -> TaskGraph:
+    """The tasks of a checked file; `order` has its definitions after those that they use."""
+    places = {id(item): place for place, item in enumerate(file.items)}
+    definitions = {item.name: item for item in file.items if isinstance(item, tree.Definition)}
+    tasks: dict[str, Task] = {}
+    made: dict[str, str] = {}
+    for name in order:
+        task = _task(definitions[name], places[id(definitions[name])], names, made)
+        made[name] = task.key
+        tasks.setdefault(task.key, task)
+    roots = []
+    for item in file.items:
+        if isinstance(item, tree.Subscription):
+            task = _task(item, places[id(item)], names, made)
+            tasks.setdefault(task.key, task)
+            roots.append(task.key)
+    return TaskGraph(tasks, tuple(roots))
+
+
+def inputs_of(item: tree.Definition | tree.Subscription) -> tuple[str, ...]:
+    """The types that an item detects, each once, in the order of the text."""
+    found: dict[str, None] = {}
+    for case in cases_of(item):
+        for atom in atoms(case.detect.pattern):
+            found[atom.type] = None
+    return tuple(found)
+
+
+def cases_of(item: tree.Definition | tree.Subscription) -> tuple[tree.Case, ...]:
+    """The cases of an item."""
+    return item.cases if isinstance(item, tree.Definition) else (item.case,)
+
+
+def _task(
+    item: tree.Definition | tree.Subscription, place: int, names: Names, made: Mapping[str, str]
+) -> Task:
+    inputs = inputs_of(item)
+    node = resolved(item, names)
+    types = {name: names.event_types[name] for name in inputs}
+    needs = {name: made[name] for name in inputs if name in made}
+    lines = [f"# headwater task {TEXT_VERSION}"]
+    for name in sorted(inputs):
+        lines.append(_declared(types[name], needs.get(name)))
+    lines.extend(_tables(node, names))
+    lines.append(item_text(node))
+    text = "\n".join(lines) + "\n"
+    defines = isinstance(item, tree.Definition)
+    return Task(
+        key=sha256(text.encode()).hexdigest()[:KEY_LENGTH],
+        kind="definition" if defines else "subscription",
+        name=item.name,
+        text=text,
+        node=node,
+        types=types,
+        output=names.event_types[item.name] if defines else None,
+        inputs=inputs,
+        needs=needs,
+        place=place,
+    )
+
+
+def _declared(event_type: EventType, key: str | None) -> str:
+    attributes = ", ".join(
+        f"{name_text(name)}: {kind}" for name, kind in sorted(event_type.attributes.items())
+    )
+    made = "" if key is None else f"  # defined by {key}"
+    return f"event {name_text(event_type.name)}({attributes}){made}"
+
+
+def _tables(node: tree.Node, names: Names) -> list[str]:
+    from language.walk import descendants
+
+    used = {part.table for part in descendants(node) if isinstance(part, tree.Lookup)}
+    return [item_text(names.tables[name]) for name in sorted(used)]
+
+
+def resolved(
+    item: tree.Definition | tree.Subscription, names: Names
+) -> tree.Definition | tree.Subscription:
+    """The item with sets and regions in place of their names, and contexts filled in."""
+    if isinstance(item, tree.Subscription):
+        return replace(item, case=_resolved_case(item.case, names))
+    cases = tuple(_resolved_case(case, names) for case in item.cases)
+    post = None if item.post is None else _with_values(item.post, names)
+    return replace(item, cases=cases, post=post)
+
+
+def _resolved_case(case: tree.Case, names: Names) -> tree.Case:
+    case = _with_values(case, names)
+    pattern = _with_contexts(case.detect.pattern, case.detect.context)
+    return replace(case, detect=replace(case.detect, pattern=pattern))
+
+
+def _with_values(node: _N, names: Names) -> _N:
+    """`node` with every named set and region replaced by its value."""
+
+    def value(part: tree.Node) -> tree.Node:
+        if isinstance(part, tree.Membership) and isinstance(part.container, tree.Name):
+            name = part.container.name
+            literal = names.sets[name] if name in names.sets else names.regions[name]
+            return replace(part, container=literal)
+        if isinstance(part, tree.InRegion) and isinstance(part.region, tree.Name):
+            return replace(part, region=names.regions[part.region.name])
+        return part
+
+    return rewrite(node, value)
+
+
+def _with_contexts(pattern: tree.Pattern, context: tree.Context) -> tree.Pattern:
+    """The pattern with the context of every operator; beneath `without` and `absent` none holds."""
+    if isinstance(pattern, tree.Atom):
+        return pattern
+    if isinstance(pattern, tree.Link):
+        own = pattern.context or context
+        right_context: tree.Context = context
+        if pattern.operator in {"or", "without"}:
+            own = "unrestricted"
+        if pattern.operator == "without":
+            right_context = "unrestricted"
+        left = _with_contexts(pattern.left, context)
+        right = _with_contexts(pattern.right, right_context)
+        return replace(pattern, left=left, right=right, context=own)
+    if isinstance(pattern, tree.Absent):
+        return replace(pattern, operand=_with_contexts(pattern.operand, "unrestricted"))
+    return replace(pattern, operand=_with_contexts(pattern.operand, context))

@@ -1,0 +1,84 @@
+"""Walking trees: the nodes beneath a node, and how deep they lie.
+
+Knows the shape of nodes from their fields alone. Invariant: no recursion, so any depth will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from language.tree import Atom, Constant, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_N = TypeVar("_N", bound=Node)
+_PLAIN = frozenset(
+    ("span", "name", "alias", "operator", "operators", "base", "context", "type", "marks")
+)
+
+
+@cache
+def _fields(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly beneath `node`, in the order of the text."""
+    for name in _fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            for part in value:
+                if isinstance(part, Node):
+                    yield part
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """`node` and all beneath it, in the order of the text."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        if type(node) is not Constant:
+            stack.extend(reversed(list(children(node))))
+
+
+def deeper_than(node: Node, levels: int) -> bool:
+    """Whether some node lies more than `levels` beneath `node`."""
+    layer = [node]
+    for _ in range(levels + 1):
+        layer = [part for upper in layer if type(upper) is not Constant for part in children(upper)]
+        if not layer:
+            return False
+    return True
+
+
+def atoms(pattern: Node) -> Iterator[Atom]:
+    """The atoms of a pattern in the order of the text."""
+    for node in descendants(pattern):
+        if isinstance(node, Atom):
+            yield node
+
+
+def rewrite(node: _N, change: Callable[[Node], Node]) -> _N:
+    """`node` with `change` made to each node beneath it and to itself, bottom-up.
+
+    Recursive: for trees within NESTING_MAX.
+    """
+    changes: dict[str, Any] = {}
+    for name in _fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            new = value if type(value) is Constant else rewrite(value, change)
+            if new is not value:
+                changes[name] = new
+        elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+            parts = tuple(rewrite(part, change) for part in value)
+            if any(new is not old for new, old in zip(parts, value, strict=True)):
+                changes[name] = parts
+    changed = replace(node, **changes) if changes else node
+    return cast("_N", change(changed))

@@ -1,0 +1,132 @@
+"""A disk that forgets what was not synced.
+
+Owns the bytes of its files and what a crash leaves of them. Must not know what they mean.
+Invariant: what was synced before a crash is there after it; of what was not, a prefix may be, and
+the end of that may be torn.
+
+What a crash does to bytes that were appended and not synced follows what file systems do: any
+prefix of them survives, or none; where the file's new length survived and its data did not, zeros
+stand in the last sector. A file that was never synced may be gone altogether, and one that was
+removed may be back, unless the folder was synced.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+SECTOR_BYTES = 512
+
+
+class DiskFullError(OSError):
+    """There is no room; nothing of the append was written."""
+
+
+class DiskFailedError(OSError):
+    """The disk does not do what it is told, as `fail` said; nothing was done."""
+
+
+class _File:
+    """Synced bytes, and those that came after."""
+
+    __slots__ = ("data", "known", "synced")
+
+    def __init__(self, data: bytes = b"", *, known: bool = False) -> None:
+        self.data = bytearray(data)
+        self.synced = len(data)
+        self.known = known  # whether the folder that survives a crash holds it
+
+
+class Disk:
+    """Append-only files by name. `size_bytes_max` bounds all of them together."""
+
+    def __init__(self, random: Random, size_bytes_max: int | None = None) -> None:
+        self.crashes = 0
+        self._random = random
+        self._size_bytes_max = size_bytes_max
+        self._files: dict[str, _File] = {}
+        self._removed: dict[str, _File] = {}  # would be back after a crash now
+        self._failures = 0
+
+    def names(self) -> list[str]:
+        """The files, in order of their names."""
+        return sorted(self._files)
+
+    @property
+    def size_bytes(self) -> int:
+        """What all files take."""
+        return sum(len(one.data) for one in self._files.values())
+
+    def append(self, name: str, data: bytes) -> None:
+        """Write at the end of a file, which is made where it is missing. Raises OSError."""
+        self._obey()
+        if self._size_bytes_max is not None and self.size_bytes + len(data) > self._size_bytes_max:
+            raise DiskFullError(f"no room for {len(data)} bytes in {name}")
+        self._files.setdefault(name, _File()).data += data
+
+    def sync(self, name: str) -> None:
+        """Have the file, as it is now, survive a crash. Raises OSError, KeyError."""
+        self._obey()
+        one = self._files[name]
+        one.synced = len(one.data)
+        one.known = True
+        self._removed.pop(name, None)
+
+    def sync_folder(self) -> None:
+        """Have it survive a crash which files there are. Raises OSError."""
+        self._obey()
+        self._removed.clear()
+        for one in self._files.values():
+            one.known = True
+
+    def read(self, name: str) -> bytes:
+        """What is in a file, synced or not. Raises KeyError."""
+        return bytes(self._files[name].data)
+
+    def truncate(self, name: str, size_bytes: int) -> None:
+        """Cut a file; that survives a crash at once. Raises OSError, KeyError."""
+        self._obey()
+        one = self._files[name]
+        del one.data[size_bytes:]
+        one.synced = min(one.synced, len(one.data))
+
+    def remove(self, name: str) -> None:
+        """Remove a file. Raises OSError, KeyError."""
+        self._obey()
+        one = self._files.pop(name)
+        if one.known:
+            self._removed[name] = one
+
+    def fail(self, times: int) -> None:
+        """Have the next writes, syncs, cuts and removals fail."""
+        self._failures = times
+
+    def crash(self) -> None:
+        """Lose power: what was not synced is lost, wholly or in part."""
+        self.crashes += 1
+        self._failures = 0
+        for name in sorted(self._removed):
+            if name not in self._files and self._random.random() < 0.5:
+                self._files[name] = self._removed[name]
+        self._removed.clear()
+        for name in sorted(self._files):
+            one = self._files[name]
+            if not one.known and self._random.random() < 0.5:
+                del self._files[name]
+            else:
+                self._files[name] = _File(self._torn(one), known=True)
+
+    def _torn(self, one: _File) -> bytes:
+        """What a crash leaves of a file."""
+        unsynced = len(one.data) - one.synced
+        if not unsynced:
+            return bytes(one.data)
+        kept = one.synced + self._random.randint(0, unsynced)
+        left = bytes(one.data[:kept])
+        if kept < len(one.data) and self._random.random() < 0.25:
+            left += bytes(self._random.randint(1, min(SECTOR_BYTES, len(one.data) - kept)))
+        return left
+
+    def _obey(self) -> None:
+        if self._failures:
+            self._failures -= 1
+            raise DiskFailedError("the disk failed, as it was told to")

@@ -1,0 +1,102 @@
+"""The subscriptions that scenarios draw from: each construct that the engine runs, in small.
+
+Owns the texts. Must not know who submits them. Invariant: any choice of them, behind the
+declarations and the definitions that they use, is a specification without errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from language import Checked, check_text
+
+TYPES = ("Temp", "Humidity", "Wind")
+DECLARATIONS = "".join(f"event {name}(val: float)\n" for name in TYPES)
+
+DEFINITIONS = {
+    "Warm": """
+define Warm(val)
+detect Temp(val > 5)
+assign val = Temp.val
+""",
+    "Mean": """
+define Mean(val, n) aggr every 10 s
+detect Temp
+assign val = Avg(Temp.val), n = Count(Temp)
+group by source
+""",
+    "Recent": """
+define Recent(top) aggr range 8 s
+detect Wind
+assign top = Max(Wind.val)
+""",
+    "Storm": """
+define Storm(top)
+case 0:
+  detect Wind(val > 7) as w
+  assign top = w.val
+case 1:
+  detect Recent(top > 8) as r
+  assign top = r.top
+""",
+}
+
+# By name: the definitions that it uses, each before its users, and what it detects.
+SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "Hot": ((), "detect Temp(val > 7)"),
+    "Damp": (
+        (),
+        (
+            "detect Temp(val <= 3) as t and Humidity(val > 4) as h within 5 s spread 2 km\n"
+            "assign t = t.val, h = h.val"
+        ),
+    ),
+    "Valley": (
+        (),
+        (
+            "detect Temp(val < 5) as t and Humidity(val > 5) as h and Wind(val < 5) as w"
+            " within 6 s spread 3 km in circle(46, 7, 2 km)"
+        ),
+    ),
+    "Rise": (
+        (),
+        (
+            "detect Temp(val < 4) as a then[1 s..6 s] Temp(val > 6) as b where b.val > a.val + 2\n"
+            "group by source"
+        ),
+    ),
+    "Latest": ((), "detect[recent] Humidity(val > 3) as h and Wind(val > 3) as w within 10 s"),
+    "Spent": (
+        (),
+        "detect Wind(val > 4) as w and Humidity(val < 5) as h within 8 s\nconsuming h",
+    ),
+    "Either": (
+        (),
+        "detect (Temp(val = 9) as t or Wind(val = 9) as w) where t.val > 0 or w.val > 0",
+    ),
+    "After": (
+        (),
+        "detect Wind as w and Humidity(val > 6) as h within 4 s from w",
+    ),
+    "Warmth": (("Warm",), "detect Warm(val > 6) as x then[..5 s] Warm as y"),
+    "Means": (("Mean",), "detect Mean(n > 1) as m"),
+    "Falling": (("Mean",), "detect Mean as m then[..30 s] Mean(val < 5) as n group by source"),
+    "Storms": (("Recent", "Storm"), "detect Storm(top > 8) as s and Temp(val < 2) as t within 9 s"),
+}
+
+
+def text_of(names: Sequence[str], subscriber: str, seq: int = 1) -> str:
+    """A specification with these subscriptions."""
+    used = dict.fromkeys(need for name in names for need in SUBSCRIPTIONS[name][0])
+    parts = [DECLARATIONS, *(DEFINITIONS[need] for need in used)]
+    for name in names:
+        head = f"subscription {name} seq {seq} from {subscriber} to alerts"
+        parts.append(f"{head}\n{SUBSCRIPTIONS[name][1]}\n")
+    return "\n".join(parts)
+
+
+@lru_cache(maxsize=1_024)
+def checked(text: str) -> Checked:
+    """What `check_text` says; texts come again in every scenario."""
+    return check_text(text)
