@@ -25,6 +25,7 @@ BAD = (
     b'{"val": NaN}',
     b'{"val": "warm"}',
     b"[]]",
+    b'"warm"',
     b'{"timestamp": "soon"}',
     b'{"timestamp": 0, "val": 1, "uncertainty": -1}',
     b"[" * 100,

@@ -21,9 +21,9 @@ detect Temp(val > 5)
 assign val = Temp.val
 """,
     "Mean": """
-define Mean(val, n) aggr every 10 s
+define Mean(source, val, n) aggr every 10 s
 detect Temp
-assign val = Avg(Temp.val), n = Count(Temp)
+assign source = group.source, val = Avg(Temp.val), n = Count(Temp)
 group by source
 """,
     "Recent": """
@@ -81,7 +81,7 @@ SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "Warmth": (("Warm",), "detect Warm(val > 6) as x then[..5 s] Warm as y"),
     "Means": (("Mean",), "detect Mean(n > 1) as m"),
-    "Falling": (("Mean",), "detect Mean as m then[..30 s] Mean(val < 5) as n group by source"),
+    "Falling": (("Mean",), "detect Mean as m then[..30 s] Mean(val < 5) as n\ngroup by source"),
     "Storms": (("Recent", "Storm"), "detect Storm(top > 8) as s and Temp(val < 2) as t within 9 s"),
 }
 

@@ -1,0 +1,142 @@
+"""One broker's core in seeded scenarios, the same as in a real process."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from broker.core.matcher import Matcher
+from broker.core.pattern_agent import PatternAgent
+from simulation import scenario, texts
+from simulation.scenario import Scenario, ScenarioFailedError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FAST_SEEDS = 200
+LONG_SEEDS = 5_000
+PART = 50
+
+
+@pytest.mark.parametrize("first", range(0, FAST_SEEDS, PART))
+def test_scenarios_hold_what_they_must(first):
+    for seed in range(first, first + PART):
+        scenario.run(seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("first", range(FAST_SEEDS, FAST_SEEDS + LONG_SEEDS, 500))
+def test_many_more_scenarios_hold_what_they_must(first):
+    for seed in range(first, first + 500):
+        scenario.run(seed)
+
+
+def test_scenarios_meet_what_they_are_there_for():
+    """Checks of runs in which nothing happens would show nothing."""
+    results, dropped = Counter(), Counter()
+    compared = 0
+    for seed in range(60):
+        one = Scenario(seed)
+        compared += one.run().compared
+        results.update(emission.subscription for _, emission in one.broker.results)
+        dropped.update(one.broker.core.ledger.to_dict()["dropped"])
+    assert compared > 1_000
+    assert set(results) == set(texts.SUBSCRIPTIONS)
+    assert dropped["late"] > 100
+    assert dropped["repeat"] > 100
+    assert {"not_json", "not_finite", "wrong_type", "not_an_event"} <= set(dropped)
+
+
+def test_the_same_seed_gives_the_same_effects_byte_for_byte():
+    first, second, other = Scenario(3), Scenario(3), Scenario(4)
+    outcomes = [one.run() for one in (first, second, other)]
+    assert first.broker.log == second.broker.log
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0].digest != outcomes[2].digest
+
+
+def test_the_effects_do_not_depend_on_the_hash_seed():
+    script = "from simulation.scenario import run\nprint([run(seed).digest for seed in range(10)])"
+    said = set()
+    for hash_seed in ("0", "1", "4242"):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=15,
+        )
+        said.add(done.stdout)
+    assert len(said) == 1
+    assert len(json.loads(said.pop().replace("'", '"'))) == 10
+
+
+# --- the checks can fail ----------------------------------------------------------------------
+
+
+def failing_seeds(count=20):
+    """What runs say that do not hold what they must."""
+    found = {}
+    for seed in range(count):
+        try:
+            scenario.run(seed)
+        except ScenarioFailedError as error:
+            found[seed] = str(error)
+    for seed, text in found.items():
+        assert text.startswith(f"seed {seed} (repeat it with simulation.scenario.run({seed})): ")
+    return list(found.values())
+
+
+def test_a_result_that_is_lost_is_found(monkeypatch):
+    push = Matcher.push
+    monkeypatch.setattr(Matcher, "push", lambda self, *given: push(self, *given)[:1])
+    assert any("missing" in text for text in failing_seeds())
+
+
+def test_a_result_that_is_given_twice_is_found(monkeypatch):
+    push = Matcher.push
+
+    def twice(self, events, watermark_of):
+        results = push(self, events, watermark_of)
+        return results + results[:1]
+
+    monkeypatch.setattr(Matcher, "push", twice)
+    assert any("reported more than once" in text for text in failing_seeds())
+
+
+def test_an_event_that_is_lost_is_found(monkeypatch):
+    push = Matcher.push
+    monkeypatch.setattr(Matcher, "push", lambda self, events, of: push(self, list(events)[:1], of))
+    assert any("unaccounted" in text for text in failing_seeds())
+
+
+def test_an_agent_that_forgets_too_early_is_found(monkeypatch):
+    feed = PatternAgent.feed
+    monkeypatch.setattr(
+        PatternAgent, "feed", lambda self, batch, watermark: feed(self, batch, watermark + 4_000)
+    )
+    assert any("missing" in text for text in failing_seeds())
+
+
+def test_a_publisher_who_is_not_answered_is_found(monkeypatch):
+    from broker.core.outgoing import Outgoing
+
+    acknowledge = Outgoing.acknowledge
+
+    def forgetful(self, token, outcome="taken"):
+        if outcome == "taken":
+            acknowledge(self, token, outcome)
+
+    monkeypatch.setattr(Outgoing, "acknowledge", forgetful)
+    assert any("answers" in text for text in failing_seeds())
+
+
+def test_a_core_that_sleeps_through_its_waking_is_found(monkeypatch):
+    from broker.core.broker import Broker
+
+    monkeypatch.setattr(Broker, "next_wake", lambda self: None)
+    assert any("missing" in text for text in failing_seeds())
