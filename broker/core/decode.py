@@ -19,6 +19,7 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from broker.core import reasons
 from broker.core.depth import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 CONVERT_ERRORS = (*DECODE_ERRORS, OverflowError)
 
 _WHITE = b" \t\r\n"
+_OPENINGS = (b"{", b"[")  # of nearly all JSON; in msgpack they are small numbers
 _MSGPACK_ARRAYS = (b"\xdc", b"\xdd")
 
 
@@ -89,13 +91,21 @@ class PayloadDecoder:
             found = f"{len(payload)} bytes, at most {self._limits.payload_bytes_max}"
             decoded.rejections.append(rejection(reasons.TOO_LARGE, found))
             return decoded
-        many = _is_array(payload, format_)
+        many = payload[:1] == b"[" if payload[:1] in _OPENINGS else _is_array(payload, format_)
         reader = self._reader(origin)
-        if reader is None or not (
-            self._readings(payload, reader, origin, format_, decoded, many=many)
-            or self._lenient(payload, reader, origin, format_, decoded, many=many)
-        ):
-            self._items(payload, origin, format_, decoded, many=many)
+        if reader is not None:
+            vague = self._normaliser.vague(origin)
+            events = None if vague else self._whole(payload, reader, format_, many=many)
+            if events is not None and len(events) <= self._limits.batch_events_max:
+                self._settle(events, origin, decoded, foreign=format_ == "msgpack")
+                if decoded.rejections and not many:
+                    decoded.rejections = [replace(decoded.rejections[0], index=None)]
+                return decoded
+            events = self._all_lenient(payload, reader, format_, many=many)
+            if events is not None and len(events) <= self._limits.batch_events_max:
+                self._complete(events, origin, decoded, many=many)
+                return decoded
+        self._items(payload, origin, format_, decoded, many=many)
         return decoded
 
     def lines(self, lines: Sequence[bytes], origin: Origin) -> Decoded:
@@ -121,8 +131,7 @@ class PayloadDecoder:
         if decoded.rejections and len(full) < len(lines):
             places = [place for place, line in enumerate(lines) if line]
             decoded.rejections = [
-                msgspec.structs.replace(one, index=places[one.index or 0])
-                for one in decoded.rejections
+                replace(one, index=places[one.index or 0]) for one in decoded.rejections
             ]
         return decoded
 
@@ -135,7 +144,7 @@ class PayloadDecoder:
             decoded.events += one.events
             decoded.skipped += one.skipped
             decoded.stamped += one.stamped
-            decoded.rejections += [msgspec.structs.replace(r, index=index) for r in one.rejections]
+            decoded.rejections += [replace(r, index=index) for r in one.rejections]
         return decoded
 
     def mappings(self, items: Sequence[Mapping[str, Any]], origin: Origin) -> Decoded:
@@ -164,35 +173,11 @@ class PayloadDecoder:
         entry = self._registry.entries.get(origin.type_name)
         return None if entry is None else entry.reader
 
-    def _readings(
-        self,
-        payload: bytes,
-        reader: Reader,
-        origin: Origin,
-        format_: Format,
-        decoded: Decoded,
-        *,
-        many: bool,
-    ) -> bool:
-        """Take the payload if it is readings alone; whether it was."""
-        if self._normaliser.vague(origin):
-            return False
-        events = self._whole(payload, reader, format_, many=many)
-        if events is None:
-            return False
-        if len(events) > self._limits.batch_events_max:
-            decoded.rejections.append(self._too_long(len(events)))
-            return True
-        self._settle(events, origin, decoded, foreign=format_ == "msgpack")
-        if not many and decoded.rejections:
-            decoded.rejections[0] = msgspec.structs.replace(decoded.rejections[0], index=None)
-        return True
-
     def _whole(
         self, payload: bytes, reader: Reader, format_: Format, *, many: bool
     ) -> list[Event] | None:
         try:
-            events = reader.decode(format_, "exact", many=many)(payload)
+            events = reader.exact[format_][many](payload)
         except DECODE_ERRORS as error:
             if format_ != "json" or not str(error).startswith("Object contains unknown field"):
                 return None
@@ -246,26 +231,6 @@ class PayloadDecoder:
 
     # --- events of any form ------------------------------------------------------------------
 
-    def _lenient(
-        self,
-        payload: bytes,
-        reader: Reader,
-        origin: Origin,
-        format_: Format,
-        decoded: Decoded,
-        *,
-        many: bool,
-    ) -> bool:
-        """Take the payload if the lenient classes take all of it; whether they did."""
-        events = self._all_lenient(payload, reader, format_, many=many)
-        if events is None:
-            return False
-        if len(events) > self._limits.batch_events_max:
-            decoded.rejections.append(self._too_long(len(events)))
-        else:
-            self._complete(events, origin, decoded, many=many)
-        return True
-
     def _all_lenient(
         self, payload: bytes, reader: Reader, format_: Format, *, many: bool
     ) -> list[Event] | None:
@@ -281,10 +246,17 @@ class PayloadDecoder:
     def _complete(
         self, events: list[Event], origin: Origin, decoded: Decoded, *, many: bool
     ) -> None:
-        stamped = self._normaliser.stamped
+        normaliser = self._normaliser
+        entries = self._registry.entries
+        latest = normaliser.latest(origin)
+        stamped = normaliser.stamped
         for index, event in enumerate(events):
-            self._take(event, index if many else None, origin, decoded, foreign=False)
-        decoded.stamped += self._normaliser.stamped - stamped
+            fault = normaliser.complete(event, entries[event.event_type].exact, origin, latest)
+            if fault is None:
+                decoded.events.append(event)
+            else:
+                decoded.rejections.append(rejection(*fault, index if many else None))
+        decoded.stamped += normaliser.stamped - stamped
 
     def _items(
         self, payload: bytes, origin: Origin, format_: Format, decoded: Decoded, *, many: bool
@@ -379,7 +351,7 @@ class PayloadDecoder:
         exact = self._registry.entries[event.event_type].exact
         fault = unsound(event) if foreign else None
         if fault is None:
-            fault = self._normaliser.complete(event, exact, origin)
+            fault = self._normaliser.complete(event, exact, origin, self._normaliser.latest(origin))
         if fault is None:
             decoded.events.append(event)
         else:

@@ -191,6 +191,9 @@ class _TypeContents:
         if self._select is None:
             self._select = self._comprehensions()
         lists = self._select(events)
+        if len(lists) == 1:
+            hit = lists[0]
+            return ([(next(iter(self.contents)), hit)] if hit else []), len(events) - len(hit)
         found = [(key, hit) for key, hit in zip(self.contents, lists, strict=True) if hit]
         if not found:
             return found, len(events)

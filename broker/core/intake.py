@@ -185,11 +185,14 @@ class Intake:
 
     def _counted(self, decoded: Decoded) -> Decoded:
         account = self.ledger.events
-        account.received += len(decoded.events) + len(decoded.rejections) + decoded.skipped
-        for rejection in decoded.rejections:
-            account.drop(rejection.reason)
-        account.drop(reasons.UNDECLARED_TYPE, decoded.skipped)
-        self.ledger.note("stamped_on_arrival", decoded.stamped)
+        account.received += len(decoded.events)
+        if decoded.rejections or decoded.skipped:
+            account.received += len(decoded.rejections) + decoded.skipped
+            for rejection in decoded.rejections:
+                account.drop(rejection.reason)
+            account.drop(reasons.UNDECLARED_TYPE, decoded.skipped)
+        if decoded.stamped:
+            self.ledger.note("stamped_on_arrival", decoded.stamped)
         return decoded
 
     # --- time ----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Invariant: what passes has integer `start` ≤ `end`, an id, an ε and the exact
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +55,10 @@ class Normaliser:
 
     def vague(self, origin: Origin) -> bool:
         """Whether a missing ε may stand for an advertised one (the exact form cannot tell)."""
+        if not self._advertised.vague:
+            return False
         if origin.source is None:
-            return self._advertised.vague
+            return True
         advertisement = self._advertised.describing.get(origin.source)
         return advertisement is not None and bool(advertisement.uncertainty)
 
@@ -127,16 +130,37 @@ class Normaliser:
 
     # --- what was decoded into the lenient class ---------------------------------------------
 
-    def complete(self, event: Event, exact: type[Event], origin: Origin) -> Fault | None:
-        """Complete one event of any form in place and give it its class, or say what is wrong."""
+    def complete(
+        self, event: Event, exact: type[Event], origin: Origin, latest: int
+    ) -> Fault | None:
+        """Complete one event of any form in place and give it its class, or say what is wrong.
+
+        `latest` is that of the origin.
+        """
         stated: Any = event.uncertainty  # the lenient class holds None where there is none
         fault = self._sourced(event, origin)
-        if fault is None and stated is None:
+        if fault is not None:
+            return fault
+        if stated is None:
             known = self._advertised.describing.get(event.source)
             event.uncertainty = (known.uncertainty or 0) if known is not None else 0
-        untimed = event.timestamp is None and event.start is None and event.end is None
-        fault = fault or self._timed(event, origin)
-        fault = fault or self._checked(event, self.latest(origin))
+        said = event.timestamp
+        untimed = False
+        if event.start is None and event.end is None:
+            if said is not None:
+                time_ms = _time_of(said)
+                if time_ms is None:
+                    return reasons.BAD_TIME, f"found `{bounded(str(said), 60)}` at `timestamp`"
+                event.start = event.end = time_ms
+            elif origin.arrival_ms is None or self._require_timestamp:
+                return reasons.NO_TIME, "there is neither `timestamp` nor `start` and `end`"
+            else:
+                event.start = event.end = origin.arrival_ms
+                untimed = True
+        else:
+            fault = self._spanned(event)
+        if fault is None and (event.end > latest or event.position is not None):
+            fault = self._checked(event, latest)
         if fault is not None:
             return fault
         event.timestamp = None
@@ -158,31 +182,20 @@ class Normaliser:
             _supply(event, known)
         return None
 
-    def _timed(self, event: Event, origin: Origin) -> Fault | None:
-        if event.start is None and event.end is None:
-            if event.timestamp is None:
-                return self._stamped(event, origin)
-            fault = _set_time(event, "end", event.timestamp)
-            event.start = event.end
-            return fault
+    def _spanned(self, event: Event) -> Fault | None:
         for name, value in (("start", event.start), ("end", event.end)):
             if value is None:
                 other = "end" if name == "start" else "start"
                 return reasons.BAD_TIME, f"there is `{other}` but no `{name}`"
-            fault = _set_time(event, name, value)
-            if fault is not None:
-                return fault
+            time_ms = _time_of(value)
+            if time_ms is None:
+                return reasons.BAD_TIME, f"found `{bounded(str(value), 60)}` at `{name}`"
+            setattr(event, name, time_ms)
         if event.start > event.end:
             return reasons.START_AFTER_END, f"found start {event.start} and end {event.end}"
         if event.end - event.start > self._limits.event_duration_ms_max:
             most = self._limits.event_duration_ms_max
             return reasons.DURATION_TOO_LONG, f"found {event.end - event.start} ms, at most {most}"
-        return None
-
-    def _stamped(self, event: Event, origin: Origin) -> Fault | None:
-        if origin.arrival_ms is None or self._require_timestamp:
-            return reasons.NO_TIME, "there is neither `timestamp` nor `start` and `end`"
-        event.start = event.end = origin.arrival_ms
         return None
 
     def _checked(self, event: Event, latest: int) -> Fault | None:
@@ -207,14 +220,10 @@ def _supply(event: Event, known: Advertisement) -> None:
         event.position = known.position
 
 
-def _set_time(event: Event, name: str, value: int | str) -> Fault | None:
-    time_ms = parse_time(value) if isinstance(value, str) else value
-    if time_ms is None:
-        return reasons.BAD_TIME, f"found `{bounded(str(value), 60)}`"
-    if not TIME_MIN_MS <= time_ms <= TIME_MAX_MS:
-        return reasons.BAD_TIME, f"found {time_ms}, which is no time in milliseconds"
-    setattr(event, name, time_ms)
-    return None
+def _time_of(value: int | str) -> int | None:
+    if isinstance(value, str):
+        return parse_time(value)
+    return value if TIME_MIN_MS <= value <= TIME_MAX_MS else None
 
 
 def event_id(event: Event) -> str:
@@ -222,8 +231,17 @@ def event_id(event: Event) -> str:
 
     Attributes that are null do not count, nor does the order of their declaration.
     """
-    values = sorted(event.attribute_values().items())
+    values = [
+        (name, value)
+        for name, slot in _slots(event.attributes)
+        if (value := getattr(event, slot)) is not None
+    ]
     return digest("event", event.event_type, event.source, event.start, event.end, values)
+
+
+@lru_cache(maxsize=4_096)
+def _slots(attributes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, f"a_{name}") for name in sorted(attributes))
 
 
 def unsound(event: Event) -> Fault | None:

@@ -49,6 +49,15 @@ class Reader:
     def __init__(self, forms: Mapping[Form, Any]) -> None:
         self._forms = forms
         self._decoders: dict[tuple[Format, Form, bool], Decode] = {}
+        # By format: of one event, of an array of them.
+        self.exact: dict[Format, tuple[Decode, Decode]] = {
+            "json": self._pair("json"),
+            "msgpack": self._pair("msgpack"),
+        }
+
+    def _pair(self, format_: Format) -> tuple[Decode, Decode]:
+        one = self.decode(format_, "exact", many=False)
+        return one, self.decode(format_, "exact", many=True)
 
     def decode(self, format_: Format, form: Form, *, many: bool) -> Decode:
         """The decoder of one event, or of an array of them."""
