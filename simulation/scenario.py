@@ -84,7 +84,7 @@ class Scenario:
     def run(self) -> Outcome:
         """All of it, with the checks."""
         self.broker.tell(Started())
-        end_ms = BEGIN_MS + self.world.random.choice((20_000, 60_000))
+        end_ms = BEGIN_MS + self.world.random.choice((15_000, 15_000, 45_000))
         self._submit_what_stays()
         self._plan_sensors(end_ms)
         self._plan_others(end_ms)
@@ -124,11 +124,11 @@ class Scenario:
 
     def _plan_sensors(self, end_ms: int) -> None:
         draw = self.world.random
-        for number in range(draw.randint(2, 6)):
+        for number in range(draw.randint(3, 7)):
             name, type_name = f"s{number}", draw.choice(texts.TYPES)
             sensor = Sensor(self.world, self.broker, self.account, name, type_name)
             self._sources.append(name)
-            if draw.random() < 0.7:
+            if draw.random() < 0.8:
                 position = [46 + draw.randint(-2, 2) / 100, 7 + draw.randint(-2, 2) / 100]
                 sensor.advertise({"location": f"hall/{number}", "position": position})
             begin_ms = BEGIN_MS + draw.choice((0, 0, 10_000))
@@ -138,7 +138,7 @@ class Scenario:
         """Most of what comes is in time; of what is not, there is some."""
         draw = self.world.random
         return Habits(
-            period_ms=draw.choice((500, 1_000, 4_000)),
+            period_ms=draw.choice((700, 1_500, 5_000)),
             delay_ms=draw.choice((0, self._lateness_ms, 2 * self._lateness_ms)),
             repeat=draw.choice((0.0, 0.2)),
             bad=draw.choice((0.0, 0.05)),

@@ -55,8 +55,8 @@ SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "Valley": (
         (),
         (
-            "detect Temp(val < 5) as t and Humidity(val > 5) as h and Wind(val < 5) as w"
-            " within 6 s spread 3 km in circle(46, 7, 2 km)"
+            "detect Temp(val < 6) as t and Humidity(val > 3) as h and Wind(val < 6) as w"
+            " within 6 s spread 4 km in circle(46, 7, 3 km)"
         ),
     ),
     "Rise": (
