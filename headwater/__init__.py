@@ -3,3 +3,29 @@
 Owns the names that users rely on and the command line. Must not know how anything beneath it
 works. Invariant: importing this package is cheap; every part is loaded when it is first used.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.engine import Engine, EventError
+    from headwater.events import Event
+    from language.errors import HeadwaterError, LanguageError
+
+__all__ = ["Engine", "Event", "EventError", "HeadwaterError", "LanguageError"]
+
+_PLACES = {
+    "Engine": "headwater.engine",
+    "Event": "headwater.events",
+    "EventError": "headwater.engine",
+    "HeadwaterError": "language.errors",
+    "LanguageError": "language.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    raise AttributeError(f"module 'headwater' has no attribute {name!r}")

@@ -93,7 +93,10 @@ class Broker:
         self._now = now
         out = Outgoing()
         self._handlers[type(message)](message, out)
-        return [*out.effects(), *self._notes.take()]
+        effects = out.effects()
+        if self._notes.waiting:
+            effects += self._notes.take()
+        return effects
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before; None if time alone changes nothing.
@@ -129,8 +132,9 @@ class Broker:
                 self._not_all_taken(payload, decoded, out)
             bad = decoded.rejections and not (decoded.events or decoded.skipped)
             out.acknowledge(payload.token, "refused" if bad else "taken")
-        self._lives.heard(heard, self._now)
-        source = payloads[0].source if len(heard) == 1 and len(payloads) == 1 else None
+        if len(self._lives):
+            self._lives.heard(heard, self._now)
+        source = payloads[0].source if len(payloads) == 1 else None
         admitted = self._intake.admit(events, self._now, source)
         if admitted.late:
             self._late(admitted.late, out)

@@ -25,8 +25,8 @@ Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 # (definition, case, window number, closing event's id) of a detected event
 Tie = tuple[str, int, int, str]
-# end, start, primitive ids in order, ties of detected constituents, ids by place
-Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[str, ...]]
+# end, start, primitive ids in order, ties of detected constituents, the orders by place
+Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[Any, ...]]
 
 
 class MetricPosition(msgspec.Struct, frozen=True, gc=False):
@@ -60,13 +60,6 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     end: Any = None
     uncertainty: Int64 = 0
 
-    def __getattr__(self, name: str) -> Any:
-        # Only for a slot that the class lacks: an event taken in before its type gained the
-        # attribute reads it as null.
-        if name.startswith("a_"):
-            return None
-        raise AttributeError(name)
-
     @property
     def ids(self) -> tuple[str, ...]:
         """The primitive ids that this event is made of, in order."""
@@ -88,17 +81,19 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
 
 
 # An attribute may have any name, so what is not on the wire gets names that no attribute has.
-_DETECTED_NAMES = {"constituents": "#constituents", "tie": "#tie", "certainty": "#certainty"}
+_DETECTED_NAMES = {name: f"#{name}" for name in ("constituents", "tie", "by_place", "certainty")}
 
 
 class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     """An event that a definition detected: it spans its constituents unless assigned otherwise.
 
-    `constituents` are the primitive ids in order; `tie` is (definition, case, window).
+    `constituents` are the primitive ids in order; `tie` is (definition, case, window); `by_place`
+    are the orders of what was bound, by place, the last resort of ties.
     """
 
     constituents: tuple[str, ...] = ()
     tie: tuple[str | int, ...] = ()
+    by_place: tuple[Any, ...] = ()
     certainty: str = "yes"
 
     @property
@@ -109,7 +104,7 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     @property
     def order(self) -> Order:
         """The key of the total order."""
-        return (self.end, self.start, self.constituents, (self._tie(),), ())
+        return (self.end, self.start, self.constituents, (self._tie(),), self.by_place)
 
     def _tie(self) -> Tie:
         definition, case, *window = self.tie
@@ -130,7 +125,7 @@ PYTHON_TYPES: dict[str, Any] = {
 
 
 def _wire_name(field: str) -> str:
-    return field[2:] if field.startswith("a_") else field
+    return field.removeprefix("a_")
 
 
 @lru_cache(maxsize=65_536)

@@ -177,7 +177,7 @@ class Writer:
         elif isinstance(container, RegionLiteral):
             test = f"{self._constants.add(region_test(container))}({item})"
         else:
-            raise AssertionError("names of sets and regions are resolved before compiling")
+            raise TypeError("names of sets and regions are resolved before compiling")
         return f"({' and '.join([*guards, test])})"
 
 

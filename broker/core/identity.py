@@ -25,6 +25,6 @@ def bound_id(task: str, case: int, bound: list[tuple[str, list[tuple[str, int]]]
     return digest("occurrence", task, case, bound)
 
 
-def window_id(task: str, case: int, window: int | str, group: tuple[Any, ...]) -> str:
-    """The id of a window's event; `window` is its number, or the closing event's id."""
+def window_id(task: str, case: int, window: int | list[str | int], group: tuple[Any, ...]) -> str:
+    """The id of a window's event; `window` is its number, or the closing event's [id, end]."""
     return digest("window", task, case, window, list(group))

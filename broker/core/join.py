@@ -19,7 +19,8 @@ from typing import Any
 from broker.core.event import Event, Order
 from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import near
-from broker.core.pattern import Joint, Layout, Leaf, span_max_ms
+from broker.core.pattern import Joint, Layout, Leaf
+from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.source import Constants, build
 from language.tree import Attribute, Call, Name
 
@@ -40,7 +41,7 @@ def order_of(occurrence: Any) -> Order:
         order: Order = occurrence.order
         return order
     bound = [event for event in occurrence[2:] if event is not None]
-    by_place = tuple([event.id for event in bound])
+    by_place = tuple([() if event is None else event.order for event in occurrence[2:]])
     bound.sort(key=_event_order)
     ids = tuple([primitive for event in bound for primitive in event.ids])
     ties = tuple([tie for event in bound for tie in event.order[3]])
@@ -51,7 +52,9 @@ def _event_order(event: Event) -> Order:
     return event.order
 
 
-def touches(instant: int, before: tuple[Event | None, ...], after: tuple[Event | None, ...]) -> bool:
+def touches(
+    instant: int, before: tuple[Event | None, ...], after: tuple[Event | None, ...]
+) -> bool:
     """Whether what ends and what begins at one instant may follow each other.
 
     Two readings of the same instant never do, inside composites neither.
@@ -107,7 +110,7 @@ class Side:
 class JointScope:
     """Names in a condition over both operands: the aliases, and `group`."""
 
-    def __init__(self, layout: Layout, sides: tuple[Side, Side], keys: tuple[str, ...]) -> None:
+    def __init__(self, layout: Layout, sides: tuple[Side, ...], keys: tuple[str, ...]) -> None:
         self._places = layout.places
         self._optional = layout.optional
         self._sides = sides
@@ -120,11 +123,12 @@ class JointScope:
         if node.base == "group":
             return f"g[{self._keys.index(node.name)}]", False
         place = self._places[node.base]
-        event = next(
-            side.event(place)
-            for side in self._sides
-            if side.operand.low <= place < side.operand.high
-        )
+        for side in self._sides:
+            if side.operand.low <= place < side.operand.high:
+                event = side.event(place)
+                break
+        else:
+            return "None", True  # the other side of an `or`
         code, nullable = attribute_code(event, node.name)
         if place in self._optional:
             return f"(None if {event} is None else {code})", True
@@ -227,16 +231,22 @@ class JoinWriter:
         return lines + self._backward("l", "r", "nl", "rs", first_only=True)
 
     def _or(self) -> list[str]:
+        """Either side alone; the names of the other are null."""
         joint = self._joint
-        empty_right = "None, " * (joint.right.high - joint.right.low)
-        empty_left = "None, " * (joint.left.high - joint.left.low)
-        left, right = self._left, self._right
-        return [
-            "    for l in nl:",
-            f"        out.append(({left.end}, {left.start}, {left.spread_out}, {empty_right}))",
-            "    for r in nr:",
-            f"        out.append(({right.end}, {right.start}, {empty_left}{right.spread_out}))",
-        ]
+        lines = []
+        for side, other in ((self._left, joint.right), (self._right, joint.left)):
+            if any(other.low <= anchor < other.high for anchor, _ in joint.anchors):
+                continue  # `within T from A` fails where A stands for nothing
+            empty = "None, " * (other.high - other.low)
+            events = f"{side.spread_out}, {empty}"
+            if side is self._right:
+                events = f"{empty}{side.spread_out}"
+            scope = JointScope(self._layout, (side,), self._keys)
+            test = Writer(scope, self._constants).conditions(tuple(joint.conjuncts))
+            news = "nl" if side is self._left else "nr"
+            lines += [f"    for {side.variable} in {news}:", f"        if {test}:"]
+            lines += [f"            out.append(({side.end}, {side.start}, {events}))"]
+        return lines
 
     # --- conditions ----------------------------------------------------------------------
 
@@ -352,53 +362,3 @@ class JoinWriter:
             for a in range(joint.left.low, joint.left.high)
             for b in range(joint.right.low, joint.right.high)
         ]
-
-
-Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms before it)
-
-
-def left_cut_ms(joint: Joint) -> Cut | None:
-    """What a left occurrence must at least end at, relative to its right partner; None: any."""
-    return _cut_ms(joint, joint.left, joint.right)
-
-
-def right_cut_ms(joint: Joint) -> Cut | None:
-    """What a right occurrence must at least end at, relative to its left partner; None: any."""
-    if joint.operator == "then":
-        return ("end", 0)
-    return _cut_ms(joint, joint.right, joint.left)
-
-
-def _cut_ms(joint: Joint, own: Leaf | Joint, partner: Leaf | Joint) -> Cut | None:
-    cuts: list[Cut] = []
-    if joint.within_ms is not None:
-        cuts.append(("end", joint.within_ms))
-    if joint.bound is not None and joint.bound.high_ms is not None:
-        cuts.append(("start", joint.bound.high_ms))
-    for anchor, within_ms in joint.anchors:
-        if own.low <= anchor < own.high:
-            cuts.append(("end", within_ms))  # the partner's events end at most T after A
-        elif partner.low <= anchor < partner.high:
-            # Ours begin after A, and A ends at most T before the partner does.
-            cuts.append(("end", 0 if isinstance(partner, Leaf) else within_ms))
-    return min(cuts, key=lambda cut: cut[1], default=None)
-
-
-def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]:
-    """How long before the watermark an end may lie for a left and a right occurrence to matter.
-
-    None: for ever. A partner still to come ends after the watermark, but may have begun before.
-    """
-    kept: list[int | None] = []
-    for cut, partner in (
-        (left_cut_ms(joint), joint.right),
-        (right_cut_ms(joint), joint.left),
-    ):
-        if cut is None:
-            kept.append(None)
-        elif cut[0] == "end":
-            kept.append(cut[1])
-        else:
-            span = span_max_ms(partner, duration_max_ms)
-            kept.append(None if span is None else cut[1] + span)
-    return kept[0], kept[1]

@@ -119,9 +119,7 @@ class Matcher:
             if not seat.domain.seats:
                 self._drop_domain(seat.domain)
 
-    def _seat(
-        self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]
-    ) -> None:
+    def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
         layout = lay_out(case)
         agent = self._agent(task, case, output)
         seat = Seat(self._next_index, task, agent, self._domain(task, case), [])
@@ -141,7 +139,14 @@ class Matcher:
             outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, layout))
             return self._pattern_agent(case, outcome)
         if isinstance(task.node, Definition) and task.node.window is not None:
-            return WindowAgent(task, case, output)
+            return WindowAgent(
+                task,
+                case,
+                output,
+                groups_max=self._limits.groups_max,
+                events_max=self._limits.events_held_max,
+                duration_max_ms=self._limits.event_duration_ms_max,
+            )
         outcome = DefinitionOutcome(task, case, lay_out(case), output)
         return self._pattern_agent(case, outcome)
 
@@ -201,12 +206,10 @@ class Matcher:
                 else:
                     results += made
         if len(results) > 1:
-            results.sort(key=lambda result: (result.order, result.place, result.subscription))
+            results.sort(key=output_order)
         return results
 
-    def _deliver(
-        self, events: Sequence[Event], active: list[dict[int, list[LeafEvents]]]
-    ) -> None:
+    def _deliver(self, events: Sequence[Event], active: list[dict[int, list[LeafEvents]]]) -> None:
         if not events:
             return
         for content, matched in self.filterer.route(events):
@@ -306,9 +309,7 @@ class Matcher:
 
     def state(self) -> dict[str, list[Any]]:
         """Plain data: task key → the states of its cases' agents."""
-        return {
-            key: [seat.agent.state() for seat in seats] for key, seats in self._by_task.items()
-        }
+        return {key: [seat.agent.state() for seat in seats] for key, seats in self._by_task.items()}
 
     def restore(self, state: dict[str, list[Any]]) -> None:
         """Take up the states of the tasks that are installed; others are ignored."""
@@ -317,6 +318,11 @@ class Matcher:
                 seat.agent.restore(agent_state)
                 if seat.agent.waits:
                     self._schedule(seat)
+
+
+def output_order(result: Result) -> tuple[Any, ...]:
+    """The order in which results leave: theirs, then the subscription's place, then by places."""
+    return (*result.order[:4], result.place, result.order[4], result.subscription)
 
 
 def input_name(task: Task, event_type: str) -> str:

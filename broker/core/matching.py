@@ -13,8 +13,9 @@ from typing import Any
 from broker.core.event import Event
 from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import region_test
-from broker.core.join import Join, JoinWriter, keep_ms, order_of
+from broker.core.join import Join, JoinWriter, order_of
 from broker.core.pattern import Joint, Layout, Leaf
+from broker.core.reach import keep_ms
 from broker.core.source import Constants, build
 from broker.core.store import Store
 from language.tree import Attribute, Call, Name

@@ -20,6 +20,11 @@ class Notes:
         self._told: dict[str, set[str]] = {}
         self._lines: list[Note] = []
 
+    @property
+    def waiting(self) -> bool:
+        """Whether there is any line to take."""
+        return bool(self._lines)
+
     def tell(self, level: Level, event: str, /, **fields: str | int) -> None:
         """A line, always: for what happens rarely and on request."""
         cut = {

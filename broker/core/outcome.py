@@ -86,7 +86,8 @@ class DefinitionOutcome:
         if len(events) == 1:
             made.constituents = events[0].ids  # type: ignore[union-attr]
         else:
-            made.constituents = order_of(occurrence)[2]
+            order = order_of(occurrence)
+            made.constituents, made.by_place = order[2], order[4]
         made.tie = self._tie
         made.id = bound_id(self._task.key, self._case.number, bound_ids(self._names, events))
         return made
@@ -192,9 +193,7 @@ class SubscriptionTemplate:
         """The result's values: the assigned ones, else each alias' non-null attributes."""
         if self._values is not None:
             made = self._values(result.events, result.group, result.start, result.end)
-            return {
-                name: plain(value) for name, value in zip(self.assigned, made, strict=True)
-            }
+            return {name: plain(value) for name, value in zip(self.assigned, made, strict=True)}
         return {
             name: event.attribute_values()
             for name, event in zip(self.names, result.events, strict=True)

@@ -93,9 +93,7 @@ def take(
 def _take_selected(partition: Partition, selection: Selection, watermark: int) -> list[Any]:
     chosen = selection.chosen(partition.found)
     reported = [found for found in chosen if selection.closes_at(found) <= watermark]
-    partition.found = [
-        found for found in partition.found if selection.closes_at(found) > watermark
-    ]
+    partition.found = [found for found in partition.found if selection.closes_at(found) > watermark]
     return reported
 
 

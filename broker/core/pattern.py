@@ -112,7 +112,7 @@ class _Reader:
             return self.read(node.operand, replace(above, spread_m=spread_m))
         if isinstance(node, InRegion):
             if not isinstance(node.region, RegionLiteral):
-                raise AssertionError("region names are resolved before matching")
+                raise TypeError("region names are resolved before matching")
             regions = (*above.regions, node.region)
             return self.read(node.operand, replace(above, regions=regions))
         if isinstance(node, Where):
@@ -123,6 +123,8 @@ class _Reader:
             operand = self.read(node.operand, above)
             self.last.append((operand.low, operand.high))
             return operand
+        if isinstance(node, Select) and node.kind == "outer":
+            return self.read(node.operand, above)  # windows alone ask who may be missing
         raise AssertionError(f"not a pattern that runs yet: {type(node).__name__}")
 
     def _atom(self, node: Atom, above: _Above) -> Leaf:
@@ -208,6 +210,8 @@ def lay_out(case: Case) -> Layout:
         bound = {places[name] for name in names_in(condition) if name in places}
         holder = lowest_holder(operand, bound) if bound else operand
         holder.conjuncts.append(condition)
+        if holder is not operand and bound & reader.optional:
+            operand.conjuncts.append(condition)  # beside the name, where `or` leaves it empty
     for joint, name, within_ms in reader.anchored:
         joint.anchors.append((places[name], within_ms))
     return layout

@@ -326,4 +326,3 @@ class PatternAgent:
             for items in (*(store.items for store in partition.stores), partition.found):
                 starts += [event.start for item in items for event in events_of(item) if event]
         return starts
-

@@ -47,12 +47,12 @@ class Selection:
 
 def _rank(events: Sequence[Any]) -> tuple[Any, ...]:
     """The order of the part of an occurrence that `last` compares."""
-    bound = sorted((event.order for event in events if event is not None))
+    bound = sorted(event.order for event in events if event is not None)
     if not bound:
         return ()
     ids = tuple([primitive for order in bound for primitive in order[2]])
     ties = tuple([tie for order in bound for tie in order[3]])
-    by_place = tuple([event.id for event in events if event is not None])
+    by_place = tuple([() if event is None else event.order for event in events])
     return (bound[-1][0], min(order[1] for order in bound), ids, ties, by_place)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from broker.core.event import Event
+from broker.core.event import Detected, Event
 from broker.core.partition import Partition
 from broker.core.store import Store
 
@@ -25,7 +25,10 @@ class Shelf:
         self._numbers: dict[int, int] = {}
         self._events: list[Event] = []
         for name, fields in packed or ():
-            self._events.append(msgspec.convert(fields, classes[name], builtin_types=(bytes,)))
+            event = msgspec.convert(fields, classes[name], builtin_types=(bytes,))
+            if isinstance(event, Detected):
+                event.by_place = _order(event.by_place)
+            self._events.append(event)
 
     def put(self, event: Event | None) -> int | None:
         """The number of an event; None of none."""
@@ -81,9 +84,7 @@ def unpack_partition(packed: Mapping[str, Any], shelf: Shelf) -> Partition:
     for items in packed["stores"]:
         store = Store()
         store.items = [shelf.get_occurrence(item) for item in items]
-        store.ends = [
-            item[0] if item.__class__ is tuple else item.end for item in store.items
-        ]
+        store.ends = [item[0] if item.__class__ is tuple else item.end for item in store.items]
         stores.append(store)
     return Partition(
         tuple(packed["group"]),
@@ -95,7 +96,7 @@ def unpack_partition(packed: Mapping[str, Any], shelf: Shelf) -> Partition:
 
 
 def _order(packed: Any) -> Any:
-    if packed is None:
-        return None
-    end, start, ids, ties, by_place = packed
-    return (end, start, tuple(ids), tuple(tuple(tie) for tie in ties), tuple(by_place))
+    """Tuples again where lists stand."""
+    if isinstance(packed, list | tuple):
+        return tuple([_order(part) for part in packed])
+    return packed

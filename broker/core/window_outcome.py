@@ -198,5 +198,7 @@ class WindowOutcome:
         made.tie = (self._name, self._case, window)
         if row.maybe:
             made.certainty = "maybe"
-        made.id = window_id(self._task, self._case, window, group)
+        # An id may come again with another end: a closing event is named by both.
+        window_key: Any = [window, row.end] if isinstance(window, str) else window
+        made.id = window_id(self._task, self._case, window_key, group)
         return made

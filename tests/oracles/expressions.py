@@ -189,7 +189,16 @@ def rounded_root(exact: Fraction) -> float:
             guess = above
         elif guess > 0 and exact < _middle(below, guess) ** 2:
             guess = below
+        elif exact == _middle(guess, above) ** 2:
+            return guess if _is_even(guess) else above
+        elif guess > 0 and exact == _middle(below, guess) ** 2:
+            return guess if _is_even(guess) else below
     return guess
+
+
+def _is_even(number: float) -> bool:
+    """Whether the last bit of the significand is 0, as the rounding of a middle wants it."""
+    return int(Fraction(number) / Fraction(math.ulp(number))) % 2 == 0
 
 
 def _middle(a: float, b: float) -> Fraction:

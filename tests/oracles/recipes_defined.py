@@ -215,7 +215,7 @@ def _every_range(builder: Builder) -> Built:
 
 
 def _range(builder: Builder) -> Built:
-    return _windowed(builder, s.Trailing(builder.draw.integer(0, 8) * 1000))
+    return _windowed(builder, s.Trailing(builder.draw.integer(1, 8) * 1000))
 
 
 def _any_window(builder: Builder) -> s.Every | s.Trailing:

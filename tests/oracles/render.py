@@ -148,8 +148,12 @@ def _pattern(item: s.Pattern) -> tuple[str, int]:
             sides = pattern(left, own), pattern(right, own + 1)
             return f"{sides[0]} {op}{_options(item)} {sides[1]}", own
         case s.Suffixed(operand, suffixes):
-            inner = pattern(operand, _P_OR)
-            return f"{inner} {' '.join(_suffix(part) for part in suffixes)}", _P_SUFFIXED
+            text = pattern(operand, _P_OR)
+            for number, part in enumerate(suffixes):
+                if number and isinstance(suffixes[number - 1], s.Where):
+                    text = f"({text})"  # `where` is the last of the suffixes
+                text = f"{text} {_suffix(part)}"
+            return text, _P_SUFFIXED
 
 
 def _atom(item: s.Atom) -> str:

@@ -1,0 +1,58 @@
+"""How far back a partner may lie: what bounds a search, and what a store may forget.
+
+Owns the arithmetic of `within`, bounds and anchors on one operator. Must not know stores.
+Invariant: nothing that could still find a partner is out of reach.
+"""
+
+from __future__ import annotations
+
+from broker.core.pattern import Joint, Leaf, span_max_ms
+
+Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms before it)
+
+
+def left_cut_ms(joint: Joint) -> Cut | None:
+    """What a left occurrence must at least end at, relative to its right partner; None: any."""
+    return _cut_ms(joint, joint.left, joint.right)
+
+
+def right_cut_ms(joint: Joint) -> Cut | None:
+    """What a right occurrence must at least end at, relative to its left partner; None: any."""
+    if joint.operator == "then":
+        return ("end", 0)
+    return _cut_ms(joint, joint.right, joint.left)
+
+
+def _cut_ms(joint: Joint, own: Leaf | Joint, partner: Leaf | Joint) -> Cut | None:
+    cuts: list[Cut] = []
+    if joint.within_ms is not None:
+        cuts.append(("end", joint.within_ms))
+    if joint.bound is not None and joint.bound.high_ms is not None:
+        cuts.append(("start", joint.bound.high_ms))
+    for anchor, within_ms in joint.anchors:
+        if own.low <= anchor < own.high:
+            cuts.append(("end", within_ms))  # the partner's events end at most T after A
+        elif partner.low <= anchor < partner.high:
+            # Ours begin after A, and A ends at most T before the partner does.
+            cuts.append(("end", 0 if isinstance(partner, Leaf) else within_ms))
+    return min(cuts, key=lambda cut: cut[1], default=None)
+
+
+def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]:
+    """How long before the watermark an end may lie for a left and a right occurrence to matter.
+
+    None: for ever. A partner still to come ends after the watermark, but may have begun before.
+    """
+    kept: list[int | None] = []
+    for cut, partner in (
+        (left_cut_ms(joint), joint.right),
+        (right_cut_ms(joint), joint.left),
+    ):
+        if cut is None:
+            kept.append(None)
+        elif cut[0] == "end":
+            kept.append(cut[1])
+        else:
+            span = span_max_ms(partner, duration_max_ms)
+            kept.append(None if span is None else cut[1] + span)
+    return kept[0], kept[1]

@@ -1,0 +1,129 @@
+"""The engine as a library: a specification, events in, results out, in one process.
+
+Owns the order of the input and the form of its outcome. Must not know files or sockets.
+Invariant: the results depend on the specification and the events, not on how events were batched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from broker.core.agent import Result
+from broker.core.event import Event as CoreEvent
+from broker.core.event import in_order
+from broker.core.intake import Intake, IntakeOptions
+from broker.core.ledger import Ledger
+from broker.core.limits import Limits
+from broker.core.matcher import Matcher
+from headwater.events import Event
+from headwater.release import Release
+from language import Specification, check_text
+from language.errors import HeadwaterError
+
+BATCH_EVENTS = 4_096  # of a recording fed at once: results wait for no more than that
+
+
+class EventError(HeadwaterError):
+    """An event of a batch cannot be taken; nothing of the batch was."""
+
+
+class Pipeline:
+    """Intake and matcher of one input stream; the engine and the replay share it."""
+
+    def __init__(self, specification: Specification, options: IntakeOptions) -> None:
+        limits = Limits()
+        self.ledger = Ledger()
+        self.intake = Intake(options, limits, self.ledger)
+        self.matcher = Matcher(limits, self.ledger)
+        declared = [kind for kind in specification.event_types.values() if not kind.defined]
+        self.intake.declare(declared)
+        graph = specification.graph
+        for key in (*graph.active(graph.roots), *graph.roots):
+            self.matcher.install(graph.tasks[key])
+
+    def admit(self, events: list[CoreEvent]) -> list[Result]:
+        """Take decoded events of the stream; what became known."""
+        admitted = self.intake.admit(events)
+        return self.matcher.push(admitted.events, self.intake.watermark)
+
+    def frontier(self) -> int:
+        """No result that comes later ends at or before this time."""
+        return self.matcher.frontier(self.intake.watermark)
+
+    def finish(self) -> list[Result]:
+        """Nothing more will come; what that decides."""
+        self.intake.finish()
+        return self.matcher.push([], self.intake.watermark)
+
+
+class Engine:
+    """Runs every subscription of a specification over one stream of events.
+
+    `lateness_ms`: how far an event may end before the latest so far; 0, the default, is input in
+    order; None means that all input is on time and everything is decided at `finish`. What comes
+    later than that is late: counted in `counts`, and without effect.
+
+    Raises language.LanguageError, with every error, where the text is faulty.
+
+    >>> engine = Engine(
+    ...     "event Temp(val: float) subscription Frost seq 1 from me to alerts detect Temp(val < 0)"
+    ... )
+    >>> results = engine.push([{"type": "Temp", "id": "t1", "timestamp": 1000, "val": -1.5}])
+    >>> results[0]["values"]
+    {'Temp': {'val': -1.5}}
+    """
+
+    def __init__(
+        self,
+        text: str,
+        lateness_ms: int | None = 0,
+        *,
+        file: str = "<text>",
+        functions: Mapping[str, Any] | None = None,
+    ) -> None:
+        if lateness_ms is not None and lateness_ms < 0:
+            raise ValueError(f"found lateness_ms {lateness_ms}, expected 0 or more, or None")
+        self.specification = check_text(text, file=file, functions=functions).demand()
+        self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
+        self._pipeline = Pipeline(self.specification, IntakeOptions(lateness_ms=lateness_ms or 0))
+        self._finished = False
+
+    def push(self, events: Iterable[Event | Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Take a batch of events; the results that became known, in order.
+
+        Raises EventError, which names the first bad event by its index, and then takes none of the
+        batch. Events of undeclared types are passed over.
+        """
+        if self._finished:
+            raise RuntimeError("the engine is finished; make a new one")
+        items = [event.fields if isinstance(event, Event) else event for event in events]
+        decoded = self._pipeline.intake.from_mappings(items)
+        if decoded.rejections:
+            bad = decoded.rejections[0]
+            raise EventError(f"event {bad.index} of the batch: {bad.message}")
+        if self._everything is not None:
+            self._everything += decoded.events
+            return []
+        return _plain(self._pipeline.admit(decoded.events))
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Nothing more will come: decide all that is open; the results that this gives."""
+        if self._finished:
+            return []
+        self._finished = True
+        release = Release()
+        events = in_order(self._everything or [])
+        for start in range(0, len(events), BATCH_EVENTS):
+            release.add(self._pipeline.admit(events[start : start + BATCH_EVENTS]))
+        release.add(self._pipeline.finish())
+        return _plain(release.rest())
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What became of the events so far: the ledger."""
+        return self._pipeline.ledger.to_dict()
+
+
+def _plain(results: Sequence[Result]) -> list[dict[str, Any]]:
+    return [result.to_dict() for result in results]
