@@ -119,8 +119,7 @@ def _task(
     types = {name: names.event_types[name] for name in inputs}
     needs = {name: made[name] for name in inputs if name in made}
     lines = [f"# headwater task {TEXT_VERSION}"]
-    for name in sorted(inputs):
-        lines.append(_declared(types[name], needs.get(name)))
+    lines.extend(_declared(types[name], needs.get(name)) for name in sorted(inputs))
     lines.extend(_tables(node, names))
     lines.append(item_text(node))
     text = "\n".join(lines) + "\n"

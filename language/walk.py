@@ -6,7 +6,6 @@ Knows the shape of nodes from their fields alone. Invariant: no recursion, so an
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from language.tree import Atom, Constant, Node
@@ -20,9 +19,16 @@ _PLAIN = frozenset(
 )
 
 
-@cache
+_FIELDS: dict[type[Node], tuple[str, ...]] = {}
+
+
 def _fields(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
+    """The fields of a class that can hold nodes."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = tuple(field.name for field in fields(kind) if field.name not in _PLAIN)
+        _FIELDS[kind] = found
+    return found
 
 
 def children(node: Node) -> Iterator[Node]:

@@ -221,28 +221,27 @@ def _join(
     """Join the types that the cases assign to one attribute."""
     places = {one.name: one.value.span for one in (item.post or case).assign}
     for name, kind in assigned.items():
-        wanted = ASSIGNABLE.get(name)
-        if wanted is not None:
+        place = places[name]
+        if name in ASSIGNABLE:
+            wanted = ASSIGNABLE[name]
             if kind not in {wanted, "any"}:
-                collector.note(
-                    "HW320", places[name], None, name=name, wanted=kind_word(wanted),
-                    kind=kind_word(kind),
-                )  # fmt: skip
-            continue
-        if kind in {"position", "event", "list"}:
-            collector.note("HW321", places[name], None, name=name, kind=kind_word(kind))
-            kind = "any"
-        before = found.get(name, "any")
-        if before == "any":
-            found[name] = kind
-        elif kind not in {before, "any"}:
-            if {before, kind} <= NUMBERS:
-                found[name] = "float"
-            else:
-                collector.note(
-                    "HW322", places[name], None, name=name, left=kind_word(before),
-                    right=kind_word(kind),
-                )  # fmt: skip
+                words = {"wanted": kind_word(wanted), "kind": kind_word(kind)}
+                collector.note("HW320", place, None, name=name, **words)
+        elif kind in {"position", "event", "list"}:
+            collector.note("HW321", place, None, name=name, kind=kind_word(kind))
+        else:
+            found[name] = _joined(name, found.get(name, "any"), kind, place, collector)
+
+
+def _joined(name: str, before: str, kind: str, place: tree.Span, collector: Collector) -> str:
+    """The common type of what was assigned before and here."""
+    if "any" in {before, kind} or before == kind:
+        return kind if before == "any" else before
+    if {before, kind} <= NUMBERS:
+        return "float"
+    words = {"left": kind_word(before), "right": kind_word(kind)}
+    collector.note("HW322", place, None, name=name, **words)
+    return before
 
 
 def _header(item: tree.Definition, collector: Collector) -> None:

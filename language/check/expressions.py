@@ -10,7 +10,7 @@ of a list) and "any".
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from language import tree
 from language.check.calls import check_call
@@ -19,7 +19,7 @@ from language.lexicon import COMMON_ATTRIBUTES
 from language.suggest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from language.check.declarations import Declared
     from language.check.scope import Bindings
@@ -59,27 +59,7 @@ class Scope:
 
 def type_of(node: tree.Expression, scope: Scope) -> Type:
     """The type of an expression; errors are noted."""
-    if isinstance(node, tree.Constant):
-        return _constant(node)
-    if isinstance(node, tree.Name):
-        return _name(node, scope)
-    if isinstance(node, tree.Attribute):
-        return _attribute(node, scope)
-    if isinstance(node, tree.Arithmetic):
-        return _arithmetic(node, scope)
-    if isinstance(node, tree.Comparison):
-        return _comparison(node, scope)
-    if isinstance(node, tree.Membership):
-        return _membership(node, scope)
-    if isinstance(node, tree.Logical):
-        for operand in node.operands:
-            check_condition(operand, scope)
-        return "bool"
-    if isinstance(node, tree.Unary):
-        return _unary(node, scope)
-    if isinstance(node, tree.Call):
-        return check_call(node, scope, type_of)
-    return _lookup(node, scope)
+    return _RULES[type(node)](node, scope)
 
 
 def check_condition(node: tree.Expression, scope: Scope) -> None:
@@ -104,7 +84,7 @@ def kind_word(found: Type) -> str:
     return words.get(found, found)
 
 
-def _constant(node: tree.Constant) -> Type:
+def _constant(node: tree.Constant, _: Scope | None = None) -> Type:
     if isinstance(node.value, bool):
         return "bool"
     if isinstance(node.value, str):
@@ -253,6 +233,12 @@ def _arithmetic(node: tree.Arithmetic, scope: Scope) -> Type:
     return "float" if "float" in {left, right} else "int"
 
 
+def _logical(node: tree.Logical, scope: Scope) -> Type:
+    for operand in node.operands:
+        check_condition(operand, scope)
+    return "bool"
+
+
 def _unary(node: tree.Unary, scope: Scope) -> Type:
     if node.operator == "not":
         check_condition(node.operand, scope)
@@ -334,3 +320,21 @@ def _check_member(
     if item not in {wanted, "any"}:
         hint = f"write `{example} in …`"
         scope.collector.note("HW309", span, hint, shape=container.shape, kind=kind_word(item))
+
+
+def _call(node: tree.Call, scope: Scope) -> Type:
+    return check_call(node, scope, type_of)
+
+
+_RULES: dict[type, Callable[[Any, Scope], Type]] = {
+    tree.Constant: _constant,
+    tree.Name: _name,
+    tree.Attribute: _attribute,
+    tree.Arithmetic: _arithmetic,
+    tree.Comparison: _comparison,
+    tree.Membership: _membership,
+    tree.Logical: _logical,
+    tree.Unary: _unary,
+    tree.Call: _call,
+    tree.Lookup: _lookup,
+}

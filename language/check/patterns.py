@@ -151,9 +151,8 @@ class PatternChecker:
                 self.collector.note("HW417", node.span)
             elif not around.closed:
                 self.collector.note("HW404", node.span, None, form=f"P{node.kind}")
-        elif node.kind == "run" and not around.closed:
-            if node.gap is None or node.gap.high_ms is None:
-                self.collector.note("HW404", node.span, None, form="P+[a..]")
+        elif node.kind == "run" and not around.closed and _unbounded(node.gap):
+            self.collector.note("HW404", node.span, None, form="P+[a..]")
         self._visit(node.operand, _Around(closed=around.closed, timed=around.timed))
 
     def _select(self, node: tree.Select, around: _Around) -> None:
@@ -213,3 +212,7 @@ def _place(node: tree.Pattern) -> tree.Span:
     if isinstance(node, tree.Link):
         return node.place("operator")
     return node.span
+
+
+def _unbounded(gap: tree.Bound | None) -> bool:
+    return gap is None or gap.high_ms is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, Example
+from language.messages.entry import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -16,7 +16,8 @@ ENTRIES: tuple[Entry, ...] = (
         "HW402",
         "aggregate of nothing",
         "`{name}` has nothing to aggregate here",
-        "Aggregates stand in `assign` of a windowed definition, in `post`, or over a list; never within another one or in the conditions of an event.",
+        "Aggregates stand in `assign` of a windowed definition, in `post`, or over a list; "
+        "never within another one or in the conditions of an event.",
         (),
     ),
     Entry(
@@ -58,7 +59,8 @@ ENTRIES: tuple[Entry, ...] = (
         "HW408",
         "option not allowed",
         "`{operator}` takes no `{option}`",
-        "Contexts go with operators that choose among occurrences, `next` with `then`, `before` and `and`.",
+        "Contexts go with operators that choose among occurrences, `next` with `then`, "
+        "`before` and `and`.",
         (),
     ),
     Entry(
@@ -100,7 +102,8 @@ ENTRIES: tuple[Entry, ...] = (
         "HW414",
         "time outside the occurrence",
         "`{name}` does not provably lie within the occurrence",
-        "Use timestamp, start or end of a bound event or of the span, Min, Max, First or Last of those; to `end` a duration may be added.",
+        "Use timestamp, start or end of a bound event or of the span, Min, Max, First or "
+        "Last of those; to `end` a duration may be added.",
         (),
     ),
     Entry(

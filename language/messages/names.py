@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, Example
+from language.messages.entry import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -23,7 +23,8 @@ ENTRIES: tuple[Entry, ...] = (
         "HW203",
         "unknown attribute",
         "`{type}` has no attribute `{name}`",
-        "Use a declared attribute, or one that every event has: location, source, position, timestamp, start, end, duration.",
+        "Use a declared attribute, or one that every event has: location, source, position, "
+        "timestamp, start, end, duration.",
         (),
     ),
     Entry(

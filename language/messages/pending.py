@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, Example
+from language.messages.entry import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(

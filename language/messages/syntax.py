@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, Example
+from language.messages.entry import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -149,7 +149,8 @@ ENTRIES: tuple[Entry, ...] = (
         "HW122",
         "unknown option",
         "`{name}` is no option",
-        "Options are a bound such as `[1 s..5 s]`, `next`, a context; after `detect` also `one`, `collect`, `maybe drop`.",
+        "Options are a bound such as `[1 s..5 s]`, `next`, a context; after `detect` also "
+        "`one`, `collect`, `maybe drop`.",
         (),
     ),
     Entry(

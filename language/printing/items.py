@@ -6,7 +6,7 @@ A line knows where in the source its parts stood, so that the formatter can put 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from language import tree
@@ -24,12 +24,12 @@ from language.printing.patterns import detect_text, pattern_parts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a line that may stand on a line of its own; `offset` is its place in the source."""
+    """A piece of a line that may stand on its own line; `offset` is its place in the source."""
 
     text: str
     offset: int

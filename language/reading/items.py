@@ -6,7 +6,7 @@ lacks its essence (no `detect`, say) is given up as None after its error was not
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from language import tree
@@ -311,7 +311,7 @@ def _instant_ms(token: Token) -> int:
     if instant.tzinfo is None:
         note("HW124", span_of(token))
         return 0
-    since = instant - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    since = instant - datetime(1970, 1, 1, tzinfo=UTC)
     return since.days * 86_400_000 + since.seconds * 1_000 + since.microseconds // 1_000
 
 

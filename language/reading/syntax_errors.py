@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from language.diagnostics import quote, shorten
 from language.lexicon import UNITS_M, UNITS_MS
@@ -96,7 +96,8 @@ def classify(error: UnexpectedInput, text: str, piece: tuple[int, int], places: 
     from lark import UnexpectedToken
 
     if isinstance(error, UnexpectedToken):
-        expected = frozenset(error.accepts or error.expected)
+        accepted: set[str] = error.accepts
+        expected = frozenset(accepted if accepted else error.expected)
         if error.token.type == "$END":
             return _end(text, piece, expected, places)
         start = error.token.start_pos or 0
@@ -172,7 +173,7 @@ def _hint(found: str, expected: frozenset[str]) -> str | None:
     if "FOLLOWS" in expected:
         from language.tree import LinkOperator
 
-        words.extend(LinkOperator.__args__)
+        words.extend(get_args(LinkOperator))
     near = found.lower() if found.lower() in words else nearest(found, words)
     return f"did you mean {quote(near)}?" if near is not None and near != found else None
 
