@@ -46,9 +46,7 @@ class Event:
         if clash:
             raise ValueError(f"found attribute {clash[0]}, which is a reserved key of events")
         self.fields.update(attributes or {})
-        self.fields.update(
-            (name, value) for name, value in fields.items() if name not in RESERVED
-        )
+        self.fields.update((name, value) for name, value in fields.items() if name not in RESERVED)
 
     @property
     def type(self) -> str:

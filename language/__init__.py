@@ -29,6 +29,7 @@ __all__ = [
     "Task",
     "TaskGraph",
     "check_text",
+    "format_text",
 ]
 
 
@@ -68,3 +69,19 @@ def check_text(
     specification = check(reading, collector, tuple(functions or ()))
     found = collector.found()
     return Checked(text, file, found, None if found else specification)
+
+
+def format_text(text: str) -> str:
+    """The text laid out canonically, comments kept; raises LanguageError where it cannot be read.
+
+    Meaning is not asked for: what reads is formatted. Formatting twice changes nothing more.
+    """
+    from language.printing.formatter import format_items
+    from language.reading.parser import read
+
+    collector = Collector()
+    reading = read(text, collector)
+    found = collector.found()
+    if found:
+        raise LanguageError(report(text, found), found)
+    return format_items(text, reading.file.items)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.cli import main
 from headwater.cli.frame import COMMANDS, parser_of
 from language import check_text
 
@@ -72,3 +73,35 @@ def test_every_specification_that_is_shown_is_free_of_errors(page):
     for block in blocks(page, "headwater"):
         checked = check_text(block, file=page)
         assert checked.ok, checked.report()
+
+
+def saved(page: str, folder: Path) -> None:
+    """Blocks whose fence names a file are written there, as the reader is told to."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        if match[2]:
+            (folder / match[2]).write_text(match[3], encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_check_and_replay_do_what_the_documents_say(page, tmp_path, monkeypatch, capsys):
+    """The two worked examples; what is said of their results in prose is counted here."""
+    saved(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for line in command_lines(page):
+        words = shlex.split(line, comments=True)
+        if words[0] == "check":
+            assert main(words) == 0
+            assert capsys.readouterr().out == ""
+        elif words[0] == "replay":
+            assert main(words) == 0
+            results = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+            bound = [result["events"].values() for result in results]
+            events = [sorted(one for ids in lists for one in ids) for lists in bound]
+            assert events == EXPECTED[page]
+
+
+EXPECTED = {
+    "README.md": [["h1", "t1", "w1"]],
+    "docs/tutorial.md": [["d1", "t1"], ["d1", "t3"]],
+}

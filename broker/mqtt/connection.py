@@ -101,8 +101,11 @@ class Connection:
         """Whether something waits for room in this connection."""
         return not self.closed and self.session is not None and self.session.outgoing.behind()
 
-    def handle(self, packet: Packet, now_ms: int) -> None:
-        """Do what the packet of an open connection asks for; ProtocolError: close it."""
+    def handle(self, packet: Packet, now_ms: int) -> bool:
+        """Do what the packet asks for; whether the connection is still open.
+
+        ProtocolError: it must be closed.
+        """
         if isinstance(packet, Puback):
             self._puback(packet, now_ms)
         elif isinstance(packet, Publish):
@@ -121,6 +124,7 @@ class Connection:
             self.send(encode(Pubcomp(packet.packet_id, code), self.version))
         else:
             raise violation(f"a client must not send {type(packet).__name__.upper()} here")
+        return not self.closed
 
     def admit(self, packet: Publish) -> Publish:
         """Check a PUBLISH that has a QoS or properties, and resolve its topic alias."""

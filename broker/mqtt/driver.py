@@ -27,6 +27,7 @@ class Driver:
         self._application = application
         self._users = users
         self._loop = asyncio.get_running_loop()
+        self.time = self._loop.time
         self._sockets: dict[Connection, Socket] = {}
         self._checks: dict[Connection, asyncio.Future[bool]] = {}
         self._threads: ThreadPoolExecutor | None = None
@@ -38,7 +39,7 @@ class Driver:
 
     def now_ms(self) -> int:
         """The loop's clock."""
-        return int(self._loop.time() * 1000)
+        return int(self.time() * 1000)
 
     def soon(self) -> None:
         """Carry out what was decided outside of a socket's call, once per turn of the loop."""
@@ -72,13 +73,10 @@ class Driver:
         self._sockets[connection] = socket
         return connection
 
-    def received(self, connection: Connection, data: bytes) -> None:
-        """Bytes came."""
-        try:
-            self.hub.received(connection, data, int(self._loop.time() * 1000))
-        except Exception:  # noqa: BLE001 - a fault of ours costs this connection alone
-            self._fault(connection)
-        self.perform()
+    def failed(self, connection: Connection) -> None:
+        """A fault of ours on what a connection sent: it costs this connection alone."""
+        self._tell("internal_error", "the MQTT face failed on a packet", traceback=True)
+        self.hub.close(connection, "internal_error", self.now_ms())
 
     def lost(self, connection: Connection) -> None:
         """The socket is gone."""
@@ -175,10 +173,6 @@ class Driver:
         self.hub.checked(connection, good=good, now_ms=self.now_ms())
         self.perform()
 
-    def _fault(self, connection: Connection) -> None:
-        self._tell("internal_error", "the MQTT face failed on a packet", traceback=True)
-        self.hub.close(connection, "internal_error", self.now_ms())
-
     def _tell(self, kind: str, text: str, *, traceback: bool = False) -> None:
         """One line however often; the counters have the number."""
         if kind not in self._told:
@@ -221,7 +215,12 @@ class Socket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
-        self._driver.received(self._connection, data)
+        driver = self._driver
+        try:
+            driver.hub.received(self._connection, data, int(driver.time() * 1000))
+        except Exception:  # noqa: BLE001 - see `Driver.failed`
+            driver.failed(self._connection)
+        driver.perform()
 
     def pause_writing(self) -> None:
         """Its buffer is full."""

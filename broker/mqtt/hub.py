@@ -22,7 +22,7 @@ from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
 from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import V5, V311, Connect, Disconnect, Packet, Publish
+from broker.mqtt.packets import V5, V311, Connect, Disconnect, Publish
 from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
@@ -53,7 +53,13 @@ class Hub:
         self.counters = Counters()
         self.timers = Timers()
         self.topics = TopicNames(self.limits)
-        self.router = Router(self.limits, self.counters, self.timers, prefix or Prefix())
+        self.router = Router(
+            self.limits,
+            self.counters,
+            self.timers,
+            prefix or Prefix(),
+            authorized=authorize is not None,
+        )
         self.sessions: dict[str, Session] = {}
         self.messages: list[InboundMessage] = []  # to be handed to the application
         self.effects: list[Effect] = []
@@ -85,12 +91,18 @@ class Hub:
         counters.bytes_in += len(data)
         connection.heard_ms = now_ms
         try:
-            if connection.session is None:
-                self._greet(connection, data, now_ms)
-            else:
+            if connection.session is not None:
                 packets = connection.decoder.decode(data)
                 counters.packets_in += len(packets)
-                self._handle(connection, packets, now_ms)
+                for packet in packets:
+                    if type(packet) is Publish:
+                        receive(connection, packet, now_ms)
+                    elif not connection.handle(packet, now_ms):
+                        break
+            else:
+                self._greet(connection, data, now_ms)
+            if connection.decoder.more:
+                self._follow(connection, now_ms)
             if connection.decoder.held or connection.partial_bytes:
                 self._count_partial(connection)
         except ProtocolError as error:
@@ -119,23 +131,16 @@ class Hub:
             self.counters.packets_in += 1
             if isinstance(packet, Connect):
                 handshake.begin(self, connection, packet, now_ms)
-        if connection.session is not None:
-            self._handle(connection, [], now_ms)
 
-    def _handle(self, connection: Connection, packets: list[Packet], now_ms: int) -> None:
-        """Do what the packets of an open connection ask for, and those that follow them."""
-        while True:
-            for packet in packets:
-                if type(packet) is Publish:
-                    receive(connection, packet, now_ms)
-                else:
-                    connection.handle(packet, now_ms)
-                    if connection.closed:
-                        return
-            if not connection.decoder.more:
-                return
-            packets = connection.decoder.decode()
+    def _follow(self, connection: Connection, now_ms: int) -> None:
+        """What follows a CONNECT, or the fault that follows good packets."""
+        decoder = connection.decoder
+        while decoder.more and connection.connect is None and not connection.closed:
+            packets = decoder.decode()
             self.counters.packets_in += len(packets)
+            for packet in packets:
+                if not connection.handle(packet, now_ms):
+                    return
 
     def checked(self, connection: Connection, *, good: bool, now_ms: int) -> None:
         """A login was checked."""

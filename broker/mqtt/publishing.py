@@ -34,7 +34,7 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
     if route is None or route.version != router.version:
         route = router.route(packet.topic)
     client = connection.client
-    if not route.plain or packet.retain or hub.authorize is not None:
+    if not route.plain or packet.retain:
         code = accept(hub, client, packet, connection, now_ms)
     else:
         hub.counters.messages_in += 1

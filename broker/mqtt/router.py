@@ -44,7 +44,7 @@ class Route(Struct):
 
     topic: str
     head: bytes
-    plain: bool  # neither of the two below
+    plain: bool  # neither of the two below, and nobody has to be asked
     taken: bool  # by the application
     reserved: bool  # clients must not publish to it
     shown: bool  # to clients, though taken
@@ -55,11 +55,20 @@ class Route(Struct):
 class Router:
     """The subscriptions and retained messages of all clients."""
 
-    def __init__(self, limits: Limits, counters: Counters, timers: Timers, prefix: Prefix) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        counters: Counters,
+        timers: Timers,
+        prefix: Prefix,
+        *,
+        authorized: bool = False,
+    ) -> None:
         self._limits = limits
         self._counters = counters
         self._timers = timers
         self._prefix = prefix
+        self._authorized = authorized  # somebody is asked whether a client may publish
         self._filters: FilterTree[str, Subscription] = FilterTree()
         self.routes: dict[str, Route] = {}  # see `route`
         self.version = 0  # of all subscriptions
@@ -162,7 +171,8 @@ class Router:
         taken = self._prefix.holds(topic)
         shown = any(matches(item, topic) for item in self._prefix.shown)
         reserved = topic.startswith("$")
-        route = Route(topic, text(topic), not (taken or reserved), taken, reserved, shown)
+        plain = not (taken or reserved or self._authorized)
+        route = Route(topic, text(topic), plain, taken, reserved, shown)
         self.routes[topic] = route
         return route
 

@@ -46,12 +46,14 @@ class Arrivals:
         payload: Callable[[Payload], None],
         message: Callable[[Message], None],
         request: Callable[[Request], None],
+        flush: Callable[[], None],
     ) -> None:
         self._skip = len(prefix) + 1
         self._prefix = prefix
         self._payload = payload
         self._message = message
         self._request = request
+        self._flush = flush
 
     def on_publish(self, messages: list["InboundMessage"]) -> None:
         """Pass on the messages of one socket read."""
@@ -68,6 +70,7 @@ class Arrivals:
                 self._message(_source(address.names[0], message))
             else:
                 self._ask(address, message)
+        self._flush()
 
     def _ask(self, address: topics.Address, message: "InboundMessage") -> None:
         client, request = address.names

@@ -1,8 +1,8 @@
 """Runs the core on the event loop: messages in, effects out, and its waking.
 
 Owns the inbox of messages that wait for the core, and the timer. Must not know what messages mean.
-Invariant: the core handles one message at a time, in the order of arrival; what arrives within one
-turn of the loop is handled in the next, with all payloads that came one after another as one batch.
+Invariant: the core handles one message at a time, in the order of arrival; payloads that came one
+after another before a `flush` are one batch.
 
 A fault of the core on one message is logged, counted and told to whoever asked; the broker goes on
 and says that it is not healthy, so that a supervisor may restart it.
@@ -77,18 +77,26 @@ class Runner:
         return self._clock.now_ms()
 
     def put(self, message: Message) -> None:
-        """Have the core handle a message."""
-        self._inbox.append(message)
+        """Have the core handle a message soon."""
+        self.add(message)
         self._schedule()
 
-    def put_payload(self, payload: Payload) -> None:
-        """Have the core handle a payload, with those that come right before and after it."""
+    def add(self, message: Message) -> None:
+        """Have the core handle a message with the next `flush`."""
+        self._inbox.append(message)
+
+    def add_payload(self, payload: Payload) -> None:
+        """The same of a payload, with those that come right before and after it."""
         inbox = self._inbox
         if inbox and isinstance(inbox[-1], list):
             inbox[-1].append(payload)
         else:
             inbox.append([payload])
-            self._schedule()
+
+    def flush(self) -> None:
+        """Handle all that waits, unless it is held."""
+        if self._inbox and not self._holders:
+            self._step()
 
     def hold(self) -> None:
         """Let messages wait until `release`; may be called several times, each with its own."""

@@ -64,8 +64,9 @@ class Site:
         )
         self._runner = Runner(Broker(options, config.limits), self._delivery)
         self._requests = Requests(self._runner, config.limits)
+        runner = self._runner
         door.inner = Arrivals(
-            prefix, self._runner.put_payload, self._runner.put, self._requests.put
+            prefix, runner.add_payload, runner.add, self._requests.put, runner.flush
         )
         self._serving: asyncio.Task[None] | None = None
         self._http: HttpListener | None = None

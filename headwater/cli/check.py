@@ -22,5 +22,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Checks; 1 where an error was found."""
     texts = [(name, read_text(name)) for name in arguments.specs]
-    status: int = entry("language.command", "check")(texts, as_json=arguments.json)
+    status: int = entry("headwater.specifications", "check")(texts, as_json=arguments.json)
     return status

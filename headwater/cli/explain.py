@@ -18,5 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explains; 2 where there is no such code."""
-    status: int = entry("language.command", "explain")(arguments.code, as_json=arguments.json)
+    status: int = entry("headwater.specifications", "explain")(
+        arguments.code, as_json=arguments.json
+    )
     return status

@@ -28,6 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Formats; with --check only looks."""
     texts = [(name, read_text(name)) for name in arguments.specs]
-    work = entry("language.command", "fmt")
+    work = entry("headwater.specifications", "fmt")
     status: int = work(texts, check=arguments.check, as_json=arguments.json)
     return status

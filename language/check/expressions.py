@@ -59,7 +59,7 @@ class Scope:
 
 def type_of(node: tree.Expression, scope: Scope) -> Type:
     """The type of an expression; errors are noted."""
-    return _RULES[type(node)](node, scope)
+    return _TYPE_OF[type(node)](node, scope)
 
 
 def check_condition(node: tree.Expression, scope: Scope) -> None:
@@ -326,7 +326,7 @@ def _call(node: tree.Call, scope: Scope) -> Type:
     return check_call(node, scope, type_of)
 
 
-_RULES: dict[type, Callable[[Any, Scope], Type]] = {
+_TYPE_OF: dict[type, Callable[[Any, Scope], Type]] = {
     tree.Constant: _constant,
     tree.Name: _name,
     tree.Attribute: _attribute,

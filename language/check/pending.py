@@ -40,12 +40,8 @@ def _without(node: tree.Node) -> tree.Span | None:
     return None
 
 
-def _absent(node: tree.Node) -> tree.Span | None:
-    return node.span if isinstance(node, tree.Absent) else None
-
-
-def _list(node: tree.Node) -> tree.Span | None:
-    return node.span if isinstance(node, tree.Repeat) else None
+def _whole(node: tree.Node) -> tree.Span | None:
+    return node.span
 
 
 def _prefix(kind: str) -> Finder:
@@ -93,18 +89,10 @@ def _zone(node: tree.Node) -> tree.Span | None:
     return None
 
 
-def _table(node: tree.Node) -> tree.Span | None:
-    return node.span if isinstance(node, tree.Lookup) else None
-
-
 def _ending(node: tree.Node) -> tree.Span | None:
     if isinstance(node, tree.Subscription) and (node.for_ms, node.until_ms) != (None, None):
         return node.place("ending")
     return None
-
-
-def _at_most(node: tree.Node) -> tree.Span | None:
-    return node.span if isinstance(node, tree.Thinning) else None
 
 
 def _nearest(node: tree.Node) -> tree.Span | None:
@@ -117,27 +105,20 @@ def _function(node: tree.Node) -> tree.Span | None:
     return None
 
 
-NOT_RUN_YET: dict[str, Finder] = {
-    "HW901": _relation,
-    "HW902": _without,
-    "HW903": _absent,
-    "HW904": _list,
-    "HW905": _prefix("nth"),
-    "HW906": _prefix("first"),
-    "HW907": _prefix("distinct"),
-    "HW908": _next,
-    "HW909": _context,
-    "HW910": _thinned,
-    "HW911": _maybe,
-    "HW912": _every,
-    "HW913": _session,
-    "HW914": _zone,
-    "HW915": _table,
-    "HW916": _ending,
-    "HW917": _at_most,
-    "HW918": _nearest,
-    "HW919": _function,
+NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
+    tree.Link: {"HW901": _relation, "HW902": _without, "HW908": _next, "HW909": _context},
+    tree.Absent: {"HW903": _whole},
+    tree.Repeat: {"HW904": _whole},
+    tree.Select: {"HW905": _prefix("nth"), "HW906": _prefix("first"), "HW907": _prefix("distinct")},
+    tree.Detect: {"HW909": _context, "HW910": _thinned, "HW911": _maybe},
+    tree.Window: {"HW912": _every, "HW913": _session, "HW914": _zone},
+    tree.Lookup: {"HW915": _whole},
+    tree.Subscription: {"HW916": _ending},
+    tree.Thinning: {"HW917": _whole},
+    tree.Actor: {"HW918": _nearest},
+    tree.Call: {"HW919": _function},
 }
+"""By the kind of node, the code of each construct and how to tell where it stands in the node."""
 
 
 def note_pending(
@@ -145,7 +126,7 @@ def note_pending(
 ) -> None:
     """Note all of the item that does not run yet."""
     for node in descendants(item):
-        for code, find in NOT_RUN_YET.items():
+        for code, find in NOT_RUN_YET.get(type(node), {}).items():
             place = find(node)
             if place is not None and not _unknown_function(node, declared):
                 collector.note(code, place)

@@ -37,11 +37,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line: its parts are joined by blanks, or broken with the later ones indented by `hang`."""
+    """A line: its parts are joined by blanks, or broken with the later ones indented by `hang`.
+
+    A broken line with `fill` takes as many parts as it can hold, else each part has its own.
+    """
 
     indent: int
     parts: tuple[Part, ...]
     hang: int = 2
+    fill: bool = False
 
     @property
     def text(self) -> str:
@@ -62,8 +66,7 @@ def item_lines(item: tree.Item) -> list[Line]:
         return list(_subscription(item))
     at = item.span.start
     if isinstance(item, tree.EventDeclaration):
-        attributes = [f"{name_text(name)}: {kind}" for name, kind in item.attributes]
-        return [_simple(0, f"event {name_text(item.name)}({', '.join(attributes)})", at)]
+        return [_event(item)]
     if isinstance(item, tree.RegionDeclaration):
         text = f"region {name_text(item.name)} = {region_text(item.region)}"
         return [_simple(0, text, at)]
@@ -78,16 +81,26 @@ def _simple(indent: int, text: str, offset: int) -> Line:
     return Line(indent, (Part(text, offset),))
 
 
+def _event(item: tree.EventDeclaration) -> Line:
+    texts = [f"{name_text(name)}: {kind}" for name, kind in item.attributes]
+    places = [item.place(f"attribute {name}").start for name, _ in item.attributes]
+    return _bracketed(f"event {name_text(item.name)}(", texts, ")", [item.span.start, *places[1:]])
+
+
+def _bracketed(head: str, texts: list[str], close: str, places: list[int]) -> Line:
+    """A line of texts between brackets, a part each."""
+    if not texts:
+        return _simple(0, head + close, places[0])
+    ended = [text + "," for text in texts[:-1]] + [texts[-1] + close]
+    parts = map(Part, [head + ended[0], *ended[1:]], places)
+    return Line(0, tuple(parts), hang=len(head), fill=True)
+
+
 def _set(item: tree.SetDeclaration) -> Line:
-    head = f"set {name_text(item.name)} = {{"
     members = item.members.members
-    if not members:
-        return _simple(0, head + "}", item.span.start)
-    texts = [constant_text(member) + "," for member in members]
-    texts[-1] = texts[-1].removesuffix(",") + "}"
-    parts = [Part(head + texts[0], item.span.start)]
-    parts += [Part(t, m.span.start) for t, m in zip(texts[1:], members[1:], strict=True)]
-    return Line(0, tuple(parts), hang=len(head))
+    places = [item.span.start, *(member.span.start for member in members[1:])]
+    head = f"set {name_text(item.name)} = {{"
+    return _bracketed(head, list(map(constant_text, members)), "}", places)
 
 
 def _assigned(word: str, assigned: tuple[tree.Assignment, ...], indent: int, offset: int) -> Line:
@@ -106,7 +119,7 @@ def _case(case: tree.Case, indent: int) -> Iterable[Line]:
     word = detect_text(case.detect)
     (first, _), *rest = pattern_parts(case.detect.pattern)
     at = case.detect.span.start
-    parts = (Part(f"{word} {first}", at), *(Part(text, n.span.start) for text, n in rest))
+    parts = (Part(f"{word} {first}", at), *(Part(text, offset) for text, offset in rest))
     yield Line(indent, parts, hang=3)
     if case.assign:
         yield _assigned("assign", case.assign, indent, case.place("assign").start)
@@ -150,7 +163,7 @@ def _definition(item: tree.Definition) -> Iterable[Line]:
     if item.post is not None:
         post = item.post
         yield _simple(0, "post", post.span.start)
-        yield _assigned("where", post.assign, 2, post.span.start)
+        yield _assigned("where", post.assign, 2, post.place("where").start)
         if post.group_by:
             yield _listed("group by", post.group_by, 2, post.place("group by").start)
 

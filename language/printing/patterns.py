@@ -54,15 +54,15 @@ def pattern_text(node: tree.Pattern) -> str:
     return _write(node, _WHERE)
 
 
-def pattern_parts(node: tree.Pattern) -> list[tuple[str, tree.Node]]:
-    """The pattern cut at its outermost operators, each part with the node it begins with.
+def pattern_parts(node: tree.Pattern) -> list[tuple[str, int]]:
+    """The pattern cut at its outermost operators, each part with its offset in the source.
 
     Joined by blanks the parts are `pattern_text(node)`.
     """
     if isinstance(node, tree.Where):
         return [
             *_parts(node.operand, _SUFFIXED),
-            (f"where {expression_text(node.condition)}", node.condition),
+            (f"where {expression_text(node.condition)}", node.condition.span.start),
         ]
     if isinstance(node, tree.Within | tree.Spread | tree.InRegion):
         *front, (text, first) = _parts(node.operand, _SUFFIXED)
@@ -70,13 +70,16 @@ def pattern_parts(node: tree.Pattern) -> list[tuple[str, tree.Node]]:
     if isinstance(node, tree.Link):
         level = _LEVELS.get(node.operator, _CHAIN)
         right = _write(node.right, level + 1)
-        return [*_parts(node.left, level), (f"{operator_text(node)} {right}", node.right)]
-    return [(pattern_text(node), node)]
+        return [
+            *_parts(node.left, level),
+            (f"{operator_text(node)} {right}", node.place("operator").start),
+        ]
+    return [(pattern_text(node), node.span.start)]
 
 
-def _parts(node: tree.Pattern, least: int) -> list[tuple[str, tree.Node]]:
+def _parts(node: tree.Pattern, least: int) -> list[tuple[str, int]]:
     level, text = _leveled(node)
-    return [(f"({text})", node)] if level < least else pattern_parts(node)
+    return [(f"({text})", node.span.start)] if level < least else pattern_parts(node)
 
 
 def _write(node: tree.Pattern, least: int) -> str:

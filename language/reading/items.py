@@ -90,7 +90,10 @@ class Items(Patterns):
                 continue
             found.setdefault(attribute, cast("tree.AttributeType", str(kind)))
         span = between(word, close)
-        marks = (("name", span_of(name)),)
+        marks = (
+            ("name", span_of(name)),
+            *marks_of([token for token, _ in attributes], "attribute"),
+        )
         return tree.EventDeclaration(owner_name(name), tuple(found.items()), span=span, marks=marks)
 
     def set_declaration(self, children: list[Any]) -> tree.SetDeclaration:
@@ -207,12 +210,13 @@ class Items(Patterns):
         return tree.Window(aggregated, span=span_of(first), marks=marks, **cast("Any", parts))
 
     def post(self, children: list[Any]) -> tree.Post:
-        word, _, assigned, *rest = children
+        word, where, assigned, *rest = children
         grouping: Clause | None = rest[0] if rest else None
         group_by = grouping.value if grouping else ()
         marks = (("group by", span_of(grouping.word)), *grouping.marks) if grouping else ()
         span = between(word, assigned[-1])
-        return tree.Post(assigned, group_by, span=span, marks=(("post", span_of(word)), *marks))
+        words = (("post", span_of(word)), ("where", span_of(where)))
+        return tree.Post(assigned, group_by, span=span, marks=words + marks)
 
     def definition(self, children: list[Any]) -> tree.Definition | None:
         word, token, header, *rest = children

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from language.diagnostics import quote, shorten
 from language.lexicon import UNITS_M, UNITS_MS
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lark import UnexpectedInput
 
-SKIP = re.compile(r"(?:\s|#[^\n]*)*")
+SKIP = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|\#[^\n]*|`[^`\n]*`|[(\[{]|[)\]}]')
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHOWN_MAX = 4
@@ -96,14 +96,13 @@ def classify(error: UnexpectedInput, text: str, piece: tuple[int, int], places: 
     from lark import UnexpectedToken
 
     if isinstance(error, UnexpectedToken):
-        accepted: set[str] = error.accepts
-        expected = frozenset(accepted if accepted else error.expected)
+        expected = frozenset(error.accepts)
         if error.token.type == "$END":
             return _end(text, piece, expected, places)
-        start = error.token.start_pos or 0
-        end = error.token.end_pos or start
+        start = cast("int", error.token.start_pos)
+        end = cast("int", error.token.end_pos)
     else:
-        start = error.pos_in_stream or 0
+        start = cast("int", error.pos_in_stream)
         expected = frozenset(getattr(error, "allowed", ()) or ())
         match = _WORD.match(text, start)
         end = match.end() if match else start + 1

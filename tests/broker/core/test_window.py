@@ -307,7 +307,8 @@ def test_a_windows_event_is_named_by_task_case_window_and_group():
     assert (event.constituents, event.tie) == (("f",), ("W", 0, 1))
     text = text_of("(n) aggr range 10 ms", "detect A assign n = Count(A) group by g")
     made = report(text, a(12, g="u"), a(13, g="u"))
-    ids = [window_id(task_of(text).key, 0, one, ("u",)) for one in ("A12", "A13")]
+    closing = (["A12", 12], ["A13", 13])
+    ids = [window_id(task_of(text).key, 0, one, ("u",)) for one in closing]
     assert [event.id for event in made] == ids
 
 

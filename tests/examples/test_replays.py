@@ -1,0 +1,31 @@
+"""Every example replayed gives the number of results that its independent script computed."""
+
+import json
+import shlex
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from headwater.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXPECTED = json.loads((ROOT / "examples" / "expected.json").read_text(encoding="utf-8"))
+INPUTS = {
+    "weather": "--events examples/data/grand_st_bernard.csv.gz examples/data/singapore.csv.gz",
+    "fog": "--events examples/data/molene.csv.gz",
+    "steam": "--events examples/data/steam.csv.gz --map source=mote,location=place",
+    "people": "--events examples/data/people.jsonl.gz",
+}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_example_has_the_results_that_were_computed_for_it(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    output = tmp_path / "results.jsonl"
+    words = ["replay", f"examples/{name}.hw", *shlex.split(INPUTS[name]), "--output", str(output)]
+    assert main(words) == 0
+    results = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    assert Counter(result["subscription"] for result in results) == EXPECTED[name]
+    assert len({result["id"] for result in results}) == len(results)
