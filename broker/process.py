@@ -6,6 +6,7 @@ SIGTERM and SIGINT end it with status 0, clients told and listeners closed.
 """
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -52,6 +53,9 @@ async def _serve(config: Config) -> None:
     supervisor = Supervisor()
     alive = asyncio.create_task(_tell_alive(supervisor), name="watchdog")
     try:
+        # What is there now stays; to look through it again and again would only delay events.
+        gc.collect()
+        gc.freeze()
         logs.announce("ready", **where)
         supervisor.ready()
         await stop.wait()
