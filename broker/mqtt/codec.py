@@ -90,21 +90,19 @@ class Decoder:
             return b""
         data = bytes(self.held)
         self.held.clear()
+        self._need = 0
+        self.more = False
         return data
 
     def decode(self, data: bytes = b"") -> list[Packet]:  # noqa: C901, PLR0912, PLR0915 - see below
         """The whole packets in what was held and `data`, up to and including a CONNECT.
 
-        Before a faulty one the good ones are returned; the next call raises ProtocolError, for good.
+        Before a faulty one the good ones are returned; the next call raises ProtocolError.
         """
         if self.held or self.more:
-            self.held += data
-            if len(self.held) < self._need:
+            data = self._gathered(data)
+            if not data:
                 return []
-            data = bytes(self.held)
-            self.held.clear()
-            self._need = 0
-            self.more = False
         elif self._last_head:
             publish = self._like_the_last(data)
             if publish is not None:
@@ -112,10 +110,8 @@ class Decoder:
         if not self._context.version and data and data[0] >> 4 != 1:
             raise violation("the first packet is not a CONNECT")
         packets: list[Packet] = []
-        append = packets.append
-        topics = self._topics
-        most = self.packet_bytes_max
-        prefix = self._prefix
+        append, topics = packets.append, self._topics
+        most, prefix = self.packet_bytes_max, self._prefix
         position = 0
         end = len(data)
         try:

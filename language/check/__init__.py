@@ -1,6 +1,6 @@
 """From tree to specification: whether a text means something, and every reason why not.
 
-Owns names, types and the rules of meaning. Must not know how anything runs. Invariant: an error
+Owns names, types and the limits of meaning. Must not know how anything runs. Invariant: an error
 in one place does not make others be noted that would vanish with it; unknown types stay silent.
 """
 

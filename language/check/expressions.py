@@ -1,6 +1,6 @@
 """The types of expressions, and what may be named where.
 
-Owns the rules of types. Must not know patterns. Invariant: an expression in which an error was
+Owns how types combine. Must not know patterns. Invariant: an expression in which an error was
 noted has the type "any", which fits everywhere, so that one error is noted once.
 
 Types are those of attributes, and "position", "event" (a bound event as such), "list" (the values

@@ -1,4 +1,4 @@
-"""The rules of patterns: conditions, suffixes, lists and `last` that must end, contexts.
+"""What patterns must be: conditions, suffixes, lists and `last` that must end, contexts.
 
 Owns what an operator may stand beneath. Must not know assignments. Invariant: as for the package.
 """

@@ -51,15 +51,16 @@ def format_items(text: str, items: Sequence[tree.Item]) -> str:
     """The text of `items`, which were read from `text`, with its comments."""
     comments, ends = _scan(text, [item.span.start for item in items])
     blocks: list[Block] = []
-    for item, end in zip(items, ends, strict=True):
+    limits = [*(item.span.start for item in items[1:]), len(text) + 1]
+    for item, end, limit in zip(items, ends, limits, strict=True):
         while comments and comments[0].start < item.span.start:
             blocks.append(_between(comments.pop(0)))
-        inner = [c for c in comments if c.start < end or _behind(c, end, text)]
+        inner = [c for c in comments if c.start < limit and _inside(c, end, text)]
         del comments[: len(inner)]
         block = Block(item.span.start, max(end, inner[-1].end) if inner else end, item)
         block.lines = _laid_out(item, inner)
         blocks.append(block)
-        while comments and _is_tail(comments[0], block, text):
+        while comments and comments[0].start < limit and _is_tail(comments[0], block, text):
             tail = comments.pop(0)
             block.lines.append(f"  {tail.text}")
             block.end = tail.end
@@ -87,9 +88,9 @@ def _scan(text: str, starts: list[int]) -> tuple[list[Comment], list[int]]:
     return comments, ends
 
 
-def _behind(comment: Comment, end: int, text: str) -> bool:
-    """Whether the comment stands on the line on which the item ends."""
-    return not comment.own and "\n" not in text[end : comment.start]
+def _inside(comment: Comment, end: int, text: str) -> bool:
+    """Whether the comment stands before the item's end, or behind it on its last line."""
+    return comment.start < end or (not comment.own and "\n" not in text[end : comment.start])
 
 
 def _is_tail(comment: Comment, block: Block, text: str) -> bool:

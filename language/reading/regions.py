@@ -1,6 +1,6 @@
 """The four shapes of a region and what their numbers must be.
 
-Owns the rules for coordinates: degrees within their range, or metres throughout. Knows nothing of
+Owns what coordinates must be: degrees within their range, or metres throughout. Knows nothing of
 geometry beyond that. Invariant: a literal that leaves here is a region, if a made-up one.
 """
 

@@ -1,6 +1,6 @@
 """Tokens to values: names, numbers, texts, durations, distances, and the places where they stand.
 
-Owns the conversion of units and the limits of single values. Must not know the grammar's rules.
+Owns the conversion of units and the limits of single values. Must not know the grammar.
 Invariant: a value that cannot be is noted and replaced by one that can, so that reading goes on.
 """
 
