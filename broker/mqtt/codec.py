@@ -94,7 +94,7 @@ class Decoder:
         self.more = False
         return data
 
-    def decode(self, data: bytes = b"") -> list[Packet]:  # noqa: C901, PLR0912, PLR0915 - see below
+    def decode(self, data: bytes = b"") -> list[Packet]:
         """The whole packets in what was held and `data`, up to and including a CONNECT.
 
         Before a faulty one the good ones are returned; the next call raises ProtocolError.
@@ -109,6 +109,9 @@ class Decoder:
                 return [publish]
         if not self._context.version and data and data[0] >> 4 != 1:
             raise violation("the first packet is not a CONNECT")
+        return self._packets(data)
+
+    def _packets(self, data: bytes) -> list[Packet]:  # noqa: C901, PLR0912, PLR0915 - see below
         packets: list[Packet] = []
         append, topics = packets.append, self._topics
         most, prefix = self.packet_bytes_max, self._prefix
