@@ -11,6 +11,7 @@ and says that it is not healthy, so that a supervisor may restart it.
 import asyncio
 import logging
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, Protocol
 
 from broker.core import refusals
@@ -20,6 +21,7 @@ from broker.core.messages import EventsReceived, Message, Payload, RequestRefuse
 from broker.wiring.clock import WallClock
 
 LOOK_AFTER_S = 0.02  # the core is asked for its waking once in so long, not after each batch
+LOOK_SHARE = 50  # and not before it has worked so many times as long as the last answer took
 SLEEP_S_MAX = 86_400.0  # timers far off are looked at again
 
 logger = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Runner:
         self._scheduled = False
         self._holders = 0
         self._look: asyncio.TimerHandle | None = None
+        self._look_after_s = LOOK_AFTER_S
         self._wake: asyncio.TimerHandle | None = None
         self._carry: dict[type[Any], Callable[[Any], None]] = {
             Publish: outside.publish,
@@ -145,7 +148,7 @@ class Runner:
             effects = self._regret(message)
         self._perform(effects)
         if self._look is None:
-            self._look = self._loop.call_later(LOOK_AFTER_S, self._arm)
+            self._look = self._loop.call_later(self._look_after_s, self._arm)
 
     def _regret(self, message: Message) -> list[Effect]:
         """The answer to a request on which the core failed."""
@@ -169,7 +172,9 @@ class Runner:
         if self._wake is not None:
             self._wake.cancel()
             self._wake = None
+        began_s = perf_counter()
         due_ms = self.core.next_wake()
+        self._look_after_s = max(LOOK_AFTER_S, LOOK_SHARE * (perf_counter() - began_s))
         if due_ms is not None:
             wait_s = max(0, due_ms - self._clock.now_ms() + 1) / 1000
             self._wake = self._loop.call_later(min(wait_s, SLEEP_S_MAX), self._woken)

@@ -9,6 +9,7 @@ of the time of a start.
 
 import asyncio
 import contextlib
+import logging
 from typing import TYPE_CHECKING
 
 from broker.config import Config
@@ -28,6 +29,9 @@ from broker.wiring.runner import Runner
 if TYPE_CHECKING:
     from broker.credentials import Users
     from broker.http.app import Listener as HttpListener
+
+
+logger = logging.getLogger(__name__)
 
 
 class _Door:
@@ -78,6 +82,7 @@ class Site:
         except ListenError as error:
             raise StartError(str(error)) from None
         self._serving = asyncio.create_task(self._requests.serve(), name="requests")
+        self._serving.add_done_callback(self._served)
         names, addresses = faces(self._config), self._server.addresses()
         each = len(addresses) // len(names)  # a host's name may stand for several addresses
         where = dict(zip(names, map(_address, addresses[::each]), strict=True))
@@ -89,6 +94,12 @@ class Site:
             raise
         self._runner.handle(Started())
         return where
+
+    def _served(self, task: "asyncio.Task[None]") -> None:
+        """Requests are served to the end; if not, that is a fault to be seen."""
+        if not task.cancelled() and task.exception() is not None:
+            self._runner.faults += 1
+            logger.error("requests are served no more", exc_info=task.exception())
 
     async def _start_http(self) -> str:
         from broker import http

@@ -1,0 +1,376 @@
+"""What joins the core to a process: time, the log, requests, waking, faults."""
+
+import asyncio
+import json
+import logging
+import threading
+
+import pytest
+
+from broker.config import LogSection
+from broker.core.broker import Broker, BrokerOptions
+from broker.core.effects import Acknowledge, Emit, Note, Publish
+from broker.core.messages import (
+    CancelRequested,
+    Payload,
+    SourceAdvertised,
+    SpecificationSubmitted,
+    Started,
+    Woken,
+)
+from broker.wiring import logs
+from broker.wiring import requests as requesting
+from broker.wiring.clock import WallClock
+from broker.wiring.requests import Requests
+from broker.wiring.runner import Runner
+from tests.broker.core.machine import HOT
+
+PATIENCE_S = 10
+
+
+class Clocks:
+    """A wall clock and a monotonic one that a test sets."""
+
+    def __init__(self):
+        self.wall_s = 1_000.0
+        self.monotonic_s = 5.0
+
+    def clock(self):
+        return WallClock(lambda: self.wall_s, lambda: self.monotonic_s)
+
+    def go(self, seconds):
+        self.wall_s += seconds
+        self.monotonic_s += seconds
+
+
+def test_time_follows_the_wall_clock_forward_and_never_back():
+    clocks = Clocks()
+    clock = clocks.clock()
+    assert clock.now_ms() == 1_000_000
+    clocks.go(1)
+    assert clock.now_ms() == 1_001_000
+    clocks.wall_s += 60
+    assert clock.now_ms() == 1_061_000
+    clocks.wall_s -= 3_600
+    assert clock.now_ms() == 1_061_000
+    clocks.go(2)
+    assert clock.now_ms() == 1_063_000
+
+
+# --- the log ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(capsys):
+    """The lines that a call writes, in the form given."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+
+    def write(form, call, level="info"):
+        logs.set_up(LogSection(format=form, level=level), "site-1")
+        call()
+        return capsys.readouterr().err.splitlines()
+
+    yield write
+    root.handlers[:], level = before[0], before[1]
+    root.setLevel(level)
+
+
+def test_a_line_tells_time_level_broker_event_and_particulars(written):
+    note = Note(
+        "warning", "late", {"source": "t7", "said": 'two words, "quoted"\nand more', "n": 3}
+    )
+    (line,) = written("text", lambda: logs.write(note))
+    time, rest = line.split(" ", 1)
+    assert len(time) == len("2026-01-02T03:04:05.678Z")
+    assert time.endswith("Z")
+    said = r'"two words, \"quoted\"\nand more"'
+    assert rest == f"WARNING site-1 late source=t7 said={said} n=3"
+    (line,) = written("json", lambda: logs.write(note))
+    told = json.loads(line)
+    assert told.pop("time").endswith("Z")
+    assert told == {"level": "warning", "broker": "site-1", "event": "late", **note.fields}
+
+
+def test_a_traceback_is_one_line_too(written):
+    def fail():
+        try:
+            raise RuntimeError("planted")
+        except RuntimeError:
+            logging.getLogger("broker.mqtt.driver").exception("it failed")
+
+    for form in ("text", "json"):
+        (line,) = written(form, fail)
+        assert "mqtt" in line
+        assert "planted" in line
+
+
+def test_lines_below_the_level_are_not_written_but_an_announcement_is(written):
+    def say():
+        logs.tell("info", "unimportant")
+        logs.announce("ready", mqtt="127.0.0.1:1")
+
+    lines = written("text", say, level="error")
+    assert [line.split()[3:] for line in lines] == [["ready", "mqtt=127.0.0.1:1"]]
+
+
+def test_a_library_repeats_itself_a_few_times_only(written):
+    def say():
+        for number in range(100):
+            logging.getLogger("asyncio").warning("again %d", number)
+        for _ in range(10):
+            logs.tell("info", "installed")
+
+    lines = written("text", say)
+    assert sum("again" in line for line in lines) == logs.SAME_MAX
+    assert sum("installed" in line for line in lines) == 10
+
+
+# --- the runner -------------------------------------------------------------------------------
+
+
+class Outside:
+    """Keeps what it is to carry out."""
+
+    def __init__(self):
+        self.effects = []
+        self.failed = []
+        self.held = []
+        self.replies = {}
+        self.changed = asyncio.Event()
+
+    def keep(self, effect):
+        self.effects.append(effect)
+        self.changed.set()
+
+    async def until(self, condition):
+        """Wait until it holds of the effects."""
+        while not condition():
+            self.changed.clear()
+            await self.changed.wait()
+
+    publish = emit = acknowledge = note = keep
+
+    def reply(self, effect):
+        self.effects.append(effect)
+        self.replies[effect.request] = json.loads(effect.payload)
+        if isinstance(effect.reply_to, asyncio.Event):
+            effect.reply_to.set()
+
+    def fail(self, tokens):
+        self.failed += tokens
+
+    def hold(self, *, on):
+        self.held.append(on)
+
+    def of(self, kind):
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+
+def submitted(request, text, answered=None):
+    return SpecificationSubmitted("me", request, text, answered or "here", f"token {request}")
+
+
+def payload(number, val=31):
+    data = json.dumps({"val": val, "id": str(number)}).encode()
+    return Payload("Temp", "t1", data, number)
+
+
+def test_payloads_of_one_flush_are_one_message_and_order_is_kept():
+    async def scene():
+        outside = Outside()
+        runner = Runner(Broker(), outside)
+        runner.handle(submitted("1", HOT))
+        outside.effects.clear()
+        for number in (1, 2):
+            runner.add_payload(payload(number))
+        runner.add(SourceAdvertised("t1", b"{}", 3))
+        runner.add_payload(payload(4))
+        assert outside.effects == []
+        runner.flush()
+        assert [one.tokens for one in outside.of(Acknowledge)] == [(1, 2), (3,), (4,)]
+        assert [len(one.results) for one in outside.of(Emit)] == [2, 1]
+        runner.close()
+
+    asyncio.run(scene())
+
+
+def test_what_is_put_is_handled_without_a_flush():
+    async def scene():
+        outside = Outside()
+        runner = Runner(Broker(), outside)
+        runner.put(Started())
+        await asyncio.sleep(0)
+        assert len(outside.of(Publish)) == 1
+        runner.close()
+
+    asyncio.run(scene())
+
+
+def test_while_held_everything_waits_and_nobody_is_read():
+    async def scene():
+        outside = Outside()
+        runner = Runner(Broker(), outside)
+        runner.hold()
+        runner.hold()
+        runner.put(Started())
+        runner.flush()
+        runner.release()
+        await asyncio.sleep(0)
+        assert outside.effects == []
+        runner.release()
+        await asyncio.sleep(0)
+        assert len(outside.of(Publish)) == 1
+        assert outside.held[0] is True
+        assert outside.held[-1] is False
+        runner.close()
+
+    asyncio.run(scene())
+
+
+def test_the_core_is_woken_when_it_wants():
+    async def scene():
+        outside = Outside()
+        core = Broker()
+        runner = Runner(core, outside)
+        runner.handle(SourceAdvertised("t1", b'{"ttl_s": 0.05}', None))
+        async with asyncio.timeout(PATIENCE_S):
+            await outside.until(lambda: len(outside.of(Publish)) == 2)
+        assert outside.of(Publish)[1].publications[0].payload == b""
+        runner.close()
+
+    asyncio.run(scene())
+
+
+def test_a_fault_of_the_core_is_told_counted_and_survived(monkeypatch, caplog):
+    async def scene():
+        outside = Outside()
+        core = Broker()
+        runner = Runner(core, outside)
+        handle = core.handle
+
+        def failing(message, now):
+            if isinstance(message, SpecificationSubmitted | Woken) or hasattr(message, "payloads"):
+                raise RuntimeError("planted")
+            return handle(message, now)
+
+        monkeypatch.setattr(core, "handle", failing)
+        runner.add_payload(payload(7))
+        runner.flush()
+        assert (runner.faults, outside.failed) == (1, [7])
+        runner.handle(submitted("1", HOT))
+        assert outside.replies["1"]["errors"][0]["code"] == "HW509"
+        assert outside.failed == [7, "token 1"]
+        runner.handle(Started())
+        assert len(outside.of(Publish)) == 1
+        runner.close()
+
+    asyncio.run(scene())
+    assert "planted" in caplog.text
+
+
+# --- requests ---------------------------------------------------------------------------------
+
+
+def with_requests(scene):
+    """Runs a scene with a runner and a line of requests that is served."""
+
+    async def run():
+        outside = Outside()
+        runner = Runner(Broker(BrokerOptions()), outside)
+        requests = Requests(runner, runner.core.limits)
+        serving = asyncio.create_task(requests.serve())
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await scene(outside, runner, requests)
+        finally:
+            runner.close()
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_requests_are_answered_in_their_order_whatever_they_cost():
+    async def scene(outside, runner, requests):
+        done = asyncio.Event()
+        requests.put(submitted("1", HOT))
+        requests.put(CancelRequested("me", "2", "Hot", "here"))
+        requests.put(submitted("3", "nonsense"))
+        requests.put(CancelRequested("me", "4", "Hot", done))
+        await done.wait()
+        assert [outside.replies[r]["ok"] for r in "1234"] == [True, True, False, False]
+        assert list(outside.replies) == ["1", "2", "3", "4"]
+
+    with_requests(scene)
+
+
+def test_who_finds_the_line_full_is_told(monkeypatch):
+    monkeypatch.setattr(requesting, "WAITING_MAX", 2)
+
+    async def scene(outside, runner, requests):
+        done = asyncio.Event()
+        for number in range(1, 3):
+            requests.put(submitted(str(number), HOT))
+        requests.put(submitted("3", HOT, done))
+        await asyncio.sleep(0)
+        requests.put(submitted("4", HOT))
+        runner.settle()  # what is held is only held for a while
+        assert outside.replies["3"]["errors"][0]["code"] == "HW508"
+        assert outside.replies["4"]["errors"][0]["code"] == "HW508"
+
+    with_requests(scene)
+
+
+def test_a_long_text_does_not_hold_the_others_for_long(monkeypatch):
+    """Events wait for it a little, then go on without."""
+    monkeypatch.setattr(requesting, "HOLD_S_MAX", 0.05)
+    checking, go_on = threading.Event(), threading.Event()
+    check = requesting.check_text
+
+    def slow(text):
+        checking.set()
+        assert go_on.wait(PATIENCE_S)
+        return check(text)
+
+    monkeypatch.setattr(requesting, "check_text", slow)
+
+    async def scene(outside, runner, requests):
+        done = asyncio.Event()
+        requests.put(submitted("1", HOT, done))
+        runner.put(Started())
+        await asyncio.to_thread(checking.wait, PATIENCE_S)
+        await outside.until(lambda: outside.of(Publish))
+        assert outside.held == [True, False]
+        assert outside.replies == {}
+        go_on.set()
+        await done.wait()
+        assert outside.replies["1"]["ok"] is True
+        assert outside.held == [True, False]
+
+    try:
+        with_requests(scene)
+    finally:
+        go_on.set()
+
+
+def test_a_checker_that_fails_is_told_and_the_next_request_is_served(monkeypatch, caplog):
+    check = requesting.check_text
+
+    def failing(text):
+        if "nonsense" in text:
+            raise RuntimeError("planted")
+        return check(text)
+
+    monkeypatch.setattr(requesting, "check_text", failing)
+
+    async def scene(outside, runner, requests):
+        done = asyncio.Event()
+        requests.put(submitted("1", "nonsense"))
+        requests.put(submitted("2", HOT, done))
+        await done.wait()
+        assert outside.replies["1"]["errors"][0]["code"] == "HW509"
+        assert outside.replies["2"]["ok"] is True
+
+    with_requests(scene)
+    assert "planted" in caplog.text
