@@ -140,3 +140,21 @@ def test_a_core_that_sleeps_through_its_waking_is_found(monkeypatch):
 
     monkeypatch.setattr(Broker, "next_wake", lambda self: None)
     assert any("missing" in text for text in failing_seeds())
+
+
+def test_the_engine_gives_the_same_results_for_what_was_let_in():
+    """A program that embeds the engine and a broker are two ways to the same results."""
+    from headwater import Engine
+
+    for seed in range(20):
+        one = Scenario(seed)
+        one.run()
+        engine = Engine(one._stays, lateness_ms=None)
+        results = engine.push(list(one.account.taken.values())) + engine.finish()
+        names = {(result["subscriber"], result["subscription"]) for result in results}
+        found = Counter(
+            json.loads(emission.payload)["id"]
+            for _, emission in one.broker.results
+            if (emission.subscriber, emission.subscription) in names
+        )
+        assert found == Counter(result["id"] for result in results)
