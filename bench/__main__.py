@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 
-BENCHES = ("bench.intake", "bench.filterer", "bench.mqtt_face")
+BENCHES = ("bench.idle", "bench.intake", "bench.filterer", "bench.mqtt_face")
 
 
 def main() -> int:
