@@ -60,7 +60,7 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Annotated[
         str,
         About(
-            "directory for what has to outlast the process; nothing is written there yet",
+            "this broker's own directory, for what has to outlast the process; so far a lock alone",
             path=True,
         ),
     ] = "headwater-data"
