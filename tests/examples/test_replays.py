@@ -1,7 +1,12 @@
 """Every example replayed gives the number of results that its independent script computed."""
 
+import gzip
 import json
+import os
+import random
 import shlex
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -29,3 +34,23 @@ def test_an_example_has_the_results_that_were_computed_for_it(name, tmp_path, mo
     results = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert Counter(result["subscription"] for result in results) == EXPECTED[name]
     assert len({result["id"] for result in results}) == len(results)
+
+
+def replayed(seed: str, spec: Path, events: Path) -> bytes:
+    command = [sys.executable, "-m", "headwater.cli", "replay", str(spec), "--events", str(events)]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+    )
+    return done.stdout
+
+
+@pytest.mark.timeout(120)
+def test_the_order_of_lines_and_the_hash_seed_do_not_show_in_the_bytes(tmp_path):
+    source = ROOT / "examples" / "data" / "people.jsonl.gz"
+    lines = gzip.decompress(source.read_bytes()).splitlines(keepends=True)
+    shuffled = tmp_path / "shuffled.jsonl"
+    shuffled.write_bytes(b"".join(random.Random(7).sample(lines, len(lines))))
+    spec = ROOT / "examples" / "people.hw"
+    first = replayed("1", spec, source)
+    assert first
+    assert replayed("2", spec, shuffled) == first
