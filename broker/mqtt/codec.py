@@ -54,6 +54,7 @@ class Decoder:
         "_last_head",
         "_last_name",
         "_need",
+        "_open",
         "_prefix",
         "_topics",
         "held",
@@ -63,6 +64,7 @@ class Decoder:
 
     def __init__(self, limits: Limits, topics: TopicNames, version: int = 0) -> None:
         self._context = Context(limits, version)
+        self._open = version != 0  # whether anything but CONNECT is understood
         self._prefix = 1 if version == V5 else 0  # the length of no properties
         self._topics = topics
         self._last_head = b""  # the topic, with its length, of a PUBLISH that came alone
@@ -103,15 +105,15 @@ class Decoder:
             data = self._gathered(data)
             if not data:
                 return []
-        elif self._last_head:
-            publish = self._like_the_last(data)
-            if publish is not None:
-                return [publish]
-        if not self._context.version and data and data[0] >> 4 != 1:
+        elif self._open:
+            packet = self._alone(data)
+            if packet is not None:
+                return [packet]
+        elif data and data[0] >> 4 != 1:
             raise violation("the first packet is not a CONNECT")
         return self._packets(data)
 
-    def _packets(self, data: bytes) -> list[Packet]:  # noqa: C901, PLR0912, PLR0915 - see below
+    def _packets(self, data: bytes) -> list[Packet]:  # noqa: C901, PLR0912, PLR0915
         packets: list[Packet] = []
         append, topics = packets.append, self._topics
         most, prefix = self.packet_bytes_max, self._prefix
@@ -119,8 +121,8 @@ class Decoder:
         end = len(data)
         try:
             while position + 2 <= end:
-                # The short way: a PUBLISH of less than 16 KiB. All in one loop, as a call for each
-                # would double its cost; what is not as it should be is left to the long way.
+                # The short way: PUBACK, or a PUBLISH of less than 16 KiB. One loop, as a call for
+                # each would double its cost; what is not as it should be goes the long way.
                 if position + 5 <= end:
                     first, length, third, fourth = _HEAD(data, position)
                     if length < 0x80:
@@ -139,7 +141,7 @@ class Decoder:
                             if start <= stop and not (prefix and data[at]):
                                 name = topics[data[topic:at]]
                                 append(Publish(name, data[start:stop]))
-                                if stop == end - position:
+                                if stop == end and not position:
                                     self._last_name, self._last_head = name, data[topic - 2 : at]
                                 position = stop
                                 continue
@@ -149,10 +151,14 @@ class Decoder:
                                 packet_id = data[at] << 8 | data[at + 1] or _no_packet_id()
                                 name = topics[data[topic:at]]
                                 append(Publish(name, data[start:stop], 1, False, False, packet_id))
-                                if stop == end - position:
+                                if stop == end and not position:
                                     self._last_name, self._last_head = name, data[topic - 2 : at]
                                 position = stop
                                 continue
+                        elif first == 0x40 and length == 2:
+                            append(Puback(third << 8 | fourth or _no_packet_id()))
+                            position = stop
+                            continue
                 stop = self._long_way(data, position, packets)
                 if stop < 0:
                     break
@@ -167,14 +173,16 @@ class Decoder:
             self.held += data[position:]
         return packets
 
-    def _like_the_last(self, data: bytes) -> Publish | None:
-        """The one PUBLISH in `data` where it has the topic of the one before, else None.
+    def _alone(self, data: bytes) -> Publish | Puback | None:  # noqa: PLR0911
+        """What came in one read: a PUBACK, or a PUBLISH with the topic of the one before.
 
-        A sensor publishes to one topic, one message at a time: nothing need be looked up.
+        A sensor publishes to one topic, one message at a time: nothing need be looked up. None:
+        it is something else.
         """
         size = len(data)
-        head = self._last_head
-        if size < 5 or size > self.packet_bytes_max:
+        if size < 5 or size > self.packet_bytes_max or not self._last_head:
+            if size == 4 and data[0] == 0x40 and data[1] == 2:
+                return Puback(data[2] << 8 | data[3] or _no_packet_id())
             return None
         if data[1] < 0x80:
             start = 2
@@ -184,9 +192,9 @@ class Decoder:
             start = 3
             if not 0 < data[2] < 0x80 or size != 3 + (data[1] & 0x7F | data[2] << 7):
                 return None
-        if not data.startswith(head, start):
+        if not data.startswith(self._last_head, start):
             return None
-        start += len(head)
+        start += len(self._last_head)
         if data[0] == 0x30:
             if self._prefix:
                 if start == size or data[start]:
@@ -216,6 +224,7 @@ class Decoder:
         if isinstance(packet, Connect):
             self.packet_bytes_max = self._context.limits.packet_bytes_max
             self._prefix = 1 if packet.version == V5 else 0
+            self._open = True
             self.more = True
         return stop
 

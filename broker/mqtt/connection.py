@@ -107,7 +107,7 @@ class Connection:
         ProtocolError: it must be closed.
         """
         if isinstance(packet, Puback):
-            self._puback(packet, now_ms)
+            self.puback(packet, now_ms)
         elif isinstance(packet, Publish):
             receive(self, packet, now_ms)
         elif isinstance(packet, Pingreq):
@@ -191,7 +191,8 @@ class Connection:
             or self.pending_bytes >= limits.pending_bytes_per_client_max
         )
 
-    def _puback(self, packet: Puback, now_ms: int) -> None:
+    def puback(self, packet: Puback, now_ms: int) -> None:
+        """The client has a QoS 1 message; there may be room for another."""
         outgoing = self.session.outgoing  # type: ignore[union-attr]
         if outgoing.confirm(packet.packet_id):
             self.hub.counters.confirmed += 1

@@ -22,7 +22,7 @@ from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
 from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import V5, V311, Connect, Disconnect, Publish
+from broker.mqtt.packets import V5, V311, Connect, Disconnect, Puback, Publish
 from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
@@ -97,6 +97,8 @@ class Hub:
                 for packet in packets:
                     if type(packet) is Publish:
                         receive(connection, packet, now_ms)
+                    elif type(packet) is Puback:
+                        connection.puback(packet, now_ms)
                     elif not connection.handle(packet, now_ms):
                         break
             else:

@@ -216,7 +216,10 @@ class Outgoing:
         self._queued_bytes = queued_bytes
         counters.queued_bytes = queued_bytes_total
         if free and pipe is not None:
-            self._send_first(pipe, _held(message, delivery), now_ms)
+            if delivery.plain and message.properties is None:
+                self._send_plain(pipe, message)
+            else:
+                self._send_first(pipe, _held(message, delivery), now_ms)
         else:
             self._waiting.append(_held(message, delivery))
         return True
@@ -329,15 +332,36 @@ class Outgoing:
             self._counters.drop(reason)
         return False
 
-    def _send_first(self, pipe: Pipe, held: Held, now_ms: int) -> None:
-        """Send a QoS 1 message for the first time, under a packet identifier that is free."""
-        inflight = self._inflight
+    def _next_id(self) -> int:
+        """A packet identifier that is free."""
         packet_id = self._last_id % 0xFFFF + 1
-        while packet_id in inflight:
+        while packet_id in self._inflight:
             packet_id = packet_id % 0xFFFF + 1
         self._last_id = packet_id
+        return packet_id
+
+    def _send_plain(self, pipe: Pipe, message: Message) -> None:
+        """The commonest case of `_send_first`: not retained, without properties."""
+        packet_id = self._next_id()
+        middle = packet_id.to_bytes(2, "big")
+        if pipe.version == V5:
+            middle += b"\0"
+        length = len(message.head) + len(middle) + len(message.payload)
+        lead = _LENGTHS[length] if length < 2048 else varint(length)
+        data = b"".join((b"2", lead, message.head, middle, message.payload))
+        if len(data) > pipe.packet_bytes_max:
+            self._counters.drop("too_large_for_client")
+            self._charge(-message.size_bytes)
+            return
+        self._inflight[packet_id] = Held(message, False, ())
+        self._counters.sent += 1
+        pipe.send(data)
+
+    def _send_first(self, pipe: Pipe, held: Held, now_ms: int) -> None:
+        """Send a QoS 1 message for the first time."""
+        packet_id = self._next_id()
         if self._send(pipe, held, 0b0010, now_ms, packet_id):
-            inflight[packet_id] = held
+            self._inflight[packet_id] = held
         else:
             self._charge(-held.message.size_bytes)
 
