@@ -47,9 +47,10 @@ class Checked:
         """Whether no error was found."""
         return not self.diagnostics
 
-    def report(self, *, color: bool = False) -> str:
-        """All errors for people, with source lines and carets; empty where there is none."""
-        return report(self.text, self.diagnostics, file=self.file, color=color)
+    def report(self, *, color: bool = False, code: str | None = None) -> str:
+        """All errors (or those of one code) for people, with source lines and carets."""
+        found = [one for one in self.diagnostics if code in {None, one.code}]
+        return report(self.text, found, file=self.file, color=color)
 
     def demand(self) -> Specification:
         """The specification; raises LanguageError with the report where there are errors."""

@@ -20,9 +20,18 @@ if TYPE_CHECKING:
     from language.tree import Span
 
 
+OWN_WORDS = frozenset(("expected", "form", "circle", "what"))
+"""Words of a sentence that are the checker's own, or made of several names."""
+
+OWN_WORDS_LENGTH_MAX = 5 * ECHO_LENGTH_MAX
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One error at one place: offsets `start` and `end` in the text, line and column from 1."""
+    """One error at one place: offsets `start` and `end` in the text, line and column from 1.
+
+    `hint` is a suggestion for this very place where there is one, else what would be right.
+    """
 
     code: str
     message: str
@@ -30,9 +39,9 @@ class Diagnostic:
     column: int
     start: int
     end: int
-    hint: str | None = None
+    hint: str
 
-    def to_dict(self) -> dict[str, str | int | None]:
+    def to_dict(self) -> dict[str, str | int]:
         """As it is sent to programs."""
         return {
             "code": self.code,
@@ -48,20 +57,20 @@ class Collector:
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, str], Diagnostic] = {}
-        self.left_out = 0
 
     def note(self, code: str, span: Span, hint: str | None = None, /, **words: object) -> None:
         """Record the error `code` at `span`; `words` fill the sentence of its entry."""
         key = (span.start, code)
-        if key in self._found:
+        if key in self._found or self.full:
             return
-        if len(self._found) >= DIAGNOSTICS_MAX:
-            self.left_out += 1
-            return
-        shown = {name: shorten(str(word)) for name, word in words.items()}
+        entry = TABLE[code]
+        shown = {
+            name: shorten(str(word), OWN_WORDS_LENGTH_MAX if name in OWN_WORDS else ECHO_LENGTH_MAX)
+            for name, word in words.items()
+        }
         self._found[key] = Diagnostic(
-            code, TABLE[code].message.format(**shown), span.line, span.column, span.start, span.end,
-            None if hint is None else shorten(hint, 4 * ECHO_LENGTH_MAX),
+            code, entry.message.format(**shown), span.line, span.column, span.start, span.end,
+            entry.help if hint is None else shorten(hint, OWN_WORDS_LENGTH_MAX),
         )  # fmt: skip
 
     def misspelt(
@@ -72,15 +81,15 @@ class Collector:
         hint = f"did you mean {quote(near)}?" if near is not None else None
         self.note(code, span, hint, name=name, **words)
 
-    def forget_from(self, mark: int) -> None:
-        """Drop those noted since there were `mark` of them."""
-        for key in list(self._found)[mark:]:
-            del self._found[key]
-
     def found(self) -> tuple[Diagnostic, ...]:
         """All of them in order of place."""
         ordered = sorted(self._found.values(), key=lambda one: (one.start, one.code))
         return tuple(ordered)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more are taken: whoever looks for errors can stop."""
+        return len(self._found) >= DIAGNOSTICS_MAX
 
     def __len__(self) -> int:
         return len(self._found)
@@ -95,14 +104,14 @@ def shorten(text: str, length: int = ECHO_LENGTH_MAX) -> str:
 
 def quote(name: str) -> str:
     """A name as messages show it."""
-    return f"`{shorten(name)}`"
+    return f"`{shorten(name, ECHO_LENGTH_MAX - 2)}`"
 
 
 def report(
     text: str, found: Iterable[Diagnostic], *, file: str = "<text>", color: bool = False
 ) -> str:
     """All of `found` for people: place, sentence, source line, caret, suggestion."""
-    lines = text.splitlines() if text else [""]
+    lines = text.split("\n")
     return "\n".join(_told(one, lines, file, color=color) for one in found)
 
 
@@ -112,18 +121,15 @@ def _told(one: Diagnostic, lines: list[str], file: str, *, color: bool) -> str:
     )
     head = f"{bold}{file}:{one.line}:{one.column}: {red}{one.code}{plain}{bold}: {one.message}"
     told = [head + plain]
-    source = lines[one.line - 1] if one.line <= len(lines) else ""
-    shown, shift = _window(source, one.column - 1)
-    width = max(1, min(one.end - one.start, len(source) - one.column + 1, len(shown)))
+    shown, shift = _window(lines[one.line - 1].rstrip("\r"), one.column - 1)
+    before = shown[: one.column - 1 - shift]
+    pad = "".join("\t" if c == "\t" else " " for c in before)
+    width = max(1, min(one.end - one.start, len(shown) - len(before)))
     margin = f"{one.line:>5} | "
+    indent = " " * (len(margin) - 2)
     told.append(margin + shown)
-    pad = "".join("\t" if c == "\t" else " " for c in source[shift : one.column - 1])
-    pad = "…" + pad[1:] if shift and pad else pad
-    told.append(
-        " " * (len(margin) - 2) + "| " + pad.replace("…", " ") + f"{green}{'^' * width}{plain}"
-    )
-    if one.hint is not None:
-        told.append(" " * (len(margin) - 2) + f"= {one.hint}")
+    told.append(f"{indent}| {pad}{green}{'^' * width}{plain}")
+    told.append(f"{indent}= {one.hint}")
     return "\n".join(told)
 
 

@@ -23,6 +23,58 @@ RESERVED = frozenset(
 )
 """A name that is one of these stands in backticks."""
 
+KEYWORDS = frozenset(
+    (
+        "aggr",
+        "and",
+        "as",
+        "assign",
+        "at",
+        "before",
+        "by",
+        "case",
+        "concat",
+        "consuming",
+        "contains",
+        "define",
+        "detect",
+        "during",
+        "equals",
+        "event",
+        "every",
+        "finishes",
+        "for",
+        "from",
+        "in",
+        "key",
+        "meets",
+        "most",
+        "of",
+        "or",
+        "overlaps",
+        "parallel",
+        "per",
+        "post",
+        "pre",
+        "range",
+        "region",
+        "seq",
+        "session",
+        "set",
+        "spread",
+        "starts",
+        "subscription",
+        "table",
+        "then",
+        "to",
+        "until",
+        "where",
+        "within",
+        "without",
+    )
+)
+"""Words of the grammar that are none where a name must stand."""
+
 CONTEXTS = ("unrestricted", "recent", "latest", "first", "chronicle")
 ATTRIBUTE_TYPES = ("int", "float", "text", "bool", "bytes")
 SHAPES = ("circle", "box", "polygon", "path")

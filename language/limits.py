@@ -20,7 +20,7 @@ NAME_LENGTH_MAX = 128
 STRING_LENGTH_MAX = 4_096
 """Characters of a text constant."""
 
-SET_MEMBERS_MAX = 100_000
+SET_MEMBERS_MAX = 10_000
 """Members of a set."""
 
 INTEGER_MAX = (1 << 63) - 1
@@ -29,8 +29,11 @@ INTEGER_MAX = (1 << 63) - 1
 DURATION_MS_MAX = 36_525 * 24 * 3_600_000
 """A hundred years: longer is a slip of the pen, and sums of a few stay far from 64 bits."""
 
+DISTANCE_M_MAX = 1_000_000_000
+"""A million kilometres, far beyond the earth, for regions in metres as well."""
+
 DIAGNOSTICS_MAX = 1_000
-"""Diagnostics of one text; those beyond are counted in the last one."""
+"""Diagnostics of one text: nobody reads more, and looking for more takes time."""
 
 ECHO_LENGTH_MAX = 40
 """Characters of the text that a message repeats."""

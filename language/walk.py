@@ -53,14 +53,14 @@ def descendants(node: Node) -> Iterator[Node]:
             stack.extend(reversed(list(children(node))))
 
 
-def deeper_than(node: Node, levels: int) -> bool:
-    """Whether some node lies more than `levels` beneath `node`."""
+def beyond(node: Node, levels: int) -> Node | None:
+    """The first node that lies more than `levels` beneath `node`, if there is one."""
     layer = [node]
     for _ in range(levels + 1):
         layer = [part for upper in layer if type(upper) is not Constant for part in children(upper)]
         if not layer:
-            return False
-    return True
+            return None
+    return layer[0]
 
 
 def atoms(pattern: Node) -> Iterator[Atom]:

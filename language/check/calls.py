@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from language import tree
+from language.check.kinds import NUMBERS, Type, kind_word
 from language.functions import AGGREGATES, SCALARS, Function
 from language.walk import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from language.check.expressions import Scope, Type
+    from language.check.expressions import Scope
 
-NUMBERS = frozenset(("int", "float"))
 FITS = {
     "number": NUMBERS,
     "text": frozenset(("text",)),
@@ -56,8 +56,6 @@ def _counted(node: tree.Call, function: Function, scope: Scope) -> bool:
 
 
 def _fit(node: tree.Call, function: Function, types: list[Type], scope: Scope) -> None:
-    from language.check.expressions import kind_word
-
     for index, (argument, found) in enumerate(zip(node.arguments, types, strict=True)):
         wanted = function.arguments[min(index, len(function.arguments) - 1)]
         if found != "any" and found not in FITS[wanted]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from language import tree
-from language.check.expressions import NUMBERS, Scope, kind_word, type_of
+from language.check.expressions import Scope, type_of
+from language.check.kinds import NUMBERS, kind_word
 from language.check.patterns import PatternChecker
 from language.check.pending import note_pending
 from language.check.scope import Bindings
@@ -88,7 +89,7 @@ def _no_options(case: tree.Case, collector: Collector) -> None:
     """A window chooses nothing: no contexts, nothing consumed, nothing thinned."""
     detect = case.detect
     if detect.context != "unrestricted":
-        collector.note("HW419", detect.place("context"), None, part="a context")
+        collector.note("HW419", detect.place("context"), None, part="context")
     if detect.report != "all":
         collector.note("HW419", detect.place(detect.report), None, part=f"`{detect.report}`")
     if case.consuming:
@@ -107,7 +108,7 @@ def _consuming(case: tree.Case, bindings: Bindings, collector: Collector) -> Non
             else:
                 collector.misspelt("HW212", place, name, known)
         elif binding.kind in {"without", "absent"}:
-            collector.note("HW224", place, None, name=name)
+            collector.note("HW434", place, None, name=name)
     if case.consuming and case.detect.report == "collect":
         collector.note("HW424", case.place("consuming"), None, first="collect", second="consuming")
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from language import tree
+from language.check.kinds import member_type
 from language.specification import EventType
 from language.taskgraph import inputs_of
 
@@ -58,14 +59,17 @@ def collect(reading: Reading, collector: Collector, functions: Collection[str]) 
             _twice(item, "a set, region or table", collector)
         else:
             values.add(item.name)
-            _value(item, declared)
+            _value(item, declared, collector)
     return declared
 
 
 def _value(
-    item: tree.SetDeclaration | tree.RegionDeclaration | tree.TableDeclaration, declared: Declared
+    item: tree.SetDeclaration | tree.RegionDeclaration | tree.TableDeclaration,
+    declared: Declared,
+    collector: Collector,
 ) -> None:
     if isinstance(item, tree.SetDeclaration):
+        member_type(item.members, collector)
         declared.sets[item.name] = item.members
     elif isinstance(item, tree.RegionDeclaration):
         declared.regions[item.name] = item.region

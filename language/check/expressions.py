@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from language import tree
 from language.check.calls import check_call
+from language.check.kinds import NUMBERS, Type, comparable, constant_type, kind_word, member_type
 from language.diagnostics import quote
 from language.lexicon import COMMON_ATTRIBUTES
 from language.suggest import nearest
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from language.diagnostics import Collector
     from language.specification import EventType
 
-Type = str
-NUMBERS = frozenset(("int", "float"))
 SPAN_NAMES = ("timestamp", "start", "end")
 
 Place = Literal["condition", "where", "assign", "window", "post"]
@@ -69,27 +68,8 @@ def check_condition(node: tree.Expression, scope: Scope) -> None:
         scope.collector.note("HW303", node.span, kind=kind_word(found))
 
 
-def kind_word(found: Type) -> str:
-    """A type in words."""
-    words = {
-        "int": "a number",
-        "float": "a number",
-        "text": "a text",
-        "bool": "a truth value",
-        "bytes": "bytes",
-        "position": "a position",
-        "event": "an event",
-        "list": "a list",
-    }
-    return words.get(found, found)
-
-
-def _constant(node: tree.Constant, _: Scope | None = None) -> Type:
-    if isinstance(node.value, bool):
-        return "bool"
-    if isinstance(node.value, str):
-        return "text"
-    return "int" if isinstance(node.value, int) else "float"
+def _constant(node: tree.Constant, _: Scope) -> Type:
+    return constant_type(node)
 
 
 # --- names ------------------------------------------------------------------------------------
@@ -147,7 +127,7 @@ def _attribute(node: tree.Attribute, scope: Scope) -> Type:
         _unknown_base(node, scope)
         return "any"
     if binding.kind == "absent" or (binding.kind == "without" and scope.place != "where"):
-        scope.collector.note("HW224", node.span, name=node.base)
+        scope.collector.note("HW434", node.span, name=node.base)
         return "any"
     found = attribute_type(binding.event_type, node.name, node.span, scope.collector)
     if scope.place == "window" and not scope.inside:
@@ -246,11 +226,6 @@ def _unary(node: tree.Unary, scope: Scope) -> Type:
     return _number(node.operand, scope)
 
 
-def comparable(left: Type, right: Type) -> bool:
-    """Whether values of the two types can be compared."""
-    return left == right or "any" in {left, right} or {left, right} <= NUMBERS
-
-
 def _comparison(node: tree.Comparison, scope: Scope) -> Type:
     types = [type_of(operand, scope) for operand in node.operands]
     types = ["any" if found == "list" else found for found in types]
@@ -287,21 +262,6 @@ def _membership(node: tree.Membership, scope: Scope) -> Type:
             member_type(container, scope.collector)
         _check_member(item, container, node.item.span, scope)
     return "bool"
-
-
-def member_type(node: tree.SetLiteral, collector: Collector | None = None) -> Type:
-    """The common type of a set's members; a member of another type is noted."""
-    common: Type = "any"
-    for member in node.members:
-        found = _constant(member)
-        if not comparable(common, found):
-            if collector is not None:
-                collector.note(
-                    "HW305", member.span, None, kind=kind_word(found), common=kind_word(common)
-                )
-            return "any"
-        common = found if common == "any" else common
-    return common
 
 
 def _check_member(

@@ -80,7 +80,7 @@ class PatternChecker:
             self._atom(node)
         elif isinstance(node, tree.Link) and node.operator == "and":
             if node.bound is not None:
-                self.collector.note("HW419", node.bound.span, None, part="a bound")
+                self.collector.note("HW419", node.bound.span, None, part="bound")
             for part, given in (("context", node.context), ("next", node.next)):
                 if given:
                     self.collector.note("HW419", node.place(part), None, part=f"`{given}`")
@@ -195,7 +195,7 @@ class PatternChecker:
             known = [name for name in self.bindings.names if name in names]
             self.collector.misspelt("HW213", node.place("anchor"), node.anchor, known)
         elif binding.kind in {"without", "absent"}:
-            self.collector.note("HW224", node.place("anchor"), None, name=node.anchor)
+            self.collector.note("HW434", node.place("anchor"), None, name=node.anchor)
 
     def _region(self, node: tree.InRegion) -> None:
         region = node.region
@@ -211,7 +211,7 @@ def _place(node: tree.Pattern) -> tree.Span:
     """The word of a part of a pattern that should not be there."""
     if isinstance(node, tree.Link):
         return node.place("operator")
-    return node.span
+    return node.place("within")
 
 
 def _unbounded(gap: tree.Bound | None) -> bool:

@@ -7,13 +7,13 @@ HW9xx: understood, but not run yet. A code is never used again for another error
 
 from __future__ import annotations
 
-from language.messages import meaning, names, pending, syntax, types
+from language.messages import clauses, meaning, names, pending, syntax, types
 from language.messages.entry import Entry, Example
 
 __all__ = ["TABLE", "Entry", "Example"]
 
 TABLE: dict[str, Entry] = {
     entry.code: entry
-    for module in (syntax, names, types, meaning, pending)
+    for module in (syntax, names, types, meaning, clauses, pending)
     for entry in module.ENTRIES
 }

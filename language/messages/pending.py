@@ -1,148 +1,157 @@
-"""Entries for what is understood but not run yet."""
+"""Entries for what is understood but not run yet; gone when the engine can do it."""
 
 from __future__ import annotations
 
-from language.messages.entry import Entry
+from language.messages.entry import Entry, Marked, bad, defining, detecting
+
+HELP = "a later version runs it; nothing of a text is installed while one of its parts cannot run"
+
+
+def _pending(code: str, what: str, *marked: Marked) -> Entry:
+    return Entry(
+        code, f"{what} (not run yet)", f"{what}: understood, but not run yet", HELP, marked
+    )
+
 
 ENTRIES: tuple[Entry, ...] = (
-    Entry(
+    _pending(
         "HW901",
-        "relations of intervals not run yet",
-        "relations of intervals: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "relations of intervals",
+        detecting("detect A ‸overlaps B"),
+        detecting("detect A ‸before[1 s..5 s] B"),
     ),
-    Entry(
+    _pending(
         "HW902",
-        "without not run yet",
-        "without: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`without`",
+        detecting("detect A ‸without[5 s] B"),
+        detecting("detect (A as a then A as b within 5 s) ‸without B"),
     ),
-    Entry(
+    _pending(
         "HW903",
-        "absent not run yet",
-        "absent: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`absent`",
+        detecting("detect ‸absent A for 5 mins"),
+        detecting("detect ‸absent (A or B) for 1 h"),
     ),
-    Entry(
+    _pending(
         "HW904",
-        "lists not run yet",
-        "lists: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "lists",
+        detecting("detect A then ‸B+ within 5 s"),
+        detecting("detect ‸A{3} within 5 s"),
+        detecting("detect ‸A+[900 ms..1100 ms] as beats"),
     ),
-    Entry(
+    _pending(
         "HW905",
-        "nth not run yet",
-        "nth: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`nth`",
+        detecting("detect A then ‸nth 2 B"),
+        detecting("detect ‸nth 5 A"),
     ),
-    Entry(
+    _pending(
         "HW906",
-        "first not run yet",
-        "first: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`first` before an operand",
+        detecting("detect A then ‸first B"),
+        detecting("detect ‸first A and B within 5 s"),
     ),
-    Entry(
+    _pending(
         "HW907",
-        "distinct not run yet",
-        "distinct: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`distinct`",
+        detecting("detect ‸distinct(x) A then B within 5 s"),
+        defining("define D(n) aggr every 5 s\n  detect ‸distinct(t) A\n  assign n = Count(A)"),
     ),
-    Entry(
+    _pending(
         "HW908",
-        "next not run yet",
-        "next: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`next`",
+        detecting("detect A then[‸next] B"),
+        detecting("detect A then[..5 s, ‸next] B"),
     ),
-    Entry(
+    _pending(
         "HW909",
-        "contexts beyond unrestricted and recent not run yet",
-        "contexts beyond unrestricted and recent: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "contexts other than unrestricted and recent",
+        detecting("detect A then[‸chronicle] B"),
+        detecting("detect[‸first] A then B"),
+        detecting("detect[‸latest] A then B"),
     ),
-    Entry(
+    _pending(
         "HW910",
-        "one and collect not run yet",
-        "one and collect: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`one` and `collect`",
+        detecting("detect[‸one] A and B"),
+        detecting("detect[recent, ‸collect] A and B"),
     ),
-    Entry(
+    _pending(
         "HW911",
-        "maybe drop not run yet",
-        "maybe drop: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`maybe drop`",
+        detecting("detect[‸maybe drop] A and B"),
+        detecting("detect[recent, ‸maybe drop] A then B"),
     ),
-    Entry(
+    _pending(
         "HW912",
-        "every without aggr not run yet",
-        "every without aggr: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`every` without `aggr`",
+        defining("define D(x) ‸every 5 mins\n  detect A\n  assign x = A.x"),
+        defining("define D() ‸every 1 h\n  detect A and B within 5 s"),
     ),
-    Entry(
+    _pending(
         "HW913",
-        "sessions not run yet",
-        "sessions: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "sessions",
+        defining("define D(n) aggr ‸session 5 mins\n  detect A\n  assign n = Count(A)"),
+        defining("define D(n) aggr ‸session 5 s max 1 min\n  detect A\n  assign n = Count(A)"),
     ),
-    Entry(
+    _pending(
         "HW914",
-        "days of a time zone not run yet",
-        "days of a time zone: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "days of a time zone",
+        defining(
+            'define D(n) aggr every 1 day in ‸"Europe/Zurich"\n  detect A\n  assign n = Count(A)'
+        ),
+        defining('define D(n) aggr every 7 days in ‸"UTC"\n  detect A\n  assign n = Count(A)'),
     ),
-    Entry(
+    _pending(
         "HW915",
-        "tables not run yet",
-        "tables: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "tables",
+        bad(
+            'table Tags from "tags.csv" key tag\nevent A(tag: text)\n'
+            'subscription S from u to a\ndetect A(‸Tags[tag].kind = "box")'
+        ),
+        bad(
+            'table Tags from "tags.csv" key tag\nevent A(tag: text)\n'
+            "subscription S from u to a\ndetect A\nassign kind = ‸Tags[A.tag].kind"
+        ),
     ),
-    Entry(
+    _pending(
         "HW916",
-        "subscriptions that end not run yet",
-        "subscriptions that end: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "subscriptions that end",
+        bad("event A(x: int)\nsubscription S from u to a ‸for 7 days\ndetect A"),
+        bad('event A(x: int)\nsubscription S from u to a ‸until "2026-12-31T00:00Z"\ndetect A'),
     ),
-    Entry(
+    _pending(
         "HW917",
-        "at most not run yet",
-        "at most: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`at most`",
+        detecting("detect A\n‸at most 3 per 1 h"),
+        detecting("detect A\ngroup by source\n‸at most 1 per 10 s"),
     ),
-    Entry(
+    _pending(
         "HW918",
-        "nearest actors not run yet",
-        "nearest actors: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "the nearest actor",
+        bad("event A(x: int)\nsubscription S from u to ‸nearest NurseTablet\ndetect A"),
+        bad("event A(x: int)\nsubscription S seq 2 from u to ‸nearest b\ndetect A"),
     ),
-    Entry(
+    _pending(
         "HW919",
-        "functions of your own not run yet",
-        "functions of your own: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "functions of your own",
+        bad(
+            "event Video(size: int)\nsubscription S from u to a\ndetect Video(‸Score(size) > 1)",
+            ("Score",),
+        ),
+        bad(
+            "event Video()\nsubscription S from u to a\ndetect Video\n"
+            "assign face = ‸FaceDetect(Video)",
+            ("FaceDetect",),
+        ),
     ),
-    Entry(
+    _pending(
         "HW920",
-        "last below a recent operator not run yet",
-        "last below a recent operator: understood, but not run yet",
-        "Wait for the version that runs it, or say it otherwise.",
-        (),
+        "`last` beneath an operator that is beneath a recent one",
+        detecting("detect (‸last A as a and A as b within 5 s) then[recent] B"),
+        bad(
+            "event A()\nevent B()\nevent C()\nsubscription S from u to a\n"
+            "detect[recent] ‸last A then[unrestricted] B then C"
+        ),
     ),
 )

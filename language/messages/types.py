@@ -2,161 +2,241 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry
+from language.messages.entry import Entry, bad, defining, detecting
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
         "HW301",
         "values that do not compare",
         "{left} is compared with {right}",
-        "Compare numbers with numbers and texts with texts.",
-        (),
+        "compare numbers with numbers and texts with texts",
+        (
+            detecting('detect A(x > ‸"high")'),
+            detecting("detect A and B where A.t = ‸B.x"),
+            detecting('detect A(‸x in {"a", "b"})'),
+            detecting("detect A(0 < x < ‸t)"),
+        ),
     ),
     Entry(
         "HW302",
         "no number",
-        "a number should stand here, this is {kind}",
-        "Only numbers have a sign and can be calculated with.",
-        (),
+        "{kind} stands where a number should stand",
+        "only numbers have a sign and can be calculated with",
+        (
+            detecting("detect A(‸t + 1 > 2)"),
+            bad('set Names = {‸-"a"}'),
+            detecting("detect A and B where A.x > -‸B.t"),
+        ),
     ),
     Entry(
         "HW303",
-        "no truth value",
-        "a condition should stand here, this is {kind}",
-        "Compare it with something.",
-        (),
+        "no condition",
+        "{kind} stands where a condition should stand",
+        "compare it with something",
+        (
+            detecting("detect A(‸x)"),
+            detecting("detect A(not ‸x + 1)"),
+            detecting("detect A and B where ‸A.t"),
+            detecting("detect A(x > 1 or ‸t)"),
+        ),
     ),
     Entry(
         "HW304",
-        "no order",
+        "no such comparison",
         "{kind} cannot be compared by `{operator}`",
-        "Numbers and texts have an order; truth values and bytes are equal or not.",
-        (),
+        "numbers and texts have an order; truth values and bytes are equal or not; positions are"
+        " only asked for in regions",
+        (
+            bad("event A(on: bool)\nsubscription S from u to a\ndetect A(on < ‸true)"),
+            detecting("detect A and B where A.position = ‸B.position"),
+        ),
     ),
     Entry(
         "HW305",
         "mixed set",
-        "{kind} in a set of which the first member is {common}",
-        "All members are of one kind.",
-        (),
+        "{kind} in a set that begins with {common}",
+        "all members of a set are of one kind",
+        (bad('set S = {1, ‸"a"}'), detecting('detect A(t in {"a", ‸2})')),
     ),
     Entry(
         "HW306",
         "wrong kind of argument",
         "{form} cannot take {kind} here",
-        "See the table of functions in the guide.",
-        (),
+        "the guide lists the functions with what they take",
+        (
+            detecting("detect A(sqrt(‸t) > 2)"),
+            detecting("detect A(length(‸x) > 2)"),
+            defining("define D(n) aggr every 5 s\n  detect A\n  assign n = Sum(‸A.t)"),
+        ),
     ),
     Entry(
         "HW307",
         "wrong number of arguments",
-        "{form} is called with {count}",
-        "See the table of functions in the guide.",
-        (),
+        "{form} is called with {count} of them",
+        "the guide lists the functions with what they take",
+        (
+            detecting("detect A(‸abs(x, 2) > 1)"),
+            detecting("detect A(‸max(x) > 1)"),
+            defining("define D(n) aggr every 5 s\n  detect A\n  assign n = ‸Count()"),
+        ),
     ),
     Entry(
         "HW308",
         "no quantile",
         "the second argument of Quantile should be a number from 0 to 1",
-        "0.5 is the median.",
-        (),
+        "0.5 asks for the median, 0.95 for what 95 of 100 values do not exceed",
+        (
+            defining("define D(q) aggr every 5 s\n  detect A\n  assign q = Quantile(A.x, ‸95)"),
+            defining("define D(q) aggr every 5 s\n  detect A\n  assign q = Quantile(A.x, ‸-0.1)"),
+        ),
     ),
     Entry(
         "HW309",
-        "not in a region",
-        "a {shape} cannot hold {kind}",
-        "Positions lie in circles, boxes and polygons, locations in paths.",
-        (),
+        "not of a region",
+        "no {shape} holds {kind}",
+        "positions lie in circles, boxes and polygons, locations in paths",
+        (
+            detecting("detect A(‸location in circle(45.5, 7.1, 3 km))"),
+            bad(
+                'region Hall = path("a/b")\nevent A()\nsubscription S from u to a\n'
+                "detect A(‸position in Hall)"
+            ),
+        ),
     ),
     Entry(
         "HW310",
         "aggregate of whole events",
         "`{name}` needs an attribute of the events",
-        "Only Count takes events as such.",
-        (),
+        "only Count takes events as such",
+        (
+            defining("define D(n) aggr every 5 s\n  detect A\n  assign n = Sum(‸A)"),
+            defining("define D(n) aggr every 5 s\n  detect A as a\n  assign n = Last(‸a)"),
+        ),
     ),
     Entry(
         "HW311",
         "keys of two kinds",
         "`{name}` is {left} in one event type and {right} in another",
-        "Keys of different kinds are never equal.",
-        (),
+        "keys of different kinds are never equal",
+        (
+            bad(
+                "event A(k: int)\nevent B(k: text)\nsubscription S from u to a\n"
+                "detect A and B\ngroup by ‸k"
+            ),
+            bad(
+                "event A(k: bool)\nevent B(k: float)\ndefine D(n) aggr every 5 s\n"
+                "  detect A and B\n  assign n = Count(A)\n  group by ‸k"
+            ),
+        ),
     ),
     Entry(
         "HW312",
         "wrong arguments of a shape",
         "this is not of the form {form}",
-        "Give the arguments of that form.",
-        (),
+        "give the arguments of that form",
+        (
+            bad("region R = ‸circle(45.5, 3 km)"),
+            bad("region R = ‸polygon(1, 1, 2, 2)"),
+            bad("region R = ‸path(5)"),
+        ),
     ),
     Entry(
         "HW313",
         "duration not above zero",
-        "a duration above zero should stand here",
-        "Negative durations have no meaning, and of length zero only a bound can be.",
-        (),
+        "the duration should be above zero",
+        "only a bound can begin or end with zero, and none below it",
+        (
+            detecting("detect A and B within ‸-5 s"),
+            detecting("detect A then[‸-1 s..5 s] B"),
+            defining("define D(n) aggr every ‸0 s\n  detect A\n  assign n = Count(A)"),
+        ),
     ),
     Entry(
         "HW314",
         "distance not above zero",
-        "a distance above zero should stand here",
-        "Write a distance such as `50 m`.",
-        (),
+        "the distance should be above zero",
+        "write for example `50 m`",
+        (
+            detecting("detect A and B spread ‸0 m"),
+            bad("region R = circle(45.5, 7.1, ‸-3 km)"),
+        ),
     ),
     Entry(
         "HW315",
         "bound upside down",
-        "the lower end of the bound is above its upper end",
-        "Swap the two.",
-        (),
+        "the bound begins above its end",
+        "write the lower end first",
+        (
+            detecting("detect A then[‸10 s..5 s] B"),
+            detecting("detect A and[‸1 min..1 s] B"),
+        ),
     ),
     Entry(
         "HW316",
         "box upside down",
-        "the first corner of the box lies above the second",
-        "Give the lower corner first.",
-        (),
+        "the first corner of the box lies beyond the second",
+        "give the lower left corner first, then the upper right one",
+        (bad("region R = box(‸2, 1, 1, 2)"), bad("region R = box(‸5 m, 9 m, 6 m, 8 m)")),
     ),
     Entry(
         "HW317",
         "no path",
-        "`{path}` is no path: segments joined by single slashes",
-        "Write a path such as `building-a/floor-1`.",
-        (),
+        "`{path}` is no path of a location",
+        "a path is segments joined by single slashes, such as building-a/floor-1",
+        (bad('region R = path(‸"")'), bad('region R = path(‸"a//b")')),
     ),
     Entry(
         "HW318",
         "mixed coordinates",
-        "a coordinate of another kind: all are plain numbers (degrees) or all distances (metres)",
-        "Use one kind.",
-        (),
+        "this coordinate is not of the kind of the others",
+        "all are plain numbers (degrees), or all are distances (metres)",
+        (
+            bad("region R = box(1, 1, ‸2 m, 2)"),
+            bad("region R = circle(10 m, ‸20, 5 m)"),
+            bad('region R = circle(45.5, ‸"7.1", 5 m)'),
+        ),
     ),
     Entry(
         "HW319",
         "coordinate out of range",
         "a {side} lies between -{limit} and {limit} degrees",
-        "Latitude comes first; coordinates in metres carry their unit.",
-        (),
+        "the latitude comes first; coordinates in metres carry their unit",
+        (bad("region R = circle(‸145.5, 7.1, 3 km)"), bad("region R = box(1, 1, 2, ‸200)")),
     ),
     Entry(
         "HW320",
         "wrong kind for a given attribute",
-        "`{name}` should be {wanted}, this is {kind}",
-        "Assign a value of its kind.",
-        (),
+        "`{name}` should be {wanted}, and this is {kind}",
+        "assign a value of its kind",
+        (
+            defining("define D(location)\n  detect A\n  assign location = ‸A.x"),
+            defining("define D(position)\n  detect A\n  assign position = ‸A.location"),
+        ),
     ),
     Entry(
         "HW321",
         "no value of an attribute",
         "`{name}` cannot hold {kind}",
-        "Attributes hold numbers, texts, truth values and bytes.",
-        (),
+        "attributes hold numbers, texts, truth values and bytes",
+        (
+            defining("define D(place)\n  detect A\n  assign place = ‸A.position"),
+            defining("define D(e)\n  detect A\n  assign e = ‸A"),
+        ),
     ),
     Entry(
         "HW322",
         "attribute of two kinds",
         "`{name}` is {left} in one case and {right} in another",
-        "All cases assign the same kind.",
-        (),
+        "all cases assign values of one kind",
+        (
+            defining(
+                "define D(v)\ncase 0:\n  detect A\n  assign v = A.x\n"
+                "case 1:\n  detect B\n  assign v = ‸B.t"
+            ),
+            defining(
+                "define D(v)\ncase 0:\n  detect A\n  assign v = true\n"
+                "case 1:\n  detect B\n  assign v = ‸B.x / 2"
+            ),
+        ),
     ),
 )

@@ -66,6 +66,10 @@ def _plain(value: float) -> str:
     return text.removesuffix(".0")
 
 
+def _degrees(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
+
 def constant_text(node: tree.Constant) -> str:
     """A number, text, truth value, duration or distance."""
     value = node.value
@@ -89,7 +93,7 @@ def region_text(node: tree.RegionLiteral) -> str:
     """`circle(45.87, 7.17, 3 km)` and the like."""
     if node.shape == "path":
         return f"path({string_text(node.path)})"
-    write = distance_text if node.metric else _plain
+    write = distance_text if node.metric else _degrees
     parts = [write(number) for number in node.numbers]
     if node.shape == "circle":
         parts[-1] = distance_text(node.numbers[-1])

@@ -321,9 +321,9 @@ def _instant_ms(token: Token) -> int:
 
 def _check_detect_options(options: Options) -> None:
     if "next" in options.words:
-        note("HW425", options.words["next"], option="next")
+        note("HW425", options.words["next"], option="`next`")
     if "bound" in options.places:
-        note("HW425", options.place("bound"), option="a bound")
+        note("HW425", options.place("bound"), option="bound")
 
 
 def _check_window(aggregated: bool, words: dict[str, Token], span: tree.Span) -> None:

@@ -60,7 +60,9 @@ class OptionActions:
             low = duration_ms(children[0], zero=True)
         if isinstance(children[-1], Constant):
             high = duration_ms(children[-1], zero=True)
-        if low is not None and high is not None and low > high:
+        ends = [node for node in (children[0], children[-1]) if isinstance(node, Constant)]
+        certain = all(node.unit == "ms" for node in ends)
+        if certain and low is not None and high is not None and low > high:
             note("HW315", span)
             high = low
         return "bound", Bound(low, high, span=span), span

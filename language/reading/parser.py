@@ -11,9 +11,10 @@ that one parse never sees two items of a good file. Where a parse fails, weaker 
 from __future__ import annotations
 
 import re
-from functools import cache
+from bisect import bisect_right
+from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from language import tree
 from language.diagnostics import Collector
@@ -21,7 +22,7 @@ from language.limits import ITEMS_MAX, NESTING_MAX, TEXT_LENGTH_MAX
 from language.reading import syntax_errors
 from language.reading.values import COLLECTOR
 from language.tree import Span
-from language.walk import deeper_than
+from language.walk import beyond
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
 
 _GAP = r"(?:\s|#[^\n]*(?:\n|$))+"
 _NAME = r"(?:[^\W\d][\w./-]*|`[^`\n]*`)"
-_PASSED_OVER = r'"(?:[^"\\\n]|\\.)*"|\#[^\n]*|`[^`\n]*`'
+# What has no end on its line reaches to the end of it, so that passing over it takes linear time.
+_PASSED_OVER = r'"(?:[^"\\\n]|\\.)*"?|\#[^\n]*|`[^`\n]*`?'
+_OPERATOR = rf"(?:detect|within|spread|in|where|as|{'|'.join(get_args(tree.LinkOperator))})\b"
 _ITEM = re.compile(
-    rf"(?:{_PASSED_OVER})|(?P<item>\b(?:"
-    rf"(?:define|event){_GAP}{_NAME}(?:{_GAP})?\("
+    rf"(?:{_PASSED_OVER})|(?P<item>(?<![\w.\-/])(?:"
+    # A type or actor may be called `event`: in `event then (` no item begins.
+    rf"(?:define|event){_GAP}(?!{_OPERATOR}){_NAME}(?:{_GAP})?\("
     rf"|(?:set|region){_GAP}{_NAME}(?:{_GAP})?="
     rf"|table{_GAP}{_NAME}{_GAP}from\b"
     rf"|subscription{_GAP}{_NAME}{_GAP}(?:seq|from)\b))"
@@ -48,6 +52,7 @@ _CLAUSE = re.compile(
     r"|(?P<clause>^[ \t]*(?:detect|assign|consuming|group[ \t]+by|case|post|pre)\b)",
     re.MULTILINE,
 )
+TOO_DEEP = {"limit": NESTING_MAX}
 _READ_ALONE = ("detect", "assign", "consuming", "group")
 _NAMED = re.compile(rf"\s*(define|event|set|region|table|subscription){_GAP}({_NAME})")
 
@@ -112,9 +117,11 @@ class _Reader:
         if len(pieces) > ITEMS_MAX:
             where = self.places.span(pieces[ITEMS_MAX].start, pieces[ITEMS_MAX].start)
             self.collector.note("HW127", where, limit=ITEMS_MAX)
-            pieces = pieces[:ITEMS_MAX]
+            pieces = []  # that many cannot be read in a reasonable time: none is
         for piece in pieces:
             self.read_piece(piece)
+            if self.collector.full:
+                break
         span = Span(0, len(self.text), 1, 1)
         return Reading(tree.File(tuple(self.items), span=span), frozenset(self.broken))
 
@@ -126,25 +133,29 @@ class _Reader:
         yield from map(Piece, starts, [*starts[1:], len(self.text)])
 
     def read_piece(self, piece: Piece) -> None:
-        """Read one item, or what there is of several where the first is broken."""
-        while not self.is_blank(piece):
+        """Read one item, or what there is of several where one is broken."""
+        while not self.is_blank(piece) and not self.collector.full:
             failure = self.parse(piece, "item")
             if failure is None:
                 return
-            marks = [
-                m.start("item")
-                for m in _WEAK_ITEM.finditer(self.text, piece.start, piece.end)
-                if m["item"] is not None and self.text[piece.start : m.start("item")].strip()
-            ]
-            before = [mark for mark in marks if mark <= failure.span.start]
-            if before:
+            low = bisect_right(self.marks, piece.start)
+            middle = bisect_right(self.marks, failure.span.start)
+            if middle > low:
                 # The error is in a later item: the part before it may well be good.
-                self.read_piece(Piece(piece.start, before[-1]))
-                piece = Piece(before[-1], piece.end)
+                first = Piece(piece.start, self.marks[middle - 1])
+                if not self.is_blank(first) and (earlier := self.parse(first, "item")):
+                    self.give_up(first, earlier)
+                piece = Piece(first.end, piece.end)
                 continue
-            rest = next((mark for mark in marks if mark > failure.span.start), piece.end)
+            rest = self.marks[middle] if middle < len(self.marks) else piece.end
+            rest = min(rest, piece.end)
             self.give_up(Piece(piece.start, rest), failure)
             piece = Piece(rest, piece.end)
+
+    @cached_property
+    def marks(self) -> list[int]:
+        """Where items may begin, for texts in which one is broken."""
+        return [m.start("item") for m in _WEAK_ITEM.finditer(self.text) if m["item"] is not None]
 
     def is_blank(self, piece: Piece) -> bool:
         return syntax_errors.SKIP.fullmatch(self.text, piece.start, piece.end) is not None
@@ -156,17 +167,15 @@ class _Reader:
         if self.text.count("(", piece.start, piece.end) + self.text.count(
             "[", piece.start, piece.end
         ) > NESTING_MAX and (deep := syntax_errors.too_deep(self.text, piece)):
-            return syntax_errors.Failure("HW128", self.places.span(deep, deep + 1), None, {})
-        mark = len(self.collector)
+            return syntax_errors.Failure("HW128", self.places.span(deep, deep + 1), None, TOO_DEEP)
         try:
             item = parser().parse(cast("Any", TextSlice(self.text, *piece)), start=start)
         except UnexpectedInput as error:
-            if len(self.collector) > mark:
-                self.collector.forget_from(mark)
             return syntax_errors.classify(error, self.text, piece, self.places)
         if isinstance(item, tree.Node):
-            if deeper_than(item, NESTING_MAX):
-                return syntax_errors.Failure("HW128", item.span, None, {"limit": NESTING_MAX})
+            deepest = beyond(item, NESTING_MAX)
+            if deepest is not None:
+                return syntax_errors.Failure("HW128", deepest.span, None, TOO_DEEP)
             if start == "item":
                 self.items.append(cast("tree.Item", item))
         elif start == "item":
@@ -189,6 +198,8 @@ class _Reader:
         ]
         for clause in map(Piece, marks, [*marks[1:], piece.end]):
             word = self.text[clause.start : clause.end].lstrip().split(maxsplit=1)[0]
+            if self.collector.full:
+                break
             if clause.start > failure.span.start and word in _READ_ALONE:
                 found = self.parse(clause, "clause")
                 if found is not None:

@@ -66,8 +66,9 @@ class Patterns(Expressions, OptionActions):
             if key != "bound":
                 note("HW408", where, option=key, operator="+")
         if options.bound is None:
-            note("HW410", options.place("bound") if options.places else span)
-        return tree.Repeat("run", operand, gap=options.bound or tree.Bound(None, None), span=span)
+            note("HW410", options.place("bound") if "bound" in options.places else span)
+        gap = options.bound or tree.Bound(None, options.duration_ms or 1)
+        return tree.Repeat("run", operand, gap=gap, span=span)
 
     def repeat_count(self, children: list[Any]) -> tree.Repeat:
         operand, _, token, close = children

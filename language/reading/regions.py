@@ -23,21 +23,21 @@ def region_literal(shape: str, values: list[Constant], span: Span) -> RegionLite
         if len(values) != 3:
             return _refused(span, "circle(latitude, longitude, radius)")
         radius_m = distance_m(values[2])
-        numbers, metric = _coordinates(values[:2])
+        numbers, metric, _ = _coordinates(values[:2])
         return RegionLiteral("circle", (*numbers, radius_m), metric=metric, span=span)
     if shape == "box":
         if len(values) != 4:
             return _refused(span, "box(latitude, longitude, latitude, longitude)")
-        numbers, metric = _coordinates(values)
+        numbers, metric, good = _coordinates(values)
         low_x, low_y, high_x, high_y = numbers
         # A box across the date line runs from a greater longitude to a smaller one.
-        if low_x > high_x or (metric and low_y > high_y):
+        if good and (low_x > high_x or (metric and low_y > high_y)):
             note("HW316", values[0].span)
         return RegionLiteral("box", numbers, metric=metric, span=span)
     if shape == "polygon":
         if len(values) < 6 or len(values) % 2:
             return _refused(span, "polygon(latitude, longitude, …) of three points or more")
-        numbers, metric = _coordinates(values)
+        numbers, metric, _ = _coordinates(values)
         return RegionLiteral("polygon", numbers, metric=metric, span=span)
     return RegionLiteral("path", path="", span=span)
 
@@ -56,19 +56,20 @@ def _path(values: list[Constant], span: Span) -> RegionLiteral:
     return RegionLiteral("path", path=value, span=span)
 
 
-def _coordinates(values: list[Constant]) -> tuple[tuple[float, ...], bool]:
-    """The numbers of latitude and longitude pairs, or of x and y; true if in metres."""
+def _coordinates(values: list[Constant]) -> tuple[tuple[float, ...], bool, bool]:
+    """The numbers of latitude and longitude pairs, or of x and y; if in metres; if all good."""
     metric = values[0].unit == "m"
+    good = True
     numbers: list[float] = []
     for index, node in enumerate(values):
         value = node.value
         if isinstance(value, bool | str) or node.unit == "ms" or (node.unit == "m") is not metric:
             note("HW318", node.span)
-            value = 0.0
+            value, good = 0.0, False
         limit = LONGITUDE_MAX if index % 2 else LATITUDE_MAX
         if not metric and abs(value) > limit:
             side = "longitude" if index % 2 else "latitude"
             note("HW319", node.span, side=side, limit=int(limit))
-            value = 0.0
+            value, good = 0.0, False
         numbers.append(float(cast("float", value)))
-    return tuple(numbers), metric
+    return tuple(numbers), metric, good

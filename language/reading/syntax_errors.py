@@ -10,8 +10,8 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
-from language.diagnostics import quote, shorten
-from language.lexicon import UNITS_M, UNITS_MS
+from language.diagnostics import quote
+from language.lexicon import KEYWORDS, UNITS_M, UNITS_MS
 from language.limits import NESTING_MAX
 from language.suggest import nearest
 from language.tree import Span
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lark import UnexpectedInput
 
 SKIP = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
-_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|\#[^\n]*|`[^`\n]*`|[(\[{]|[)\]}]')
+_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"?|\#[^\n]*|`[^`\n]*`?|[(\[{]|[)\]}]')
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHOWN_MAX = 4
 
@@ -52,8 +52,25 @@ _TERMINALS = {
     "_COLON": ":",
     "_DOT": ".",
 }
-_EXPRESSION = frozenset(("NAME", "NOT", "_LPAR", "MINUS", "STRING"))
-_CONTINUES = frozenset(("OR", "AND", "COMPARATOR", "SLASH"))
+_CONSTANTS = frozenset(("INT", "FLOAT", "STRING", "DURATION", "DISTANCE", "TRUE", "FALSE"))
+_PREFIXES = frozenset(("NTH", "ABSENT", "LAST", "FIRST", "OUTER", "DISTINCT"))
+_CLAUSES = frozenset(("ASSIGN", "CONSUMING", "GROUP", "AT", "DETECT", "CASE", "POST"))
+_SIGNS = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "EQUALS", "COMPARATOR", "IN"))
+_GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
+    (frozenset(("DEFINE", "EVENT")), frozenset(("DEFINE", "EVENT", "REGION", "SET", "SUBSCRIPTION",
+     "TABLE")), "an item that begins with `define`, `event`, `subscription` or the like"),
+    (frozenset(("NTH", "ABSENT")), _PREFIXES | {"NAME", "_LPAR"}, "a pattern"),
+    (frozenset(("NAME", "NOT", "_LPAR")), _CONSTANTS | {"NAME", "NOT", "_LPAR", "MINUS"},
+     "a value"),
+    (frozenset(("NAME", "_LPAR", "MINUS")), _CONSTANTS | {"NAME", "_LPAR", "MINUS"}, "a value"),
+    (frozenset(("INT", "DURATION")), _CONSTANTS | {"MINUS"}, "a value"),
+    (frozenset(("FOLLOWS", "AND")), frozenset(("FOLLOWS", "AND", "OR", "WITHIN", "SPREAD", "IN",
+     "WHERE", "PLUS", "STAR", "LBRACE")), "an operator such as `then` or `within`"),
+    (frozenset(("PLUS", "SLASH")), _SIGNS | {"AND", "OR"}, "an operator such as `+`"),
+    (frozenset(("AND", "OR")), frozenset(("AND", "OR")), "`and`, `or`"),
+    (frozenset(("ASSIGN", "GROUP")), _CLAUSES, "another clause"),
+)  # fmt: skip
+"""Terminals that stand for one thing: those that tell it, those that it covers, its words."""
 
 
 class Failure(NamedTuple):
@@ -110,7 +127,7 @@ def classify(error: UnexpectedInput, text: str, piece: tuple[int, int], places: 
     return _slip(text, span, expected) or Failure(
         "HW101",
         span,
-        _hint(text[start:end], expected),
+        _hint(text[start:end], expected) or _misread(error),
         {"found": quote(text[start:end]), "expected": in_words(expected)},
     )
 
@@ -118,7 +135,7 @@ def classify(error: UnexpectedInput, text: str, piece: tuple[int, int], places: 
 def _end(text: str, piece: tuple[int, int], expected: frozenset[str], places: Places) -> Failure:
     last = piece[0]
     for match in re.finditer(
-        r'"(?:[^"\\\n]|\\.)*"|`[^`\n]*`|\#[^\n]*|[^\s#"`]+', text[slice(*piece)]
+        r'"(?:[^"\\\n]|\\.)*"?|`[^`\n]*`?|\#[^\n]*|[^\s#"`]+', text[slice(*piece)]
     ):
         if not match[0].startswith("#"):
             last = piece[0] + match.end()
@@ -133,6 +150,10 @@ def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
             return Failure("HW104", span, None, {})
     elif found.startswith("`") and found.count("`") < 2:
         return Failure("HW105", span, None, {})
+    pair = text[span.start - 1 : span.start + 1] if span.start else ""
+    if pair in _PAIRS:
+        wider = Span(span.start - 1, span.end, span.line, span.column - 1)
+        return Failure("HW103", wider, _PAIRS[pair], {"found": quote(pair)})
     before = re.search(r"(\d[\d.]*)\s*$", text[max(0, span.start - 60) : span.start])
     if before and _WORD.fullmatch(found) and not found.isupper():
         units = (*UNITS_MS, *UNITS_M)
@@ -146,15 +167,19 @@ def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
     return None
 
 
-_STRANGE = {
+_PAIRS = {
     "==": "write = for equality",
+    "<>": "write != for inequality",
+    "=<": "write <= for at most",
+    "=>": "write >= for at least",
+}
+_STRANGE = {
     "&&": "write `and`",
     "||": "write `or`",
     "&": "write `and`",
     "|": "write `or`",
     "'": 'texts stand in double quotes: "…"',
     ";": "nothing ends a line here: leave it out",
-    "<>": "write != for inequality",
 }
 
 
@@ -177,29 +202,28 @@ def _hint(found: str, expected: frozenset[str]) -> str | None:
     return f"did you mean {quote(near)}?" if near is not None and near != found else None
 
 
+def _misread(error: UnexpectedInput) -> str | None:
+    """Where the word before was a keyword elsewhere, and was taken for a name here."""
+    history = getattr(error, "token_history", None)
+    before = history[-1] if history else None
+    if before is not None and before.type == "NAME" and str(before) in KEYWORDS:
+        return f"{quote(str(before))} before it is read as a name here"
+    return None
+
+
 def in_words(expected: Iterable[str]) -> str:
     """The terminals that could have stood there, a few of them, in words."""
-    terminals = set(expected)
+    terminals = set(expected) - {"$END"}
     parts: list[str] = []
-    if terminals >= _EXPRESSION:
-        parts.append("a value")
-        terminals -= {*_EXPRESSION, "TRUE", "FALSE", "INT", "FLOAT", "DURATION", "DISTANCE"}
-    elif {"NTH", "ABSENT"} <= terminals:
-        parts.append("a pattern")
-        terminals -= {"NTH", "ABSENT", "LAST", "FIRST", "OUTER", "DISTINCT", "NAME", "_LPAR"}
-    elif {"INT", "DURATION", "STRING"} <= terminals:
-        parts.append("a value with its unit")
-        terminals -= {"INT", "DURATION", "STRING", "DISTANCE", "FLOAT", "MINUS", "TRUE", "FALSE"}
-    terminals.discard("$END")
-    named = {_TERMINALS.get(name, f"`{name.lower()}`") for name in terminals}
-    order = sorted(named, key=lambda word: (word.startswith("`"), word))
-    parts.extend(word if word[0] in "`a" else quote(word) for word in order)
+    for needed, taken, words in _GROUPS:
+        if needed <= terminals:
+            parts.append(words)
+            terminals -= taken
+    named = {_TERMINALS.get(name, name.lower()) for name in terminals}
+    order = sorted(named, key=lambda word: (not word.startswith("a "), word))
+    parts.extend(word if word.startswith("a ") else quote(word) for word in order)
     if not parts:
         return "nothing more"
     if len(parts) > _SHOWN_MAX:
-        parts = [*parts[:_SHOWN_MAX], "…"]
-        return ", ".join(parts)
+        return ", ".join([*parts[:_SHOWN_MAX], "…"])
     return " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-
-
-__all__ = ["SKIP", "Failure", "Places", "classify", "in_words", "shorten", "too_deep"]

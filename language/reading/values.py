@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from language import tree
@@ -21,6 +21,7 @@ from language.lexicon import (
     UNITS_MS,
 )
 from language.limits import (
+    DISTANCE_M_MAX,
     DURATION_MS_MAX,
     INTEGER_MAX,
     NAME_LENGTH_MAX,
@@ -39,7 +40,7 @@ COLLECTOR: ContextVar[Collector] = ContextVar("COLLECTOR")
 _QUANTITY = re.compile(r"([\d.]+)\s*([a-z]+)")
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\nt]|.|$)')
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
-_DIGITS_MAX = 40
+_DIGITS_MAX = 400  # the smallest float written out has 341
 
 
 def note(code: str, span: Span, hint: str | None = None, /, **words: object) -> None:
@@ -168,12 +169,17 @@ def quantity(token: Token) -> Constant:
         note("HW112", span_of(token), number=digits)
         digits = "1"
     if unit in UNITS_M:
-        return Constant(float(Decimal(digits) * UNITS_M[unit]), "m", span=span_of(token))
+        metres = Decimal(digits) * UNITS_M[unit]
+        if metres > DISTANCE_M_MAX:
+            note("HW119", span_of(token), None, quantity=str(token))
+            metres = Decimal(DISTANCE_M_MAX)
+        return Constant(float(metres), "m", span=span_of(token))
     value = Decimal(digits) * UNITS_MS[unit]
     if value != value.to_integral_value():
-        note("HW118", span_of(token), duration=str(token))
+        note("HW118", span_of(token), None, duration=str(token))
+        value = value.to_integral_value(ROUND_CEILING)
     elif value > DURATION_MS_MAX:
-        note("HW119", span_of(token), duration=str(token))
+        note("HW119", span_of(token), None, quantity=str(token))
         value = Decimal(DURATION_MS_MAX)
     return Constant(int(value), "ms", span=span_of(token))
 
@@ -226,7 +232,9 @@ class Values:
         sign, operand = children
         span = between(sign, operand)
         if isinstance(operand.value, bool | str):
-            note("HW302", span, kind="text" if isinstance(operand.value, str) else "bool")
+            note(
+                "HW302", span, kind="a text" if isinstance(operand.value, str) else "a truth value"
+            )
             return cast("Constant", operand)
         return Constant(-operand.value, operand.unit, span=span)
 

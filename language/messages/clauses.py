@@ -1,0 +1,179 @@
+"""Entries for what can be read but not be meant: options, windows, clauses."""
+
+from __future__ import annotations
+
+from language.messages.entry import Entry, bad, defining, detecting
+from language.messages.meaning import COUNTED
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "HW419",
+        "option of a window",
+        "a window takes no {part}",
+        "a window groups its events and chooses nothing among them",
+        (
+            defining("define D(n) aggr every 5 s\n  detect A and[‸..5 s] B\n  assign n = Count(A)"),
+            bad(COUNTED + "  detect[‸recent] A\n  assign n = Count(A)"),
+            bad(COUNTED + "  detect A\n  assign n = Count(A)\n  ‸consuming A"),
+        ),
+    ),
+    Entry(
+        "HW420",
+        "pre without post",
+        "`{word}` needs `{other}`",
+        "`pre` makes partial results and `post` combines them: write both or neither",
+        (
+            bad(
+                "event A(x: int)\ndefine D(n) aggr every 5 s\n‸pre\n  detect A\n"
+                "  assign n = Count(A)"
+            ),
+            bad(
+                "event A(x: int)\ndefine D(n) aggr every 5 s\n  detect A\n"
+                "  assign n = Count(A)\n‸post\n  where n = Sum(n)"
+            ),
+        ),
+    ),
+    Entry(
+        "HW421",
+        "option of detect",
+        "`{option}` is an option of `detect`, not of an operator",
+        "write it in brackets after the word `detect`",
+        (detecting("detect A and[‸one] B"), detecting("detect A then[‸maybe drop] B")),
+    ),
+    Entry(
+        "HW422",
+        "alias of no event",
+        "`{name}` would name neither an event nor a list",
+        "give aliases to the events inside the parentheses",
+        (
+            detecting("detect (A and B) as ‸both"),
+            detecting("detect (A then B within 5 s) as ‸ab"),
+        ),
+    ),
+    Entry(
+        "HW423",
+        "two aliases",
+        "`{name}` would be the second alias of what is `{other}` already",
+        "leave one of them out",
+        (detecting("detect (A as x) as ‸y"), detecting("detect (A+ as x) as ‸y then B")),
+    ),
+    Entry(
+        "HW424",
+        "options that exclude each other",
+        "`{first}` and `{second}` exclude each other",
+        "leave one of them out",
+        (
+            detecting("detect[one, ‸collect] A and B"),
+            detecting("detect[collect] A and B\n‸consuming A"),
+        ),
+    ),
+    Entry(
+        "HW425",
+        "option of operators",
+        "`detect` takes no {option}",
+        "write it after the operator that it belongs to, as in then[next]",
+        (detecting("detect[‸next] A then B"), detecting("detect[‸..5 s] A then B")),
+    ),
+    Entry(
+        "HW426",
+        "zone without whole days",
+        "only whole days are aligned to a time zone",
+        'write for example every 1 day in "Europe/Zurich"',
+        (
+            bad(
+                'event A(x: int)\ndefine D(n) aggr every ‸5 mins in "UTC"\n'
+                "  detect A\n  assign n = Count(A)"
+            ),
+            bad(
+                'event A(x: int)\ndefine D(n) aggr every ‸36 h in "UTC"\n'
+                "  detect A\n  assign n = Count(A)"
+            ),
+        ),
+    ),
+    Entry(
+        "HW427",
+        "two windows",
+        "this makes a second window of the header",
+        "a definition has one window: every, every with range, range, or session",
+        (
+            bad(
+                "event A()\ndefine D(n) aggr every 5 s ‸every 6 s\n  detect A\n"
+                "  assign n = Count(A)"
+            ),
+            bad(
+                "event A()\ndefine D(n) aggr every 5 s ‸session 6 s\n  detect A\n"
+                "  assign n = Count(A)"
+            ),
+        ),
+    ),
+    Entry(
+        "HW428",
+        "incomplete window",
+        "`{part}` needs `{other}`",
+        "write for example `aggr range 5 mins` or `aggr session 5 s max 1 min`",
+        (
+            bad("event A()\ndefine D() ‸range 5 s\n  detect A"),
+            bad("event A()\ndefine D() ‸session 5 s\n  detect A"),
+            bad(
+                "event A()\ndefine D(n) aggr every 5 s ‸max 6 s\n  detect A\n  assign n = Count(A)"
+            ),
+        ),
+    ),
+    Entry(
+        "HW429",
+        "aggr without a window",
+        "`aggr` needs a window",
+        "let every, range or session follow, each with a duration",
+        (
+            bad("event A()\ndefine D(n) ‸aggr\n  detect A\n  assign n = Count(A)"),
+            bad(
+                "event A()\ndefine D(n) ‸aggr\npre\n  detect A\n  assign n = Count(A)\n"
+                "post\n  where n = Sum(n)"
+            ),
+        ),
+    ),
+    Entry(
+        "HW430",
+        "aggregate over no operand or several",
+        "`{name}` takes the values of the events of one operand",
+        "name attributes of exactly one alias or type",
+        (
+            defining("define D(n) aggr every 5 s\n  detect A and B\n  assign n = Sum(‸A.x + B.x)"),
+            bad(COUNTED + "  detect A\n  assign n = Sum(‸1)"),
+        ),
+    ),
+    Entry(
+        "HW431",
+        "distinct without an end",
+        "`distinct` needs a `within` or a window around it",
+        "without one every value ever seen would have to be remembered",
+        (detecting("detect ‸distinct(x) A"), detecting("detect ‸distinct(x) A then B")),
+    ),
+    Entry(
+        "HW432",
+        "no key",
+        "`{name}` is no key to group by",
+        "group by location, source or a declared attribute",
+        (detecting("detect A and B\ngroup by ‸position"), detecting("detect A\ngroup by ‸start")),
+    ),
+    Entry(
+        "HW433",
+        "a point and an interval",
+        "`timestamp` makes the event a point, `start` and `end` an interval",
+        "assign `timestamp`, or `start` and `end`",
+        (
+            defining("define D()\n  detect A\n  assign ‸timestamp = A.end, start = A.start"),
+            defining("define D()\n  detect A and B\n  assign end = B.end, ‸timestamp = A.end"),
+        ),
+    ),
+    Entry(
+        "HW434",
+        "name that binds no event",
+        "`{name}` stands beneath `without` or `absent`, where no event is bound",
+        "name an event that every occurrence has",
+        (
+            detecting("detect A without[5 s] B\nassign x = ‸B.x"),
+            detecting("detect A without[5 s] B\nconsuming ‸B"),
+        ),
+    ),
+)
