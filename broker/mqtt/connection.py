@@ -51,6 +51,7 @@ class Connection:
         "handing_up",
         "heard_ms",
         "hub",
+        "more",
         "out",
         "packet_bytes_max",
         "partial_bytes",
@@ -60,6 +61,7 @@ class Connection:
         "reading",
         "receive_max",
         "room",
+        "room_max",
         "session",
         "timer",
         "version",
@@ -80,7 +82,8 @@ class Connection:
         self.heard_ms = 0
         self.partial_bytes = 0  # of a packet that is not whole yet, as counted
         self.out: list[bytes] = []
-        self.room = hub.limits.unsent_bytes_max
+        self.room = self.room_max = hub.limits.unsent_bytes_max
+        self.more = False  # something waits for room, see `flush`
         self.paused = False  # the socket takes no more bytes
         self.reading = True
         self.receive_max = hub.limits.inflight_max
@@ -97,9 +100,26 @@ class Connection:
         self.out.append(data)
         self.room -= len(data)
 
-    def behind(self) -> bool:
-        """Whether something waits for room in this connection."""
-        return not self.closed and self.session is not None and self.session.outgoing.behind()
+    def flush(self) -> bytes:
+        """The bytes for the socket. Where `more` is set then, `Hub.writable` is to be told after.
+
+        If the socket took too much (`Hub.busy`), that is when it has room again, else at once.
+        """
+        out = self.out
+        data = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        self.hub.counters.bytes_out += len(data)
+        if self.room > 0:
+            if not self.paused:
+                self.room = self.room_max
+        else:
+            self._look_for_more()
+        return data
+
+    def _look_for_more(self) -> None:
+        self.more = not self.closed and self.session is not None and self.session.outgoing.behind()
+        if not (self.more or self.paused):
+            self.room = self.room_max
 
     def handle(self, packet: Packet, now_ms: int) -> bool:
         """Do what the packet asks for; whether the connection is still open.
@@ -193,13 +213,10 @@ class Connection:
 
     def puback(self, packet: Puback, now_ms: int) -> None:
         """The client has a QoS 1 message; there may be room for another."""
-        outgoing = self.session.outgoing  # type: ignore[union-attr]
-        if outgoing.confirm(packet.packet_id):
+        if self.session is not None and self.session.outgoing.confirm(packet.packet_id, now_ms):
             self.hub.counters.confirmed += 1
             if packet.code >= Reason.UNSPECIFIED_ERROR:
-                self.hub.counters.drop("refused_by_client")
-        if outgoing.waits():
-            outgoing.pump(now_ms)
+                self.hub.counters.refuse("by_client")
 
     def _disconnect(self, packet: Disconnect, now_ms: int) -> None:
         session = self.session

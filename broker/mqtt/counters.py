@@ -15,7 +15,6 @@ class Counters:
 
     bytes_in: int = 0
     bytes_out: int = 0
-    packets_in: int = 0
     messages_in: int = 0  # PUBLISH packets of clients and wills
     handed_up: int = 0  # of these, taken by the application
     published: int = 0  # messages of the application

@@ -11,7 +11,7 @@ from typing import cast
 
 from broker.mqtt.application import Application, Credentials, InboundMessage
 from broker.mqtt.connection import Connection
-from broker.mqtt.effects import CheckPassword, Close, Reading, Send
+from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
 from broker.mqtt.listening import common_name
 from broker.mqtt.reasons import Reason
@@ -111,24 +111,32 @@ class Driver:
             while hub.dirty or hub.messages or hub.effects:
                 if hub.messages:
                     self._hand_up()
-                for effect in hub.take_effects():
-                    socket = self._sockets.get(effect.connection)
-                    if socket is None:
-                        continue
-                    if isinstance(effect, Send):
-                        socket.transport.write(effect.data)
-                        if effect.more and not effect.connection.paused:
-                            hub.writable(effect.connection, self.now_ms())
-                    elif isinstance(effect, Close):
-                        self._close(socket, effect)
-                    elif isinstance(effect, Reading):
-                        socket.read(effect.on)
-                    else:
-                        self._check(effect)
+                for connection in hub.dirty:  # which may grow meanwhile
+                    socket = self._sockets.get(connection)
+                    data = connection.flush()
+                    if socket is not None:
+                        socket.transport.write(data)
+                        if connection.more and not connection.paused:
+                            hub.writable(connection, self.now_ms())
+                hub.dirty.clear()
+                if hub.effects:
+                    self._carry_out()
         finally:
             self._performing = False
         if hub.timers.sooner:
             self._arm()
+
+    def _carry_out(self) -> None:
+        for effect in self.hub.take_effects():
+            socket = self._sockets.get(effect.connection)
+            if socket is None:
+                continue
+            if isinstance(effect, Close):
+                self._close(socket, effect)
+            elif isinstance(effect, Reading):
+                socket.read(effect.on)
+            else:
+                self._check(effect)
 
     def _hand_up(self) -> None:
         messages, self.hub.messages = self.hub.messages, []

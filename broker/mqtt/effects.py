@@ -1,6 +1,8 @@
 """What the MQTT face wants done in the world: the effects of its state machines.
 
-Owns their types. Must not know who carries them out. Invariant: they are carried out in order.
+Owns their types. Must not know who carries them out. Invariant: they are carried out in order, once
+the bytes of `Connection.flush` of every connection in `Hub.dirty` were written; these, being by
+far the most, are no objects of their own.
 """
 
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,14 +11,6 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from broker.mqtt.connection import Connection
-
-
-class Send(Struct):
-    """Write the bytes; where `more` is set, tell `Hub.writable` once there is room again."""
-
-    connection: "Connection"
-    data: bytes
-    more: bool
 
 
 class Close(Struct):
@@ -42,4 +36,4 @@ class Reading(Struct):
     on: bool
 
 
-Effect: TypeAlias = Send | Close | CheckPassword | Reading
+Effect: TypeAlias = Close | CheckPassword | Reading

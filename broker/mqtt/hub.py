@@ -17,7 +17,7 @@ from broker.mqtt.application import (
 from broker.mqtt.codec import TopicNames
 from broker.mqtt.connection import Connection
 from broker.mqtt.counters import Counters
-from broker.mqtt.effects import Close, Effect, Send
+from broker.mqtt.effects import Close, Effect
 from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
 from broker.mqtt.leaving import end_overflowed, shut
@@ -33,8 +33,9 @@ from broker.mqtt.timers import Timers
 class Hub:
     """All MQTT clients of one broker.
 
-    After every call the caller takes `messages` for the application and `take_effects()`, and
-    carries them out. `users_only`: nobody comes in without a login or a client certificate.
+    After every call the caller takes `messages` for the application, writes what the connections in
+    `dirty` have to send, and then carries out `take_effects()`, until nothing is left.
+    `users_only`: nobody comes in without a login or a client certificate.
     """
 
     def __init__(
@@ -92,9 +93,7 @@ class Hub:
         connection.heard_ms = now_ms
         try:
             if connection.session is not None:
-                packets = connection.decoder.decode(data)
-                counters.packets_in += len(packets)
-                for packet in packets:
+                for packet in connection.decoder.decode(data):
                     if type(packet) is Publish:
                         receive(connection, packet, now_ms)
                     elif type(packet) is Puback:
@@ -130,7 +129,6 @@ class Hub:
             decoder.hold(data)
             return
         for packet in decoder.decode(data):
-            self.counters.packets_in += 1
             if isinstance(packet, Connect):
                 handshake.begin(self, connection, packet, now_ms)
 
@@ -138,9 +136,7 @@ class Hub:
         """What follows a CONNECT, or the fault that follows good packets."""
         decoder = connection.decoder
         while decoder.more and connection.connect is None and not connection.closed:
-            packets = decoder.decode()
-            self.counters.packets_in += len(packets)
-            for packet in packets:
+            for packet in decoder.decode():
                 if not connection.handle(packet, now_ms):
                     return
 
@@ -168,7 +164,7 @@ class Hub:
 
     def writable(self, connection: Connection, now_ms: int) -> None:
         """The socket takes bytes again."""
-        connection.paused = False
+        connection.paused = connection.more = False
         if connection.closed:
             return
         connection.room = self.limits.unsent_bytes_max - sum(map(len, connection.out))
@@ -192,21 +188,9 @@ class Hub:
         return self.timers.next_wake()
 
     def take_effects(self) -> list[Effect]:
-        """What is to be done now, in order."""
-        effects: list[Effect] = []
-        for connection in self.dirty:
-            out = connection.out
-            data = out[0] if len(out) == 1 else b"".join(out)
-            out.clear()
-            self.counters.bytes_out += len(data)
-            more = connection.room <= 0 and connection.behind()
-            if not (more or connection.paused):
-                connection.room = self.limits.unsent_bytes_max
-            effects.append(Send(connection, data, more))
-        self.dirty.clear()
-        if self.effects:
-            effects += self.effects
-            self.effects.clear()
+        """What is to be done now beside writing what connections have to send, in order."""
+        effects = self.effects.copy()
+        self.effects.clear()
         return effects
 
     # --- the application ----------------------------------------------------------------------

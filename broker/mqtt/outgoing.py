@@ -6,113 +6,23 @@ ends and says so; a QoS 0 message that finds no room is dropped and counted.
 """
 
 from collections import deque
-from typing import Protocol
-
-from msgspec import Struct
 
 from broker.mqtt.counters import Counters
 from broker.mqtt.limits import Limits
-from broker.mqtt.packets import V5, Properties
-from broker.mqtt.properties import encode_fields
+from broker.mqtt.message import (
+    Delivery,
+    Held,
+    Message,
+    Pipe,
+    Replay,
+    encode_message,
+    encode_plain,
+    held_for,
+    plain_5,
+    plain_311,
+)
+from broker.mqtt.packets import V5
 from broker.mqtt.topics import TopicTree
-from broker.mqtt.wire import u32, varint
-
-OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
-_FIRST = tuple(bytes((0x30 | bits,)) for bits in range(16))
-_LENGTHS = tuple(varint(length) for length in range(2048))
-
-
-class Message(Struct):
-    """One message to be routed, the same object for all who get it.
-
-    `head` is the topic with its length; `size_bytes` is what it takes to keep it; `sender` is the
-    publisher's client identifier, empty for the application; `expires_ms` 0 is never. The last
-    three are made when first needed.
-    """
-
-    topic: str
-    head: bytes
-    payload: bytes
-    qos: int
-    retain: bool
-    size_bytes: int
-    sender: str
-    properties: Properties | None = None
-    expires_ms: int = 0
-    fields: bytes | None = None
-    plain_311: bytes = b""
-    plain_5: bytes = b""
-
-
-class Pipe(Protocol):
-    """The connection, as the queue sees it."""
-
-    version: int
-    room: int  # bytes it takes before something has to wait; at most 0: none
-    receive_max: int
-    packet_bytes_max: int
-
-    def send(self, data: bytes) -> None:
-        """Hand bytes over; there was room."""
-
-
-class Delivery(Struct, frozen=True):
-    """How one client gets the messages of a topic, all its matching subscriptions together.
-
-    Where it asked not to hear itself, `no_local` is set, and `own` is how it gets what it published
-    itself: by its other subscriptions, or not at all.
-    """
-
-    outgoing: "Outgoing"
-    qos: int
-    retain_as_published: bool
-    identifiers: tuple[int, ...]
-    plain: bool  # QoS 0 messages go to it as they came: not retained, without identifiers
-    no_local: bool = False
-    own: "Delivery | None" = None
-
-
-class Held(Struct):
-    """A message in a queue, as this client is to get it."""
-
-    message: Message
-    retain: bool
-    identifiers: tuple[int, ...]
-
-
-class Replay(Struct, frozen=True):
-    """A retained message that a new subscription is still to get."""
-
-    qos: int
-    identifiers: tuple[int, ...]
-
-
-def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_ms: int) -> bytes:
-    """The PUBLISH packet; `qos_bits` are the bits of QoS and DUP of its first byte."""
-    message = held.message
-    middle = packet_id.to_bytes(2, "big") if qos_bits else b""
-    if version == V5:
-        if message.properties is None and not held.identifiers:
-            middle += b"\0"
-        else:
-            middle += _fields(held, now_ms)
-    length = len(message.head) + len(middle) + len(message.payload)
-    lead = _LENGTHS[length] if length < 2048 else varint(length)
-    first = _FIRST[qos_bits | held.retain]
-    return b"".join((first, lead, message.head, middle, message.payload))
-
-
-def _fields(held: Held, now_ms: int) -> bytes:
-    message = held.message
-    if message.fields is None:
-        properties = message.properties
-        message.fields = b"" if properties is None else encode_fields(properties)
-    fields = message.fields
-    if message.expires_ms:
-        fields += b"\x02" + u32(max(0, -((now_ms - message.expires_ms) // 1000)))
-    for identifier in held.identifiers:
-        fields += b"\x0b" + varint(identifier)
-    return varint(len(fields)) + fields
 
 
 class Outgoing:
@@ -173,18 +83,18 @@ class Outgoing:
             if delivery.plain and message.properties is None:
                 # The commonest case; encoded once for all who get it.
                 if pipe.version == V5:
-                    data = message.plain_5 or _plain_5(message)
+                    data = message.plain_5 or plain_5(message)
                 else:
-                    data = message.plain_311 or _plain_311(message)
+                    data = message.plain_311 or plain_311(message)
                 if len(data) <= pipe.packet_bytes_max:
                     pipe.send(data)
                     self._counters.sent += 1
                 else:
                     self._counters.drop("too_large_for_client")
             else:
-                self._send(pipe, _held(message, delivery), 0, now_ms)
+                self._send(pipe, held_for(message, delivery), 0, now_ms)
         else:
-            self._keep_loose(_held(message, delivery))
+            self._keep_loose(held_for(message, delivery))
         return True
 
     def _offer_firm(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
@@ -219,23 +129,31 @@ class Outgoing:
             if delivery.plain and message.properties is None:
                 self._send_plain(pipe, message)
             else:
-                self._send_first(pipe, _held(message, delivery), now_ms)
+                self._send_first(pipe, held_for(message, delivery), now_ms)
         else:
-            self._waiting.append(_held(message, delivery))
+            self._waiting.append(held_for(message, delivery))
         return True
 
     def replay(self, topic: str, replay: Replay) -> None:
         """Have the client get what is retained at this topic, as it will stand then."""
         self._replays[topic] = replay
 
-    def confirm(self, packet_id: int) -> bool:
+    def confirm(self, packet_id: int, now_ms: int) -> bool:
         """The client has this QoS 1 message; whether such a message was on its way."""
+        there = self._forget(packet_id)
+        if self._waiting or self._again or self._replays or self._loose:
+            self.pump(now_ms)
+        return there
+
+    def _forget(self, packet_id: int) -> bool:
         held = self._inflight.pop(packet_id, None)
         if held is None:
             return False
         if self._again and packet_id in self._again:
             self._again.remove(packet_id)
-        self._charge(-held.message.size_bytes)
+        size_bytes = held.message.size_bytes
+        self._queued_bytes -= size_bytes
+        self._counters.queued_bytes -= size_bytes
         return True
 
     def attach(self, pipe: Pipe) -> None:
@@ -281,10 +199,6 @@ class Outgoing:
         while self._waiting and pipe.room > 0 and not self._again and self._free(pipe) > 0:
             self._send_first(pipe, self._waiting.popleft(), now_ms)
 
-    def waits(self) -> bool:
-        """Whether anything waits at all."""
-        return bool(self._waiting or self._again or self._replays or self._loose)
-
     def behind(self) -> bool:
         """Whether something waits for room in the connection, not for the client's PUBACKs."""
         if self._loose:
@@ -327,7 +241,7 @@ class Outgoing:
                 return True
             reason = "too_large_for_client"
         if again:
-            self.confirm(packet_id)  # it was sent before: nothing that is owed is lost
+            self._forget(packet_id)  # it was sent before: nothing that is owed is lost
         else:
             self._counters.drop(reason)
         return False
@@ -343,12 +257,7 @@ class Outgoing:
     def _send_plain(self, pipe: Pipe, message: Message) -> None:
         """The commonest case of `_send_first`: not retained, without properties."""
         packet_id = self._next_id()
-        middle = packet_id.to_bytes(2, "big")
-        if pipe.version == V5:
-            middle += b"\0"
-        length = len(message.head) + len(middle) + len(message.payload)
-        lead = _LENGTHS[length] if length < 2048 else varint(length)
-        data = b"".join((b"2", lead, message.head, middle, message.payload))
+        data = encode_plain(message, pipe.version, packet_id)
         if len(data) > pipe.packet_bytes_max:
             self._counters.drop("too_large_for_client")
             self._charge(-message.size_bytes)
@@ -377,22 +286,3 @@ class Outgoing:
             # Not held against the bounds: it is kept anyway, and in flight are few.
             self._charge(message.size_bytes)
             self._send_first(pipe, held, now_ms)
-
-
-def _held(message: Message, delivery: Delivery) -> Held:
-    retain = message.retain and delivery.retain_as_published
-    return Held(message, retain, delivery.identifiers)
-
-
-def _plain_311(message: Message) -> bytes:
-    length = len(message.head) + len(message.payload)
-    lead = _LENGTHS[length] if length < 2048 else varint(length)
-    data = message.plain_311 = b"".join((b"0", lead, message.head, message.payload))
-    return data
-
-
-def _plain_5(message: Message) -> bytes:
-    length = len(message.head) + 1 + len(message.payload)
-    lead = _LENGTHS[length] if length < 2048 else varint(length)
-    data = message.plain_5 = b"".join((b"0", lead, message.head, b"\0", message.payload))
-    return data

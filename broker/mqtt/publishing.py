@@ -8,7 +8,7 @@ met otherwise.
 from typing import TYPE_CHECKING
 
 from broker.mqtt.application import ClientInfo, InboundMessage, Token
-from broker.mqtt.outgoing import OVERHEAD_BYTES, Message
+from broker.mqtt.message import OVERHEAD_BYTES, Message
 from broker.mqtt.packets import Properties, Publish
 from broker.mqtt.properties import encode_fields
 from broker.mqtt.reasons import ProtocolError, Reason
@@ -21,30 +21,33 @@ if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
 
 HANDED_UP = -1
+_NOBODY = int(Reason.NO_MATCHING_SUBSCRIBERS)
 
 
 def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
     """Do what a PUBLISH of an open connection asks for; ProtocolError: close it."""
     hub = connection.hub
     qos = packet.qos
-    if qos or packet.properties is not None:
+    if packet.properties is not None or qos == 2 or (qos and connection.pending):
         packet = connection.admit(packet)
     router = hub.router
     route = router.routes.get(packet.topic)
     if route is None or route.version != router.version:
         route = router.route(packet.topic)
-    client = connection.client
     if not route.plain or packet.retain:
-        code = accept(hub, client, packet, connection, now_ms)
+        code = accept(hub, connection.client, packet, connection, now_ms)
     else:
         hub.counters.messages_in += 1
+        code = _NOBODY
         if route.deliveries:
-            message = _message(route, packet, client.client_id, now_ms)
-            code = 0 if router.spread(route, message, now_ms) else Reason.NO_MATCHING_SUBSCRIBERS
-        else:
-            code = Reason.NO_MATCHING_SUBSCRIBERS
+            message = _message(route, packet, connection.client.client_id, now_ms)
+            if router.spread(route, message, now_ms):
+                code = 0
     if qos and code >= 0:
-        connection.acknowledge(packet.packet_id, code)
+        if code or connection.pending:
+            connection.acknowledge(packet.packet_id, code)
+        else:
+            connection.send(b"\x40\x02" + packet.packet_id.to_bytes(2, "big"))
 
 
 def accept(

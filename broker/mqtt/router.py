@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from broker.mqtt.counters import Counters
 from broker.mqtt.limits import Limits
-from broker.mqtt.outgoing import Delivery, Message, Outgoing, Replay
+from broker.mqtt.message import Delivery, Message, Replay
+from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.packets import Filter
 from broker.mqtt.timers import Timer, Timers
 from broker.mqtt.topics import FilterTree, TopicTree, matches

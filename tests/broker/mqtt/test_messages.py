@@ -153,6 +153,20 @@ def test_a_puback_for_nothing_is_ignored(version):
     assert world.hub.counters.confirmed == 0
 
 
+def test_a_message_that_the_client_refuses_is_done_with_and_counted():
+    """MQTT 5, section 4.9: a PUBACK with a failure ends the delivery too."""
+    world = World()
+    client = kept(world, p.V5)
+    client.subscribe("a")
+    world.publish("a", b"x", qos=1)
+    packet_id = client.take_one(p.Publish).packet_id
+    client.send(p.Puback(packet_id, Reason.PAYLOAD_FORMAT_INVALID))
+    assert world.hub.counters.refused == {"by_client": 1}
+    assert world.hub.counters.confirmed == 1
+    client.lose()
+    assert kept(world, p.V5).take() == []
+
+
 def test_clients_may_not_publish_to_topics_of_the_server():
     """MQTT-4.7.2-1."""
     world = World()

@@ -4,7 +4,7 @@ import pytest
 
 from broker.mqtt import packets as p
 from broker.mqtt.codec import Decoder, TopicNames, encode
-from broker.mqtt.effects import CheckPassword, Close, Reading, Send
+from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
 from broker.mqtt.limits import Limits
 from broker.mqtt.router import Prefix
@@ -156,18 +156,23 @@ class World:
                 if self.complete_at_once:
                     for message in batch:
                         hub.complete(message.token, 0, self.now_ms)
+            for connection in hub.dirty:
+                self.write(connection)
+            hub.dirty.clear()
             for effect in hub.take_effects():
                 self.carry_out(effect)
         self.check_ledger()
 
+    def write(self, connection):
+        client, data = self.clients[connection], connection.flush()
+        client.bytes_got += len(data)
+        client.got += client.decoder.decode(data)
+        if connection.more and client.takes:
+            self.hub.writable(connection, self.now_ms)
+
     def carry_out(self, effect):
         client = self.clients[effect.connection]
-        if isinstance(effect, Send):
-            client.bytes_got += len(effect.data)
-            client.got += client.decoder.decode(effect.data)
-            if effect.more and client.takes:
-                self.hub.writable(effect.connection, self.now_ms)
-        elif isinstance(effect, Close):
+        if isinstance(effect, Close):
             client.closed = effect.reason
         elif isinstance(effect, Reading):
             client.reads = effect.on

@@ -1,0 +1,145 @@
+"""One message on its way to clients: how it is kept, and its bytes in either version.
+
+Owns the PUBLISH packets that the broker sends. Must not know queues or connections. Invariant: what
+all get alike is encoded once.
+"""
+
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from broker.mqtt.packets import V5, Properties
+from broker.mqtt.properties import encode_fields
+from broker.mqtt.wire import u32, varint
+
+if TYPE_CHECKING:
+    from broker.mqtt.outgoing import Outgoing
+
+OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
+_FIRST = tuple(bytes((0x30 | bits,)) for bits in range(16))
+_LENGTHS = tuple(varint(length) for length in range(2048))
+
+
+class Message(Struct):
+    """One message to be routed, the same object for all who get it.
+
+    `head` is the topic with its length; `size_bytes` is what it takes to keep it; `sender` is the
+    publisher's client identifier, empty for the application; `expires_ms` 0 is never. The last
+    three are made when first needed.
+    """
+
+    topic: str
+    head: bytes
+    payload: bytes
+    qos: int
+    retain: bool
+    size_bytes: int
+    sender: str
+    properties: Properties | None = None
+    expires_ms: int = 0
+    fields: bytes | None = None
+    plain_311: bytes = b""
+    plain_5: bytes = b""
+
+
+class Pipe(Protocol):
+    """The connection, as the queue sees it."""
+
+    version: int
+    room: int  # bytes it takes before something has to wait; at most 0: none
+    receive_max: int
+    packet_bytes_max: int
+
+    def send(self, data: bytes) -> None:
+        """Hand bytes over; there was room."""
+
+
+class Delivery(Struct, frozen=True):
+    """How one client gets the messages of a topic, all its matching subscriptions together.
+
+    Where it asked not to hear itself, `no_local` is set, and `own` is how it gets what it published
+    itself: by its other subscriptions, or not at all.
+    """
+
+    outgoing: "Outgoing"
+    qos: int
+    retain_as_published: bool
+    identifiers: tuple[int, ...]
+    plain: bool  # QoS 0 messages go to it as they came: not retained, without identifiers
+    no_local: bool = False
+    own: "Delivery | None" = None
+
+
+class Held(Struct):
+    """A message in a queue, as this client is to get it."""
+
+    message: Message
+    retain: bool
+    identifiers: tuple[int, ...]
+
+
+class Replay(Struct, frozen=True):
+    """A retained message that a new subscription is still to get."""
+
+    qos: int
+    identifiers: tuple[int, ...]
+
+
+def encode_plain(message: Message, version: int, packet_id: int) -> bytes:
+    """At QoS 1, not retained, without properties."""
+    middle = packet_id.to_bytes(2, "big")
+    if version == V5:
+        middle += b"\0"
+    length = len(message.head) + len(middle) + len(message.payload)
+    lead = _LENGTHS[length] if length < 2048 else varint(length)
+    return b"".join((b"2", lead, message.head, middle, message.payload))
+
+
+def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_ms: int) -> bytes:
+    """The PUBLISH packet; `qos_bits` are the bits of QoS and DUP of its first byte."""
+    message = held.message
+    middle = packet_id.to_bytes(2, "big") if qos_bits else b""
+    if version == V5:
+        if message.properties is None and not held.identifiers:
+            middle += b"\0"
+        else:
+            middle += _fields(held, now_ms)
+    length = len(message.head) + len(middle) + len(message.payload)
+    lead = _LENGTHS[length] if length < 2048 else varint(length)
+    first = _FIRST[qos_bits | held.retain]
+    return b"".join((first, lead, message.head, middle, message.payload))
+
+
+def _fields(held: Held, now_ms: int) -> bytes:
+    message = held.message
+    if message.fields is None:
+        properties = message.properties
+        message.fields = b"" if properties is None else encode_fields(properties)
+    fields = message.fields
+    if message.expires_ms:
+        fields += b"\x02" + u32(max(0, -((now_ms - message.expires_ms) // 1000)))
+    for identifier in held.identifiers:
+        fields += b"\x0b" + varint(identifier)
+    return varint(len(fields)) + fields
+
+
+def held_for(message: Message, delivery: Delivery) -> Held:
+    """The message as this delivery wants it."""
+    retain = message.retain and delivery.retain_as_published
+    return Held(message, retain, delivery.identifiers)
+
+
+def plain_311(message: Message) -> bytes:
+    """At QoS 0, not retained, in 3.1.1; kept in the message."""
+    length = len(message.head) + len(message.payload)
+    lead = _LENGTHS[length] if length < 2048 else varint(length)
+    data = message.plain_311 = b"".join((b"0", lead, message.head, message.payload))
+    return data
+
+
+def plain_5(message: Message) -> bytes:
+    """The same in MQTT 5, without properties."""
+    length = len(message.head) + 1 + len(message.payload)
+    lead = _LENGTHS[length] if length < 2048 else varint(length)
+    data = message.plain_5 = b"".join((b"0", lead, message.head, b"\0", message.payload))
+    return data
