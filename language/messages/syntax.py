@@ -111,7 +111,7 @@ ENTRIES: tuple[Entry, ...] = (
         "HW112",
         "number too large",
         "{number} is beyond what 64 bits can hold",
-        "integers reach from -9223372036854775808 to 9223372036854775807, floats to about 1.8e308",
+        "integers reach to 9223372036854775807 on either side of zero, floats to about 1.8e308",
         (detecting("detect A(x > ‸9223372036854775808)"), detecting("detect A(x > ‸1e999)")),
     ),
     Entry(

@@ -51,8 +51,9 @@ def format_items(text: str, items: Sequence[tree.Item]) -> str:
     """The text of `items`, which were read from `text`, with its comments."""
     comments, ends = _scan(text, [item.span.start for item in items])
     blocks: list[Block] = []
-    limits = [*(item.span.start for item in items[1:]), len(text) + 1]
-    for item, end, limit in zip(items, ends, limits, strict=True):
+    limits = [item.span.start for item in items[1:]]
+    limits.append(len(text) + 1)
+    for item, end, limit in zip(items, ends, limits, strict=False):
         while comments and comments[0].start < item.span.start:
             blocks.append(_between(comments.pop(0)))
         inner = [c for c in comments if c.start < limit and _inside(c, end, text)]
