@@ -16,56 +16,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.event import Event, Order
 from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import near
-from broker.core.pattern import Joint, Layout, Leaf
+from broker.core.occurrence import order_of, touches
+from broker.core.pattern import FOLLOWS, Joint, Layout, Leaf
 from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.source import Constants, build
 from language.tree import Attribute, Call, Name
 
 Join = Callable[..., list[Any]]
 
-
-def events_of(occurrence: Any) -> tuple[Event | None, ...]:
-    """The events of an occurrence, by place."""
-    if occurrence.__class__ is tuple:
-        events: tuple[Event | None, ...] = occurrence[2:]
-        return events
-    return (occurrence,)
-
-
-def order_of(occurrence: Any) -> Order:
-    """The order of an occurrence: end, start, the ids of its events in order, ties by place."""
-    if occurrence.__class__ is not tuple:
-        order: Order = occurrence.order
-        return order
-    bound = [event for event in occurrence[2:] if event is not None]
-    by_place = tuple([() if event is None else event.order for event in occurrence[2:]])
-    bound.sort(key=_event_order)
-    ids = tuple([primitive for event in bound for primitive in event.ids])
-    ties = tuple([tie for event in bound for tie in event.order[3]])
-    return (occurrence[0], occurrence[1], ids, ties, by_place)
-
-
-def _event_order(event: Event) -> Order:
-    return event.order
-
-
-def touches(
-    instant: int, before: tuple[Event | None, ...], after: tuple[Event | None, ...]
-) -> bool:
-    """Whether what ends and what begins at one instant may follow each other.
-
-    Two readings of the same instant never do, inside composites neither.
-    """
-    return not (_has_reading(instant, before) and _has_reading(instant, after))
-
-
-def _has_reading(instant: int, events: tuple[Event | None, ...]) -> bool:
-    return any(
-        event is not None and event.start == instant and event.end == instant for event in events
-    )
+# What an operator asks of its left (ls..le) and right (rs..re) occurrence: Allen's relations with
+# points of length 0, `then`, which may touch, and those of seed 001, where intervals share time.
+RELATIONS: dict[str, tuple[str, ...]] = {
+    "and": (),
+    "then": ("({le} < {rs} or ({le} == {rs} and touching))",),
+    "before": ("{le} < {rs}",),
+    "meets": ("{le} == {rs}", "touching"),
+    "overlaps": ("{ls} < {rs} < {le} < {re}",),
+    "during": ("{rs} < {ls}", "{le} < {re}"),
+    "contains": ("{ls} < {rs}", "{re} < {le}"),
+    "starts": ("{ls} == {rs}", "{le} < {re}"),
+    "finishes": ("{le} == {re}", "{rs} < {ls}"),
+    "equals": ("{ls} == {rs}", "{le} == {re}"),
+    "concat": ("{ls} <= {rs}", "({rs} < {le} or ({rs} == {le} and touching))"),
+    "parallel": ("{ls} <= {re}", "{rs} <= {le}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +129,8 @@ class JoinWriter:
         self._constants.helper("bisect_right", bisect_right)
         if self._joint.operator == "or":
             body = self._or()
-        elif self._joint.operator == "and" and self._joint.context == "recent":
-            body = self._recent_and()
+        elif self._joint.operator not in FOLLOWS and self._joint.context == "recent":
+            body = self._recent_either()
         else:
             body = self._pairs()
         lines = ["def join(nl, nr, ls, rs, g):", "    out = []", *body, "    return out"]
@@ -163,11 +139,11 @@ class JoinWriter:
     # --- searches ------------------------------------------------------------------------
 
     def _pairs(self) -> list[str]:
-        """Unrestricted operators, and `then[recent]`, which stops at its first partner."""
+        """Unrestricted operators, and under `recent` what follows: there the first partner does."""
         joint = self._joint
         first_only = joint.context == "recent"
         lines = self._backward("r", "l", "nr", "ls", first_only=first_only)
-        if not (self._ordered and joint.operator == "then"):
+        if not (self._ordered and joint.operator in FOLLOWS):
             lines += self._forward()
         return lines
 
@@ -180,7 +156,7 @@ class JoinWriter:
         cut = left_cut_ms(self._joint) if new == "r" else right_cut_ms(self._joint)
         lines = [f"    items = {store}.items", f"    ends = {store}.ends"]
         lines += [f"    for {new} in {news}:"]
-        if self._joint.operator == "then":
+        if self._joint.operator in FOLLOWS:
             lines += [f"        i = bisect_right(ends, {side.start})"]
         else:
             lines += ["        i = len(ends)"]
@@ -190,7 +166,7 @@ class JoinWriter:
         lines += ["        while i:", "            i -= 1", f"            {old} = items[i]"]
         if cut is not None:
             lines += [f"            if {other.end} < too_old:", "                break"]
-        if first_only and self._joint.operator == "and":
+        if first_only and self._joint.operator not in FOLLOWS:
             self._constants.helper("order_of", order_of)
             later = f"{other.end} == {side.end} and order_of({old}) > order_of({new})"
             lines += [f"            if {later}:", "                continue"]
@@ -205,7 +181,7 @@ class JoinWriter:
         lines = ["    if nl and rs.items:", "        items = rs.items", "        ends = rs.ends"]
         lines += ["        for l in nl:"]
         cut = right_cut_ms(joint)
-        if joint.operator == "then":
+        if joint.operator in FOLLOWS:
             lines += [f"            i = bisect_left(ends, {self._left.end})"]
         elif cut is not None:
             name = self._constants.add(cut[1])
@@ -225,7 +201,7 @@ class JoinWriter:
         ]
         return lines
 
-    def _recent_and(self) -> list[str]:
+    def _recent_either(self) -> list[str]:
         """Each new occurrence of either side with the latest of the other that precedes it."""
         lines = self._backward("r", "l", "nr", "ls", first_only=True)
         return lines + self._backward("l", "r", "nl", "rs", first_only=True)
@@ -252,7 +228,7 @@ class JoinWriter:
 
     def _append(self) -> str:
         left, right = self._left, self._right
-        if self._joint.operator == "then":
+        if self._joint.operator in FOLLOWS:
             end, start = right.end, left.start
         else:
             end = f"{left.end} if {left.end} > {right.end} else {right.end}"
@@ -275,15 +251,17 @@ class JoinWriter:
     def _relation(self) -> list[str]:
         left, right = self._left, self._right
         bound = self._joint.bound
-        if self._joint.operator == "then":
+        parts = [
+            form.format(ls=left.start, le=left.end, rs=right.start, re=right.end)
+            for form in RELATIONS[self._joint.operator]
+        ]
+        if any("touching" in part for part in parts):
             self._constants.helper("touches", touches)
             touching = f"touches({left.end}, {left.events}, {right.events})"
-            parts = [
-                f"({left.end} < {right.start} or ({left.end} == {right.start} and {touching}))"
-            ]
+            parts = [part.replace("touching", touching) for part in parts]
+        if self._joint.operator in FOLLOWS:
             gap = f"{right.start} - {left.end}"
         else:
-            parts = []
             later = f"({left.start} if {left.start} > {right.start} else {right.start})"
             earlier = f"({left.end} if {left.end} < {right.end} else {right.end})"
             gap = f"max(0, {later} - {earlier})"
@@ -302,7 +280,7 @@ class JoinWriter:
         return [
             f"{e.end} - {s.start} <= {limit}"
             for e, s in ((right, left), (left, right))
-            if not (self._joint.operator == "then" and e is left)
+            if not (self._joint.operator in FOLLOWS and e is left)
         ]
 
     def _distinct(self) -> list[str]:

@@ -13,8 +13,9 @@ from typing import Any
 from broker.core.event import Event
 from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import region_test
-from broker.core.join import Join, JoinWriter, order_of
-from broker.core.pattern import Joint, Layout, Leaf
+from broker.core.join import Join, JoinWriter
+from broker.core.occurrence import order_of
+from broker.core.pattern import FOLLOWS, Joint, Layout, Leaf
 from broker.core.reach import keep_ms
 from broker.core.source import Constants, build
 from broker.core.store import Store
@@ -101,7 +102,7 @@ class Program:
             program = self._joint(joint, join, indexes, ordered)
             program.keep_left_ms, program.keep_right_ms = keep_ms(joint, duration_max_ms)
             if _latest_only(joint):
-                program.latest_within_ms = 0 if joint.operator == "and" else duration_max_ms
+                program.latest_within_ms = duration_max_ms if joint.operator in FOLLOWS else 0
             self.joints.append(program)
 
     def _joint(
@@ -112,7 +113,7 @@ class Program:
             left_store = right_store = -1
         else:
             self.store_count += 2
-        recent_and = joint.operator == "and" and joint.context == "recent"
+        recent_either = joint.operator not in FOLLOWS and joint.context == "recent"
         return JointProgram(
             joint,
             join,
@@ -122,8 +123,8 @@ class Program:
             right_store,
             None,
             None,
-            right_first=recent_and,
-            stores_right=not (ordered and joint.operator == "then"),
+            right_first=recent_either,
+            stores_right=not (ordered and joint.operator in FOLLOWS),
             latest_within_ms=None,
         )
 
@@ -216,6 +217,8 @@ def _latest_only(joint: Joint) -> bool:
     """Whether a partner's choice never looks past the latest candidate that precedes it."""
     left, right = joint.left, joint.right
     if joint.context != "recent" or not isinstance(left, Leaf) or not isinstance(right, Leaf):
+        return False
+    if joint.operator not in ("and", *FOLLOWS):
         return False
     tested = joint.conjuncts or joint.anchors or joint.bound
     limited = joint.spread_m is not None or joint.within_ms is not None

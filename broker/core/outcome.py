@@ -14,7 +14,7 @@ import msgspec
 from broker.core.event import Detected, Event, Order
 from broker.core.expressions import Writer, attribute_code, finite
 from broker.core.identity import bound_id
-from broker.core.join import events_of, order_of
+from broker.core.occurrence import events_of, order_of
 from broker.core.pattern import Layout
 from broker.core.selection import has_last_leaf
 from broker.core.source import Constants, build
@@ -84,7 +84,7 @@ class DefinitionOutcome:
             self.dropped_inverted += 1
             return None
         if len(events) == 1:
-            made.constituents = events[0].ids  # type: ignore[union-attr]
+            made.constituents = events[0].ids
         else:
             order = order_of(occurrence)
             made.constituents, made.by_place = order[2], order[4]

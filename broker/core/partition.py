@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.core.event import Event, Order
-from broker.core.join import events_of, order_of
 from broker.core.matching import Program
+from broker.core.occurrence import events_of, order_of
 from broker.core.selection import Selection
 from broker.core.store import Store
 

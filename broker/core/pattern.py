@@ -28,6 +28,8 @@ from language.tree import (
 )
 from language.tree import Link as LinkNode
 
+FOLLOWS = frozenset(("then", "before"))  # the right operand comes after the left one
+
 
 @dataclass(slots=True)
 class Operand:

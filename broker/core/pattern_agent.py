@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Event, Order
-from broker.core.join import events_of, order_of
 from broker.core.matching import Program
+from broker.core.occurrence import events_of, order_of
 from broker.core.outcome import assigned_lag
 from broker.core.partition import Discipline, Partition, instant, instants, take
-from broker.core.pattern import Layout, span_max_ms
+from broker.core.pattern import FOLLOWS, Layout, span_max_ms
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
 from broker.core.store import Store
@@ -78,7 +78,8 @@ class PatternAgent:
         self.ordered = self._discipline.stepwise or "recent" in contexts
         self.waits = self.ordered
         self._stepwise = self._discipline.stepwise or any(
-            joint.operator == "and" and joint.context == "recent" for joint in layout.joints
+            joint.operator not in (*FOLLOWS, "or") and joint.context == "recent"
+            for joint in layout.joints
         )
         self._program = Program(
             layout, case.group_by, ordered=self.ordered, duration_max_ms=duration_max_ms

@@ -6,7 +6,7 @@ Invariant: nothing that could still find a partner is out of reach.
 
 from __future__ import annotations
 
-from broker.core.pattern import Joint, Leaf, span_max_ms
+from broker.core.pattern import FOLLOWS, Joint, Leaf, span_max_ms
 
 Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms before it)
 
@@ -18,13 +18,15 @@ def left_cut_ms(joint: Joint) -> Cut | None:
 
 def right_cut_ms(joint: Joint) -> Cut | None:
     """What a right occurrence must at least end at, relative to its left partner; None: any."""
-    if joint.operator == "then":
+    if joint.operator in FOLLOWS:
         return ("end", 0)
     return _cut_ms(joint, joint.right, joint.left)
 
 
 def _cut_ms(joint: Joint, own: Leaf | Joint, partner: Leaf | Joint) -> Cut | None:
     cuts: list[Cut] = []
+    if joint.operator not in FOLLOWS and joint.operator != "and":
+        cuts.append(("start", 0))  # every other relation shares an instant
     if joint.within_ms is not None:
         cuts.append(("end", joint.within_ms))
     if joint.bound is not None and joint.bound.high_ms is not None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.agent import WATERMARK_END
-from broker.core.join import events_of
-from broker.core.pattern import Joint, Layout, Leaf, operands, span_max_ms
+from broker.core.occurrence import events_of
+from broker.core.pattern import FOLLOWS, Joint, Layout, Leaf, operands, span_max_ms
 
 Closes = Callable[[Any], int]
 
@@ -64,7 +64,7 @@ def closing(layout: Layout, low: int, high: int, duration_max_ms: int) -> Closes
         if isinstance(joint, Joint) and joint.low <= low and high <= joint.high
     ]
     for joint in above:
-        before = joint.operator == "then" and high <= joint.left.high
+        before = joint.operator in FOLLOWS and high <= joint.left.high
         anchored = any(low <= anchor < high for anchor, _ in joint.anchors)
         if before or (anchored and high - low == 1):
             return lambda occurrence: int(occurrence[0])  # it ends before something else begins
@@ -117,7 +117,7 @@ def _greatest_end(events: Sequence[Any], places: Sequence[int]) -> int:
 def has_last_leaf(operand: Leaf | Joint, place: int) -> bool:
     """Whether the place surely ends last in every occurrence of the operand."""
     while isinstance(operand, Joint):
-        if operand.operator != "then" or place < operand.right.low:
+        if operand.operator not in FOLLOWS or place < operand.right.low:
             return False
         operand = operand.right
     return operand.low == place

@@ -21,17 +21,7 @@ if TYPE_CHECKING:
 
     Finder = Callable[[tree.Node], tree.Span | None]
 
-_RELATIONS = frozenset(
-    ("before", "meets", "overlaps", "during", "contains", "starts", "finishes", "equals",
-     "concat", "parallel")
-)  # fmt: skip
 _CONTEXTS = frozenset(("latest", "first", "chronicle"))
-
-
-def _relation(node: tree.Node) -> tree.Span | None:
-    if isinstance(node, tree.Link) and node.operator in _RELATIONS:
-        return node.place("operator")
-    return None
 
 
 def _without(node: tree.Node) -> tree.Span | None:
@@ -106,7 +96,7 @@ def _function(node: tree.Node) -> tree.Span | None:
 
 
 NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
-    tree.Link: {"HW901": _relation, "HW902": _without, "HW908": _next, "HW909": _context},
+    tree.Link: {"HW902": _without, "HW908": _next, "HW909": _context},
     tree.Absent: {"HW903": _whole},
     tree.Repeat: {"HW904": _whole},
     tree.Select: {"HW905": _prefix("nth"), "HW906": _prefix("first"), "HW907": _prefix("distinct")},

@@ -15,12 +15,6 @@ def _pending(code: str, what: str, *marked: Marked) -> Entry:
 
 ENTRIES: tuple[Entry, ...] = (
     _pending(
-        "HW901",
-        "relations of intervals",
-        detecting("detect A ‸overlaps B"),
-        detecting("detect A ‸before[1 s..5 s] B"),
-    ),
-    _pending(
         "HW902",
         "`without`",
         detecting("detect A ‸without[5 s] B"),

@@ -1,0 +1,98 @@
+"""Occurrences: what a pattern has bound so far, and their order.
+
+Owns the shape of an occurrence and how its events are looked through. Must not know how one is
+found. Invariant: the order of occurrences depends on their events alone.
+
+At a leaf an occurrence is the event itself. Above, it is (end, start, one member for each place of
+the text): an event, a tuple of events where a list stands, or None where nothing is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.core.event import Event, Order
+
+Occurrence = Any
+
+
+class Absence:
+    """What `absent P for T` puts in a place: it binds no event but has an interval."""
+
+    __slots__ = ("certainty", "end", "start", "uncertainty")
+
+    def __init__(self, start: int, end: int, uncertainty: int = 0, certainty: str = "yes") -> None:
+        self.start = start
+        self.end = end
+        self.uncertainty = uncertainty
+        self.certainty = certainty
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """None: no event is bound."""
+        return ()
+
+    @property
+    def order(self) -> Order:
+        """Its interval alone."""
+        return (self.end, self.start, (), (), ())
+
+
+def events_of(occurrence: Occurrence) -> tuple[Any, ...]:
+    """The members of an occurrence, by place."""
+    if occurrence.__class__ is tuple:
+        members: tuple[Any, ...] = occurrence[2:]
+        return members
+    return (occurrence,)
+
+
+def flat(members: Sequence[Any]) -> list[Any]:
+    """All that is bound at the places, those of lists one after the other."""
+    found: list[Any] = []
+    for member in members:
+        if member.__class__ is tuple:
+            found += member
+        elif member is not None:
+            found.append(member)
+    return found
+
+
+def bound_events(occurrence: Occurrence) -> list[Event]:
+    """The events of an occurrence, by place; what binds none is left out."""
+    return [event for event in flat(events_of(occurrence)) if event.__class__ is not Absence]
+
+
+def order_of(occurrence: Occurrence) -> Order:
+    """The order of an occurrence: end, start, the ids of its events in order, ties by place."""
+    if occurrence.__class__ is not tuple:
+        order: Order = occurrence.order
+        return order
+    members = occurrence[2:]
+    orders = [event.order for event in flat(members)]
+    orders.sort()
+    ids = tuple([primitive for order in orders for primitive in order[2]])
+    ties = tuple([tie for order in orders for tie in order[3]])
+    by_place = tuple([_member_order(member) for member in members])
+    return (occurrence[0], occurrence[1], ids, ties, by_place)
+
+
+def _member_order(member: Any) -> tuple[Any, ...]:
+    if member is None:
+        return ()
+    if member.__class__ is tuple:
+        return tuple([event.order for event in member])
+    order: Order = member.order
+    return order
+
+
+def touches(instant: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
+    """Whether what ends and what begins at one instant may follow each other.
+
+    Two readings of the same instant never do, inside composites neither.
+    """
+    return not (_has_reading(instant, before) and _has_reading(instant, after))
+
+
+def _has_reading(instant: int, members: tuple[Any, ...]) -> bool:
+    return any(event.start == instant and event.end == instant for event in flat(members))
