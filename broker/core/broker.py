@@ -38,6 +38,10 @@ from broker.core.refusals import Answer, refused, trouble
 _encode = msgspec.json.Encoder().encode
 
 
+# Each pass decides something that is open; what opens itself again without end stops here.
+PASSES_MAX = 100_000
+
+
 class BrokerOptions(Struct, frozen=True, kw_only=True):
     """What a broker is told about itself; see `intake.IntakeOptions` for the meaning of most."""
 
@@ -151,6 +155,14 @@ class Broker:
             self.ledger.results += len(results)
             out.results += [self._emission(one) for one in results]
 
+    def _feed_passed_over(self, out: Outgoing) -> None:
+        """Decide all that waited only for types of which no source is left."""
+        self._feed((), out)
+        for _ in range(PASSES_MAX):
+            if not self._intake.pass_over(self._matcher.due(self._watermark_of), self._now):
+                return
+            self._feed((), out)
+
     def _watermark_of(self, type_name: str) -> int:
         return self._intake.watermark(type_name, self._now)
 
@@ -241,7 +253,7 @@ class Broker:
     def _source_withdrawn(self, message: messages.SourceWithdrawn, out: Outgoing) -> None:
         self._withdraw(message.source, "withdrawn", out)
         out.acknowledge(message.token)
-        self._feed((), out)
+        self._feed_passed_over(out)
 
     def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
         self._intake.withdraw(source, self._now)
@@ -250,9 +262,13 @@ class Broker:
         self._notes.once("debug", "source_ended", source, source=source, why=why)
 
     def _woken(self, _message: messages.Woken, out: Outgoing) -> None:
-        for source in self._lives.ended(self._now):
+        ended = self._lives.ended(self._now)
+        for source in ended:
             self._withdraw(source, "its time to live has run out", out)
-        self._feed((), out)
+        if ended:
+            self._feed_passed_over(out)
+        else:
+            self._feed((), out)
 
     # --- requests ------------------------------------------------------------------------
 

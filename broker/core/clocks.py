@@ -60,6 +60,12 @@ class Clock(Protocol):
         None if time alone will never do.
         """
 
+    def pass_over(self, due: Mapping[str, int], now: int) -> bool:
+        """Take types that no source is left to send to their watermark in `due`; whether any moved.
+
+        Only types whose last source was withdrawn.
+        """
+
     def finish(self) -> None:
         """Nothing more will come: all watermarks are at their end."""
 
@@ -107,6 +113,10 @@ class StreamClock:
     def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:  # noqa: ARG002
         """See Clock; a stream's clock goes by its events alone."""
         return None
+
+    def pass_over(self, due: Mapping[str, int], now: int) -> bool:  # noqa: ARG002
+        """See Clock; a stream does not know its sources."""
+        return False
 
     def finish(self) -> None:
         """See Clock."""

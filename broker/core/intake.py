@@ -205,6 +205,10 @@ class Intake:
         """When time alone may bring a type to the watermark in `due`; None if never."""
         return self._clock.next_wake(now, due)
 
+    def pass_over(self, due: Mapping[str, int], now: int) -> bool:
+        """Take types whose last source was withdrawn past what is open; whether any moved."""
+        return self._clock.pass_over(due, now)
+
     def finish(self) -> None:
         """Nothing more will come: watermarks are at their end, and events would be late."""
         self._clock.finish()

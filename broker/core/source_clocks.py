@@ -12,9 +12,9 @@ it is let through for its type afterwards.
   was not late arrived), and keeps what that clock has reached when it comes back.
 - A source that was advertised holds its types' watermarks until its first event; past the idle
   timeout it is passed over, until it speaks.
-- A withdrawn source is passed over at once. If no other source of a type is left, the type's clock
-  runs on from the withdrawn one as that of an idle source would: an infinite watermark would make
-  all events of whoever takes its place late for ever.
+- A withdrawn source is passed over at once. A type whose last source was withdrawn is waited for
+  no more: it goes with the foremost source, and `pass_over` takes it past whatever is still open.
+  It is never put at the end of time itself: all of whoever takes its place would be late then.
 - A type that has no source, and never had one, is waited for as a silent source would be, from the
   moment when its watermark was first asked for; then it goes with the foremost source.
 """
@@ -73,6 +73,7 @@ class SourceClocks:
         self._heaps: dict[str, _Heap] = {}  # lower bounds of the clocks, by type
         self._given: dict[str, int] = {}
         self._ended: dict[str, tuple[int, int]] = {}  # type → (clock, since) of its last source
+        self._withdrawn: dict[str, None] = {}  # types whose last source said that it ends
         self._asked: dict[str, int] = {}  # type without a source → when it was first asked for
         self._foremost = WATERMARK_NONE
         self._serial = 0
@@ -95,9 +96,17 @@ class SourceClocks:
 
     def withdraw(self, source: str, now: int) -> None:
         """A source says that it will send no more."""
+        one = self._forget(source, now)
+        if one is None or not one.heard:
+            return
+        for name in one.types:
+            if self._least(name, now) is None:
+                self._withdrawn[name] = None
+
+    def _forget(self, source: str, now: int) -> _Source | None:
         one = self._sources.pop(source, None)
         if one is None:
-            return
+            return None
         one.gone = True
         clock = self._clock(one, now)
         if one.heard:
@@ -105,6 +114,16 @@ class SourceClocks:
                 before = self._ended.get(name)
                 if before is None or before[0] + now - before[1] < clock:
                     self._ended[name] = (clock, now)
+        return one
+
+    def pass_over(self, due: Mapping[str, int], now: int) -> bool:
+        """See Clock."""
+        moved = False
+        for name, target in due.items():
+            if name in self._withdrawn and self.watermark(name, now) < target:
+                self._ended[name] = (target + self._lateness_ms + 1, now)
+                moved = True
+        return moved
 
     def _source(self, name: str, now: int) -> _Source | None:
         """The source, new where it is not known; None if there is no place for it."""
@@ -125,7 +144,7 @@ class SourceClocks:
         self._swept_at = now
         for name in [n for n, one in self._sources.items() if self._idle(one, now)]:
             if not self._sources[name].stated:
-                self.withdraw(name, now)
+                self._forget(name, now)
         return len(self._sources) < self._sources_max
 
     def _join(self, one: _Source, type_name: str) -> None:
@@ -142,6 +161,7 @@ class SourceClocks:
         heappush(heap, (one.newest, self._serial, one))
         self._asked.pop(type_name, None)
         self._ended.pop(type_name, None)
+        self._withdrawn.pop(type_name, None)
 
     # --- events --------------------------------------------------------------------------
 
@@ -248,7 +268,8 @@ class SourceClocks:
         """The clock of a type that no source has."""
         ended = self._ended.get(type_name)
         if ended is not None:
-            return ended[0] + now - ended[1]
+            run_on = ended[0] + now - ended[1]
+            return max(run_on, self._foremost) if type_name in self._withdrawn else run_on
         since = self._asked.setdefault(type_name, now)
         if self._idle_ms is None or now - since < self._idle_ms:
             return WATERMARK_NONE

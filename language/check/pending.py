@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from language import tree
 from language.functions import AGGREGATES, SCALARS
-from language.taskgraph import cases_of
 from language.walk import descendants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from language.check.declarations import Declared
     from language.diagnostics import Collector
@@ -120,27 +119,7 @@ def note_pending(
             place = find(node)
             if place is not None and not _unknown_function(node, declared):
                 collector.note(code, place)
-    for case in cases_of(item):
-        for place in _deep_last(case.detect.pattern, case.detect.context):
-            collector.note("HW920", place)
 
 
 def _unknown_function(node: tree.Node, declared: Declared) -> bool:
     return isinstance(node, tree.Call) and node.function not in declared.functions
-
-
-def _deep_last(pattern: tree.Pattern, context: tree.Context) -> Iterator[tree.Span]:
-    """Each `last` whose operator lies beneath another one with the context `recent`."""
-    stack: list[tuple[tree.Pattern, bool, bool]] = [(pattern, False, False)]
-    while stack:
-        node, parent_recent, above_recent = stack.pop()
-        if isinstance(node, tree.Atom):
-            continue
-        if isinstance(node, tree.Link):
-            recent = (node.context or context) == "recent" and node.operator != "or"
-            above = parent_recent or above_recent
-            stack += [(node.right, recent, above), (node.left, recent, above)]
-            continue
-        if isinstance(node, tree.Select) and node.kind == "last" and above_recent:
-            yield node.span
-        stack.append((node.operand, parent_recent, above_recent))

@@ -139,13 +139,4 @@ ENTRIES: tuple[Entry, ...] = (
             ("FaceDetect",),
         ),
     ),
-    _pending(
-        "HW920",
-        "`last` beneath an operator that is beneath a recent one",
-        detecting("detect (‸last A as a and A as b within 5 s) then[recent] B"),
-        bad(
-            "event A()\nevent B()\nevent C()\nsubscription S from u to a\n"
-            "detect[recent] ‸last A then[unrestricted] B then C"
-        ),
-    ),
 )

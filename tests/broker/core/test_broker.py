@@ -227,6 +227,19 @@ def test_a_withdrawn_source_is_not_waited_for(machine):
     assert [one["values"]["m"]["val"] for one in machine.results()] == [10.0]
 
 
+def test_when_the_last_source_is_withdrawn_all_that_is_open_is_decided(machine):
+    from broker.core.messages import SourceWithdrawn
+
+    machine.submit(WINDOWED)
+    machine.send(event(0, 10), event(25_000, 30), source="t1")
+    assert [one["values"]["m"]["val"] for one in machine.results()] == [10.0]
+    machine.tell(SourceWithdrawn("t1"))
+    assert [one["values"]["m"]["val"] for one in machine.results()] == [30.0]
+    assert machine.broker.next_wake() is None
+    machine.send(event(31_000, 50), event(45_000, 1), source="t2")  # another takes its place
+    assert [one["values"]["m"]["val"] for one in machine.results()] == [50.0]
+
+
 def test_waking_early_or_often_changes_nothing():
     """`next_wake` is a convenience: results depend on the time of messages alone."""
     calm, nervous = Machine(), Machine()

@@ -194,15 +194,41 @@ def test_a_withdrawn_source_is_not_waited_for():
     clocks.withdraw("nobody", 5)
 
 
-def test_when_the_last_source_goes_time_goes_on_and_another_may_take_its_place():
+def test_a_type_without_a_source_goes_with_the_foremost_and_another_may_take_its_place():
     clocks = SourceClocks(10, 1_000)
     clocks.split(at(5_000, source="a"), 0, "a")
+    clocks.split([KINDS["Hum"](source="h", start=7_000, end=7_000)], 0, "h")
     clocks.withdraw("a", 100)
-    assert clocks.watermark("Temp", 100) == 4_989
-    assert clocks.watermark("Temp", 400) == 5_289
-    assert ends(clocks.split(at(5_290, source="b"), 400, "b").on_time) == [5_290]
-    clocks.split(at(5_400, source="b"), 410, "b")
-    assert clocks.watermark("Temp", 500) == 5_389
+    assert clocks.watermark("Temp", 100) == 6_989
+    assert ends(clocks.split(at(6_990, source="b"), 400, "b").on_time) == [6_990]
+    clocks.split(at(7_400, source="b"), 410, "b")
+    assert clocks.watermark("Temp", 500) == 7_389
+
+
+def test_what_is_open_is_released_only_where_no_source_is_left():
+    clocks = SourceClocks(10, 1_000)
+    clocks.split(at(5_000, source="a"), 0, "a")
+    clocks.split(at(5_000, source="b"), 0, "b")
+    due = {"Temp": 20_000}
+    clocks.withdraw("a", 100)
+    assert not clocks.pass_over(due, 100)
+    clocks.withdraw("b", 100)
+    assert clocks.pass_over(due, 100)
+    assert clocks.watermark("Temp", 100) == 20_000
+    assert not clocks.pass_over(due, 100)
+    late = clocks.split(at(20_000, source="c"), 100, "c")
+    assert (ends(late.late), ends(late.on_time)) == ([20_000], [])
+    assert ends(clocks.split(at(20_001, source="c"), 100, "c").on_time) == [20_001]
+    assert not clocks.pass_over({"Temp": 30_000}, 100)
+
+
+def test_a_source_forgotten_for_want_of_places_was_not_withdrawn():
+    clocks = SourceClocks(0, 1_000, sources_max=1)
+    clocks.split(at(100, source="a"), 0, "a")
+    clocks.split([KINDS["Hum"](source="h", start=7_000, end=7_000)], 2_000, "h")
+    assert len(clocks) == 1
+    assert not clocks.pass_over({"Temp": 50_000}, 2_000)
+    assert clocks.watermark("Temp", 2_500) == 2_599
 
 
 def test_a_type_without_a_source_is_waited_for_and_then_goes_with_the_foremost():
