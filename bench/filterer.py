@@ -56,7 +56,9 @@ LOADS: dict[str, Make] = {
 
 def reading(seeded: random.Random, *, wanted: bool) -> Event:
     """A reading somewhere in all ranges, or just outside of every one."""
-    values = {f"a_{name}": seeded.random() if wanted else 1.0 for name in ATTRIBUTES}
+    values: dict[str, Any] = {
+        f"a_{name}": seeded.random() if wanted else 1.0 for name in ATTRIBUTES
+    }
     place = f"room-{seeded.randrange(LOCATIONS)}"
     return Reading(id="r", start=0, end=0, source="s", location=place, **values)
 

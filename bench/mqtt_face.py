@@ -1,171 +1,276 @@
-"""Our MQTT face beside mosquitto under the same loads: CPU per message and latency.
+"""A broker beside mosquitto under the same loads: CPU per message and latency.
 
-Owns the two servers and the table. Must not know the broker behind the face. Invariant: both
-servers see byte for byte the same load, one after the other, on the same machine.
+Owns the loads, the specifications and the tables. Must not know the broker but as a process.
+Invariant: for each load both servers get the same number of messages with byte for byte the same
+payloads and deliver as many, in turns, on the same machine.
 
-    python -m bench.mqtt_face [--quick] [--json]
+Without detection a broker does what mosquitto does: it gives each message to a subscriber. With
+detection it takes the messages as events, and what the subscriber gets are results.
+
+    python -m bench.mqtt_face [--quick] [--repeats N] [--json]
 """
 
-import argparse
-import asyncio
-import json
-import os
-import shutil
-import subprocess
+import itertools
+import statistics
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from contextlib import ExitStack
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
-from bench.load import Load, Outcome, free_port, measure, wait_for_port
+from bench.load import Load, Outcome, measure
+from bench.report import Goal, Options, Report, Table, run
+from bench.servers import Server, broker, mosquitto
 
-SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
-PATIENT = "allow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\nlog_type error\n"
+EVENTS = "headwater/events/Temp/s{source}"
+RESULTS = "headwater/results/#"
+WITHOUT_GOAL = 1.5
+WITH_GOAL = 3.0
+LATENCY_NOTE = (
+    "Latency counts from the time at which a message was to be sent; `publisher` is by how much "
+    "the load itself was behind that."
+)
+TYPE = "event Temp(val: float, sent_us: int)\n"
 
 
-@contextmanager
-def mosquitto() -> Iterator[tuple[int, int] | None]:
-    """Pid and port of a mosquitto that drops nothing, or None where there is no such program."""
-    program = shutil.which("mosquitto", path=SEARCH_PATH)
-    if program is None:
-        yield None
+class Way(NamedTuple):
+    """What a broker does with a load: with `text` it detects, without it passes on."""
+
+    name: str
+    text: str = ""
+    one_in: int = 1
+
+
+WAYS = (
+    Way("passed on"),
+    Way(
+        "each message a result",
+        TYPE + "subscription Each from bench to bench detect Temp(val > 0) as t\n"
+        "assign sent_us = t.sent_us",
+    ),
+    Way(
+        "one message in ten a result",
+        TYPE + "subscription Hot from bench to bench detect Temp(val > 26) as t\n"
+        "assign sent_us = t.sent_us",
+        10,
+    ),
+    Way(
+        "one pair in ten messages, by source",
+        TYPE + "subscription Pair from bench to bench\n"
+        "detect Temp(val > 26) as hot then[..{gap_ms} ms] Temp(val < 26) as cold\n"
+        "assign sent_us = cold.sent_us group by source",
+        10,
+    ),
+)
+
+
+class Case(NamedTuple):
+    """A load, what the broker does with it, and which of the goals it stands for."""
+
+    load: Load
+    way: Way
+    judged: bool
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """Every case; the goals are of single messages at a steady rate."""
+    seconds = 1.0 if options.quick else 3.0
+    for qos, rate in itertools.product((0, 1), (1000.0, 5000.0)):
+        load = Load(qos=qos, rate=rate, seconds=seconds)
+        for way in WAYS:
+            yield Case(load, way, judged=True)
+    if options.quick:
         return
-    port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Path(folder) / "mosquitto.conf"
-        settings.write_text(f"listener {port} 127.0.0.1\n{PATIENT}")
-        process = subprocess.Popen([program, "-c", str(settings)], stderr=subprocess.DEVNULL)
-        try:
-            wait_for_port(port, process)
-            yield process.pid, port
-        finally:
-            process.terminate()
-            process.wait(timeout=15)
-
-
-@contextmanager
-def face(loop: str = "uvloop") -> Iterator[tuple[int, int]]:
-    """Pid and port of a process with our face and an application that completes at once."""
-    port = free_port()
-    command = [sys.executable, "-m", "bench.mqtt_face", "--serve", str(port), "--loop", loop]
-    root = Path(__file__).resolve().parent.parent
-    process = subprocess.Popen(command, cwd=root)
-    try:
-        wait_for_port(port, process)
-        yield process.pid, port
-    finally:
-        process.terminate()
-        process.wait(timeout=15)
-
-
-def serve(port: int, loop: str) -> None:
-    """Be that process, until it is told to end."""
-    import signal
-
-    import uvloop
-
-    from broker.mqtt.application import InboundMessage
-    from broker.mqtt.listening import Listener
-    from broker.mqtt.router import Prefix
-    from broker.mqtt.server import MqttServer
-
-    class Done:
-        def on_publish(self, messages: list[InboundMessage]) -> None:
-            for message in messages:
-                server.complete(message.token)
-
-    prefix = Prefix("headwater", ("headwater/events/#",))
-    server = MqttServer(Done(), listeners=[Listener(port=port)], prefix=prefix)
-
-    async def run() -> None:
-        stop = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-        await server.start()
-        await stop.wait()
-        await server.stop()
-
-    if loop == "uvloop":
-        uvloop.run(run())
-    else:
-        asyncio.run(run())
-
-
-def loads(*, quick: bool) -> Iterator[tuple[str, Load]]:
-    """Every load by its name."""
-    seconds = 2.0 if quick else 6.0
     for qos in (0, 1):
-        for rate in (1000.0, 5000.0):
-            load = Load(qos=qos, rate=rate, seconds=seconds)
-            yield f"QoS {qos}, {rate:.0f}/s paced", load
-            bursts = msgspec.structs.replace(load, burst=50)
-            yield f"QoS {qos}, {rate:.0f}/s, 50 at once", bursts
-        fast = Load(qos=qos, rate=0.0, burst=50)
-        yield f"QoS {qos}, as fast as it goes", fast
+        for load in (Load(qos=qos, rate=5000.0, burst=50), Load(qos=qos, rate=0.0, burst=10)):
+            for way in WAYS[:2]:
+                yield Case(load, way, judged=False)
 
 
-def application_load(load: Load) -> Load:
-    """The same load on the application's topics, which clients see as well."""
-    return msgspec.structs.replace(
-        load, topic="headwater/events/Temp/s{source}", topic_filter="headwater/events/#"
+def theirs(case: Case) -> Load:
+    """What mosquitto gets: as many messages, and as many of them wanted."""
+    return replace(case.load, one_in=case.way.one_in)
+
+
+def ours(case: Case) -> Load:
+    """What the broker gets."""
+    load = theirs(case)
+    if not case.way.text:
+        return load
+    load = replace(load, topic=EVENTS, topic_filter=RESULTS)
+    if "then" in case.way.text:  # one after each of the hot ones that is not a source's last
+        last = range(load.messages() - load.publishers, load.messages())
+        load = replace(load, deliveries=load.expected() - sum(map(load.wanted, last)))
+    return load
+
+
+def specification(case: Case) -> str:
+    """The case's text; a pair is of a source's two neighbouring messages."""
+    load = case.load
+    gap_ms = round(1.5 * 1000 * load.publishers / load.rate) if load.rate else 0
+    return case.way.text.format(gap_ms=gap_ms)
+
+
+def load_name(load: Load) -> str:
+    """A load in a few words."""
+    if not load.rate:
+        return f"QoS {load.qos}, as fast as it goes"
+    bursts = f", {load.burst} at once" if load.burst > 1 else ""
+    return f"QoS {load.qos}, {load.rate:,.0f}/s{bursts}"
+
+
+class Servers:
+    """Running servers: mosquitto, and a broker for each specification."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._brokers: dict[str, Server] = {}
+        self._run = itertools.count(1)
+        self.mosquitto = stack.enter_context(mosquitto())
+        if self.mosquitto is not None:
+            self.measure(self.mosquitto, Load(seconds=0.3))
+
+    def broker(self, text: str) -> Server:
+        """The broker that runs this text, begun and warmed up where there is none."""
+        if text not in self._brokers:
+            server = self._brokers[text] = self._stack.enter_context(broker(text))
+            for qos in (0, 1):
+                load = Load(seconds=0.3, qos=qos, deliveries=0)
+                if text:
+                    load = replace(load, topic=EVENTS, topic_filter=RESULTS)
+                self.measure(server, load)
+        return self._brokers[text]
+
+    def measure(self, server: Server, load: Load) -> Outcome:
+        """One run."""
+        return measure(server.pid, server.port, replace(load, run=next(self._run)))
+
+
+class Figures(NamedTuple):
+    """What one case came to: medians of the repeats."""
+
+    case: Case
+    there: Outcome | None
+    here: Outcome
+    ratio: float | None
+
+
+def compare(chosen: list[Case], repeats: int) -> list[Figures]:
+    """All cases, mosquitto and ourselves in turns; mosquitto once per load in each round."""
+    here: list[list[Outcome]] = [[] for _ in chosen]
+    there: list[list[Outcome]] = [[] for _ in chosen]
+    with ExitStack() as stack:
+        servers = Servers(stack)
+        for _ in range(repeats):
+            known: dict[Load, Outcome] = {}
+            for place, case in enumerate(chosen):
+                load = theirs(case)
+                if servers.mosquitto is not None:
+                    if load not in known:
+                        known[load] = servers.measure(servers.mosquitto, load)
+                    there[place].append(known[load])
+                server = servers.broker(specification(case))
+                here[place].append(servers.measure(server, ours(case)))
+    return [_figures(*each) for each in zip(chosen, there, here, strict=True)]
+
+
+def _figures(case: Case, there: list[Outcome], here: list[Outcome]) -> Figures:
+    if not there:
+        return Figures(case, None, _median(here), None)
+    ratios = [b.cpu_us / a.cpu_us for a, b in zip(there, here, strict=True)]
+    return Figures(case, _median(there), _median(here), statistics.median(ratios))
+
+
+def _median(outcomes: list[Outcome]) -> Outcome:
+    """Each figure's median; the counts are those of the run that delivered least."""
+    worst = min(outcomes, key=lambda one: one.delivered)
+    figures = {
+        name: statistics.median(getattr(one, name) for one in outcomes)
+        for name in ("seconds", "cpu_us", "p50_us", "p99_us", "lag_p99_us")
+    }
+    return replace(worst, cut=any(one.cut for one in outcomes), **figures)
+
+
+def report(options: Options) -> Report:
+    """Measure, and put it into tables."""
+    chosen = list(cases(options))
+    repeats = options.times(3)
+    found = compare(chosen, repeats)
+    latencies = [one for one in found if one.case.judged]
+    notes = [
+        f"Medians of {repeats}; a message is one event of 100 bytes, from ten publishers.",
+        LATENCY_NOTE,
+    ]
+    notes += [_lost(one) for one in found if _lost(one)]
+    if found[0].there is None:
+        notes.append("mosquitto is not installed: no ratios.")
+    return Report(
+        "Through the MQTT face",
+        [_cpu_table(found), _latency_table(latencies)],
+        _goals(found),
+        notes,
     )
 
 
-def compare(*, quick: bool, loop: str) -> list[dict[str, Any]]:
-    """Measure every load on both servers, print as it goes, return the figures."""
+def _cpu_table(found: list[Figures]) -> Table:
+    columns = ["µs of CPU a message", "mosquitto", "broker", "ratio", "messages/s"]
     rows = []
-    with mosquitto() as other, face(loop) as ours:
-        if other is None:
-            print("mosquitto is not installed: only our own figures, no ratio")
-        for name, load in loads(quick=quick):
-            there = measure(*other, load) if other is not None else None
-            here = measure(*ours, load)
-            handed = measure(*ours, application_load(load))
-            rows.append(row(name, there, here, handed))
-            show(name, there, here, handed)
-    return rows
+    for case, there, here, ratio in found:
+        rows.append(
+            [
+                f"{load_name(case.load)}, {case.way.name}",
+                "-" if there is None else f"{there.cpu_us:.1f}",
+                f"{here.cpu_us:.1f}",
+                "-" if ratio is None else f"{ratio:.2f}",
+                f"{here.published / here.seconds:,.0f}",
+            ]
+        )
+    return Table("CPU for a message", columns, rows)
 
 
-def row(name: str, there: Outcome | None, here: Outcome, handed: Outcome) -> dict[str, Any]:
-    """One load's figures as plain data."""
-    ratios = {}
-    if there is not None:
-        ratios = {
-            "ratio": here.cpu_us / there.cpu_us,
-            "ratio_application": handed.cpu_us / there.cpu_us,
-        }
-    outcomes = {"mosquitto": there, "face": here, "face_application": handed}
-    plain: dict[str, Any] = msgspec.to_builtins(outcomes)
-    return {"load": name, **ratios, **plain}
+def _latency_table(found: list[Figures]) -> Table:
+    columns = ["µs", "mosquitto p50", "p99", "broker p50", "p99", "publisher p99"]
+    rows = []
+    for case, there, here, _ in found:
+        pair = ["-", "-"] if there is None else [f"{there.p50_us:,.0f}", f"{there.p99_us:,.0f}"]
+        rows.append(
+            [
+                f"{load_name(case.load)}, {case.way.name}",
+                *pair,
+                f"{here.p50_us:,.0f}",
+                f"{here.p99_us:,.0f}",
+                f"{here.lag_p99_us:,.0f}",
+            ]
+        )
+    return Table("From sensor to subscriber", columns, rows)
 
 
-def show(name: str, there: Outcome | None, here: Outcome, handed: Outcome) -> None:
-    """The same for a person."""
-    print(name)
-    for label, outcome in (("mosquitto", there), ("face", here), ("face, application", handed)):
-        if outcome is not None:
-            ratio = f"  ×{outcome.cpu_us / there.cpu_us:.2f}" if there is not None else ""
-            print(f"  {label:18} {outcome.line()}{ratio}", flush=True)
+def _goals(found: list[Figures]) -> list[Goal]:
+    goals = []
+    for text, limit, detects in (
+        ("CPU per message beside mosquitto's, without detection", WITHOUT_GOAL, False),
+        ("CPU per message beside mosquitto's, with detection", WITH_GOAL, True),
+    ):
+        values = [
+            round(one.ratio, 2)
+            for one in found
+            if one.ratio is not None and one.case.judged and bool(one.case.way.text) == detects
+        ]
+        goals.append(Goal(text, limit, values, " ×", "mosquitto is not installed"))
+    return goals
 
 
-def main() -> None:
-    """Parse the command line and run."""
-    parser = argparse.ArgumentParser(description="our MQTT face beside mosquitto")
-    parser.add_argument("--quick", action="store_true", help="2 s for each load instead of 6 s")
-    parser.add_argument("--json", action="store_true", help="the figures as JSON at the end")
-    parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop")
-    parser.add_argument("--serve", type=int, metavar="PORT", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.serve:
-        serve(arguments.serve, arguments.loop)
-        return
-    rows = compare(quick=arguments.quick, loop=arguments.loop)
-    if arguments.json:
-        print(json.dumps(rows))
+def _lost(one: Figures) -> str:
+    """What a run did not deliver, or the empty text."""
+    said = []
+    for name, outcome in (("mosquitto", one.there), ("the broker", one.here)):
+        if outcome is not None and (outcome.delivered != outcome.expected or outcome.cut):
+            cut = " and was cut off" if outcome.cut else ""
+            said.append(f"{name} delivered {outcome.delivered} of {outcome.expected}{cut}")
+    where = f"{load_name(one.case.load)}, {one.case.way.name}"
+    return f"{where}: {', '.join(said)}." if said else ""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, report))
