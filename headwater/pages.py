@@ -10,6 +10,7 @@ from pathlib import Path
 # Path below docs/ -> the module and function that return the whole text.
 PAGES = {
     "configuration.md": ("broker.config.show", "page"),
+    "errors.md": ("headwater.errors", "page"),
 }
 
 

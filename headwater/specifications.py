@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.cli.output import complain, print_json
+from headwater.errors import explain as explained
+from headwater.errors import for_programs, titles
 from language import check_text
 from language.errors import LanguageError
-from language.messages import TABLE
 
 GOOD, PROBLEMS, MISUSED = 0, 1, 2
 Texts = list[tuple[str, str]]
@@ -40,26 +41,21 @@ def check(texts: Texts, *, as_json: bool = False) -> int:
 def explain(code: str | None, *, as_json: bool = False) -> int:
     """What a code means, with examples; of all codes the titles."""
     if code is None:
+        known = titles()
         if as_json:
-            print_json({entry.code: entry.title for entry in TABLE.values()})
+            print_json(known)
         else:
-            print("\n".join(f"{entry.code}  {entry.title}" for entry in TABLE.values()))
+            print("\n".join(f"{one}  {title}" for one, title in known.items()))
         return GOOD
-    entry = TABLE.get(code.upper())
-    if entry is None:
-        complain(f"found {code[:20]}, expected a code such as {next(iter(TABLE))}")
+    try:
+        told = explained(code)
+    except LanguageError as error:
+        complain(str(error))
         return MISUSED
     if as_json:
-        examples = [
-            {"text": one.text, "line": one.line, "column": one.column} for one in entry.examples
-        ]
-        print_json(
-            {"code": entry.code, "title": entry.title, "help": entry.help, "examples": examples}
-        )
-        return GOOD
-    print(f"{entry.code}: {entry.title}\n\n{entry.help}")
-    for example in entry.examples:
-        print(f"\n{check_text(example.text, file='example').report().rstrip()}")
+        print_json(for_programs(code))
+    else:
+        print(told, end="")
     return GOOD
 
 

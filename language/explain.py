@@ -6,8 +6,6 @@ Invariant: the page is the table and nothing else; a test compares the two.
 
 from __future__ import annotations
 
-import sys
-
 from language import check_text
 from language.errors import LanguageError
 from language.messages import TABLE, Entry
@@ -31,7 +29,8 @@ Every error has a code that stays the same, a sentence that says what was found,
 what would be right. `headwater explain CODE` tells about one of them. This page is written from
 the same table as the messages are: `make docs` writes it anew.
 
-In messages the words in braces are those of the text at hand.
+In messages the words in braces are those of the text at hand. Examples show the report as
+`headwater check` prints it, with the error's own line.
 """
 
 
@@ -60,7 +59,7 @@ def page() -> str:
 def _entry(entry: Entry) -> str:
     parts = [
         f"### {entry.code}: {entry.title}\n",
-        f"{_sentence(entry.message)}\n{_sentence(entry.help)}\n",
+        f"Message: {entry.message}.\n\n{capital(entry.help)}.\n",
     ]
     shown = [_told(entry, one) for one in entry.examples if len(one.text) <= SHOWN_LENGTH_MAX]
     if shown:
@@ -68,8 +67,9 @@ def _entry(entry: Entry) -> str:
     return "\n".join(parts)
 
 
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+def capital(text: str) -> str:
+    """A sentence's beginning."""
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _told(entry: Entry, example: Example) -> str:
@@ -77,7 +77,3 @@ def _told(entry: Entry, example: Example) -> str:
     checked = check_text(example.text, file="example", functions=dict.fromkeys(example.functions))
     lines = checked.report(code=entry.code).split("\n")
     return "\n".join(line for line in lines if line.strip() != f"= {entry.help}")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -18,13 +18,14 @@ LENGTH_MAX = 64
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name with the fewest edits, if they are at most a third of the name's length.
 
-    Letters of the wrong case count as nothing; a swap of neighbours counts as one edit.
+    Letters of the wrong case count as nothing; a swap of neighbours counts as one edit. A short
+    name may have one edit, a single letter none: any other letter would be as near.
     """
     if len(name) > LENGTH_MAX:
         return None
     wanted = name.lower()
     best: str | None = None
-    fewest = max(1, len(name) // 3) + 1
+    fewest = (max(1, len(name) // 3) if len(name) > 1 else 0) + 1
     for index, candidate in enumerate(known):
         if index >= CANDIDATES_MAX:
             break

@@ -138,7 +138,7 @@ def _key_type(
             continue
         found = event_type.attributes.get(name)
         if found is None:
-            known = [*event_type.attributes, "location", "source"]
+            known = _common_keys(case, declared)
             collector.misspelt("HW222", place, name, known, type=atom.type)
             return "any"
         if common is not None and found != common and not {found, common} <= NUMBERS:
@@ -148,6 +148,14 @@ def _key_type(
             return "any"
         common = "float" if common not in {None, found} else found
     return common or "any"
+
+
+def _common_keys(case: tree.Case, declared: Declared) -> list[str]:
+    """What all inputs of a case can be grouped by, as far as their types are known."""
+    found = [declared.event_types.get(atom.type) for atom in atoms(case.detect.pattern)]
+    types = [one.attributes for one in found if one is not None]
+    common = [name for name in types[0] if all(name in other for other in types)]
+    return [*common, "location", "source"]
 
 
 # --- assignments ------------------------------------------------------------------------------

@@ -1,0 +1,125 @@
+"""Every error that a text or a request can get: the language's, and a running broker's.
+
+Owns what the broker's refusals mean, and joins both tables. Must not hold a sentence that either
+table has. Invariant: each code of both can be explained and stands on the page `docs/errors.md`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from broker.core.refusals import TABLE as REFUSED
+from language import explain as of_language
+from language.messages import TABLE
+
+
+class Meaning(NamedTuple):
+    """What a refusal is called, and when it comes."""
+
+    title: str
+    when: str
+
+
+REFUSALS: Final[dict[str, Meaning]] = {
+    "HW501": Meaning(
+        "seq too low",
+        "A subscription of this name and subscriber is installed already, with another text. A"
+        " higher `seq` replaces it; the same text again changes nothing.",
+    ),
+    "HW502": Meaning(
+        "another's subscription",
+        "A subscription is replaced and cancelled only by its subscriber (the name after `from`)"
+        " or by the client that submitted it.",
+    ),
+    "HW503": Meaning(
+        "in conflict with what is installed",
+        "The text is free of errors, but cannot stand beside what other texts have installed: the"
+        " same event type with other attributes, for example.",
+    ),
+    "HW504": Meaning(
+        "a limit is reached",
+        "The broker would hold more subscriptions, tasks or state than its configuration allows.",
+    ),
+    "HW505": Meaning(
+        "no such subscription",
+        "What should be cancelled is not installed under this name for this client.",
+    ),
+    "HW506": Meaning(
+        "several subscriptions of that name",
+        "The client has submitted subscriptions of one name for several subscribers, so that the"
+        " name alone does not say which is meant.",
+    ),
+    "HW507": Meaning(
+        "no text", "A submission or a cancellation is a text in UTF-8, and this payload is not."
+    ),
+    "HW508": Meaning(
+        "too many requests",
+        "Requests of this client came faster than they are answered, and the waiting ones are"
+        " bounded in number.",
+    ),
+    "HW509": Meaning(
+        "a defect of the broker",
+        "The broker met an error of its own on this request. Nothing was changed, and everything"
+        " else runs on.",
+    ),
+}
+
+
+def titles() -> dict[str, str]:
+    """The title of each code, in order."""
+    found = {entry.code: entry.title for entry in TABLE.values()}
+    found.update((code, meaning.title) for code, meaning in REFUSALS.items())
+    return dict(sorted(found.items()))
+
+
+def explain(code: str) -> str:
+    """What an error means; raises LanguageError for an unknown code."""
+    wanted = code.strip().upper()
+    if wanted not in REFUSALS:
+        return of_language.explain(code)
+    meaning, sentence = REFUSALS[wanted], REFUSED[wanted]
+    parts = [f"{wanted}: {meaning.title}", meaning.when, *_sentences(wanted), sentence.hint]
+    return "\n\n".join(parts) + "\n"
+
+
+def for_programs(code: str) -> dict[str, object]:
+    """What an error means, as data; the code must be one that there is."""
+    wanted = code.strip().upper()
+    if wanted in REFUSALS:
+        title, when = REFUSALS[wanted]
+        message, hint = REFUSED[wanted]
+        help_ = f"{when} {of_language.capital(hint)}."
+        return {"code": wanted, "title": title, "message": message, "help": help_, "examples": []}
+    entry = TABLE[wanted]
+    examples = [
+        {"text": one.text, "line": one.line, "column": one.column} for one in entry.examples
+    ]
+    return {
+        "code": wanted,
+        "title": entry.title,
+        "message": entry.message,
+        "help": entry.help,
+        "examples": examples,
+    }
+
+
+def page() -> str:
+    """The page `docs/errors.md`."""
+    parts = [of_language.page(), "## HW5xx: What a running broker refuses\n"]
+    parts.append(
+        "These come in the answer to a request, after the text was found to be free of errors."
+        " Nothing is\ninstalled or cancelled then. A command shows them without a place where there"
+        " is none in the text.\n"
+    )
+    for code, meaning in REFUSALS.items():
+        told = [f"### {code}: {meaning.title}\n", f"{meaning.when}\n"]
+        told += [f"Message: {sentence}.\n" for sentence in _sentences(code)]
+        told.append(f"{of_language.capital(REFUSED[code].hint)}.\n")
+        parts.append("\n".join(told))
+    return "\n".join(parts)
+
+
+def _sentences(code: str) -> list[str]:
+    """The message of a refusal, unless it only repeats what the cause says."""
+    message = REFUSED[code].message
+    return [] if message == "{found}" else [message]
