@@ -114,6 +114,26 @@ def _tree(*ops: Op, low: int = 2, high: int = 3, bounds: int = 0) -> Callable[[B
     return build
 
 
+RELATIONS_OF_INTERVALS: tuple[s.Relation, ...] = (
+    *("before", "meets", "overlaps", "during", "contains", "starts", "finishes", "equals"),
+    *("concat", "parallel"),
+)
+
+
+def _related(op: s.Relation) -> Callable[[Builder], Built]:
+    """Two operands in the relation; at times one of them is a composite."""
+
+    def build(builder: Builder) -> Built:
+        atoms: list[s.Pattern] = [*builder.atoms(2, 3, conditions=10)]
+        if len(atoms) == 3:
+            at = builder.draw.integer(0, 1)
+            inner = builder.tree(atoms[at : at + 2], ("and", "then", "or", "or"))
+            atoms[at : at + 2] = [inner]
+        return (), _plain(builder, builder.tree(atoms, (op,), bounds=30))
+
+    return build
+
+
 def _atom(builder: Builder) -> Built:
     (atom,) = builder.atoms(1, 1, conditions=100)
     more = (builder.condition(atom.type),) if builder.draw.chance(40) else ()
@@ -247,6 +267,7 @@ def _mixed(builder: Builder) -> Built:
 
 
 _LONG = Profile(durative=55, span_s=8)
+_CROWDED = Profile(events_min=9, events_max=14, durative=60, span_s=5)
 _GLOBE = Profile(positions="globe", null=5)
 _PLANE = Profile(positions="plane", null=5)
 
@@ -265,6 +286,8 @@ CONSTRUCTS: dict[str, Construct] = {
     "spread-globe": Construct(_suffixed(_spread_globe, "and", "then"), _GLOBE),
     "spread-plane": Construct(_suffixed(_spread_plane, "and", "then"), _PLANE),
     "spread-mixed": Construct(_suffixed(_spread_plane, "and", "or", "then", low=1)),
+    **{name: Construct(_related(name), _CROWDED) for name in RELATIONS_OF_INTERVALS},
+    "relations": Construct(_tree(*RELATIONS_OF_INTERVALS, "and", "or", bounds=20), _CROWDED),
     "last": Construct(_last),
     "group-by": Construct(_grouped, Profile(events_min=9, events_max=15)),
     "consuming": Construct(_consuming),

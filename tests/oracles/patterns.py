@@ -17,6 +17,7 @@ from tests.oracles import spec as s
 from tests.oracles.events import Event, Key, Occurrence
 from tests.oracles.expressions import Scope, event_in_region, holds, names_in
 from tests.oracles.places import distance_m
+from tests.oracles.relations import RELATIONS, in_bound
 
 Candidates: TypeAlias = Mapping[str, Sequence[Event]]
 Test: TypeAlias = Callable[[Occurrence], bool]
@@ -112,42 +113,12 @@ def _pair(pair: s.Pair, setting: Setting) -> list[Occurrence]:
     def may_stand(p: Occurrence, q: Occurrence) -> bool:
         if set(p.events) & set(q.events):  # an event fills at most one place
             return False
-        if not RELATIONS[pair.op](p, q) or not _in_bound(GAPS_MS[pair.op](p, q), pair.bound):
+        if not RELATIONS[pair.op](p, q) or not in_bound(pair, p, q):
             return False
         return all(test.lets_pass(_joined(p, q)) for test in setting.tests)
 
     choose = CONTEXTS[pair.context or setting.context]
     return [_joined(p, q) for p, q in choose(lefts, rights, may_stand)]
-
-
-def _precedes(p: Occurrence, q: Occurrence) -> bool:
-    """`then`: p ends before q starts, or they touch and no two readings of one instant do.
-
-    Of each event of p that ends and each of q that starts where they touch, one is longer than a
-    point. So (a, D) then (c) with a and c readings of one instant is no occurrence, however long D.
-    """
-    if p.end != q.start:
-        return p.end < q.start
-    ending = [event for event in p.events if event.end == p.end]
-    starting = [event for event in q.events if event.start == p.end]
-    return not any(a.is_point and b.is_point for a in ending for b in starting)
-
-
-RELATIONS: dict[str, Callable[[Occurrence, Occurrence], bool]] = {
-    "and": lambda _, __: True,
-    "then": _precedes,
-}
-GAPS_MS: dict[str, Callable[[Occurrence, Occurrence], int]] = {
-    "and": lambda p, q: max(0, q.start - p.end, p.start - q.end),
-    "then": lambda p, q: q.start - p.end,
-}
-
-
-def _in_bound(gap_ms: int, bound: s.Bound | None) -> bool:
-    if bound is None:
-        return True
-    low_ok = bound.low_ms is None or bound.low_ms <= gap_ms
-    return low_ok and (bound.high_ms is None or gap_ms <= bound.high_ms)
 
 
 # --- contexts ---------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tests.oracles import spec as s
 from tests.oracles.draw import Draw
 from tests.oracles.traces import LATS, LONS
 
-Op = Literal["and", "then", "or"]
+Op: TypeAlias = s.Relation | Literal["or"]
+BOUNDED = ("and", "then", "before")
 
 ALIASES = ("x", "y", "z", "u", "w")
 PRIMITIVES = ("A", "B", "C", "D")
@@ -157,7 +158,8 @@ class Builder:
         op = self.draw.pick(ops)
         if op == "or":
             return s.Or(left, right)
-        return s.Pair(op, left, right, self.bound() if self.draw.chance(bounds) else None)
+        bounded = op in BOUNDED and self.draw.chance(bounds)
+        return s.Pair(op, left, right, self.bound() if bounded else None)
 
     def bound(self) -> s.Bound:
         """One with both ends, or open on one side."""

@@ -196,11 +196,27 @@ class Bound:
     high_ms: int | None = None
 
 
+Relation: TypeAlias = Literal[
+    "and",
+    "then",
+    "before",
+    "meets",
+    "overlaps",
+    "during",
+    "contains",
+    "starts",
+    "finishes",
+    "equals",
+    "concat",
+    "parallel",
+]
+
+
 @dataclass(frozen=True)
 class Pair:
-    """Both sides, related by `op` (`and`, `then`); context None takes that of the detect."""
+    """Both sides, related by `op`; context None takes that of the detect."""
 
-    op: Literal["and", "then"]
+    op: Relation
     left: Pattern
     right: Pattern
     bound: Bound | None = None

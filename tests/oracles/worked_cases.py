@@ -8,7 +8,8 @@ from tests.oracles.worked import Expected, WorkedCase
 from tests.oracles.worked_definitions import DEFINITIONS, WINDOWS
 from tests.oracles.worked_examples import EXAMPLES
 from tests.oracles.worked_patterns import PATTERN_CASES
+from tests.oracles.worked_relations import RELATED
 
-WORKED_CASES: tuple[WorkedCase, ...] = PATTERN_CASES + DEFINITIONS + WINDOWS + EXAMPLES
+WORKED_CASES: tuple[WorkedCase, ...] = PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + EXAMPLES
 
 __all__ = ["WORKED_CASES", "Expected", "WorkedCase"]
