@@ -14,6 +14,7 @@ import msgspec
 from broker.core.event import Detected, Event
 from broker.core.partition import Partition
 from broker.core.store import Store
+from broker.core.window_ids import made_of
 
 
 class Shelf:
@@ -22,6 +23,7 @@ class Shelf:
     def __init__(
         self, classes: Mapping[str, type[Event]], packed: Sequence[Any] | None = None
     ) -> None:
+        self._classes = classes
         self._numbers: dict[int, int] = {}
         self._events: list[Event] = []
         for name, fields in packed or ():
@@ -45,11 +47,20 @@ class Shelf:
         return self._events[number]
 
     def packed(self) -> list[Any]:
-        """The events as [type, fields]."""
-        return [
-            [event.event_type, msgspec.to_builtins(event, builtin_types=(bytes,))]
-            for event in self._events
-        ]
+        """The events as [type, fields].
+
+        The fields are those of the type's own class, however the event's payload was decoded.
+        """
+        return [[event.event_type, self._fields(event)] for event in self._events]
+
+    def _fields(self, event: Event) -> dict[str, Any]:
+        kind = self._classes[event.event_type]
+        names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+        return {
+            name: msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=made_of)
+            for name, field in names
+            if (value := getattr(event, field)) is not None
+        }
 
     def put_occurrence(self, occurrence: Any) -> Any:
         """An occurrence: a number at a leaf, else the list of its places' numbers."""
@@ -74,7 +85,7 @@ def pack_partition(partition: Partition, shelf: Shelf) -> dict[str, Any]:
         ],
         "found": [shelf.put_occurrence(found) for found in partition.found],
         "log": [[leaf, shelf.put(event)] for leaf, event in partition.log],
-        "taken": msgspec.to_builtins(partition.taken),
+        "taken": msgspec.to_builtins(partition.taken, enc_hook=made_of),
     }
 
 

@@ -1,0 +1,97 @@
+"""A copy of the product and its tests, in which faults are planted and tests are run.
+
+Owns the copy. Must not know the tables of faults. Invariant: between two runs the copy is as the
+tree was when it was made, and what runs in it imports nothing of the tree itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import cache_from_source
+from pathlib import Path
+
+from tests.planted.fault import ROOT, Fault
+
+COPIED = ("language", "planner", "broker", "simulation", "server", "headwater", "tests", "examples")
+RUN_S_MAX = 240
+FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a run of tests ended: pytest's exit status, the test that failed, and what it said."""
+
+    status: int
+    failed: str | None
+    output: str
+
+
+class Copy:
+    """The packages and tests in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                ignore = shutil.ignore_patterns("__pycache__", ".*")
+                shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+        shutil.copy(ROOT / "pyproject.toml", folder)
+
+    def run(self, tests: tuple[str, ...], fault: Fault | None = None) -> Ran:
+        """Run fast tests up to the first failure, with a fault or without one."""
+        if fault is None:
+            return self._run(tests)
+        path = self.folder / fault.module
+        before = path.read_text(encoding="utf-8")
+        self._write(path, fault.planted(before))
+        try:
+            return self._run(tests)
+        finally:
+            self._write(path, before)
+
+    def home_of(self, module: str) -> Path:
+        """The file that a run in the copy imports for a module."""
+        code = f"import {module}; print({module}.__file__)"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        return Path(done.stdout.strip())
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a module and forget its bytecode: a change within a second might not show."""
+        path.write_text(text, encoding="utf-8")
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
+
+    def _run(self, tests: tuple[str, ...]) -> Ran:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "--no-header"]
+        command += ["-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                env=self._environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=RUN_S_MAX,
+            )
+        except subprocess.TimeoutExpired as error:
+            said = (error.stdout or b"").decode(errors="replace")
+            return Ran(-1, None, f"no end after {RUN_S_MAX} s\n{said}")
+        found = FAILED.search(done.stdout)
+        return Ran(done.returncode, found[1] if found else None, done.stdout + done.stderr)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+        return {**kept, "PYTHONPATH": str(self.folder), "HEADWATER_REQUIRE_PROGRAMS": "0"}

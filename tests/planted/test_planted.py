@@ -1,0 +1,59 @@
+"""The tests find what is planted: each fault fails a run of fast tests, the product as it is none.
+
+Owns the runs. A fault that survives is a finding about the tests, never a reason to drop the fault:
+a property is missing. `python -m pytest -m long tests/planted -k NAME` runs one again.
+"""
+
+import ast
+
+import pytest
+
+from tests.planted.copies import Copy
+from tests.planted.fault import ROOT
+from tests.planted.tables import FAULTS
+
+BY_NAME = {fault.name: fault for fault in FAULTS}
+GROUPS = sorted({fault.tests for fault in FAULTS})
+
+
+def test_there_are_many_faults_and_each_has_a_name_and_a_reason():
+    assert len(FAULTS) >= 40
+    assert len(BY_NAME) == len(FAULTS)
+    assert all(fault.breaks and fault.old != fault.new for fault in FAULTS)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_fault_has_one_place_and_leaves_python(name):
+    fault = BY_NAME[name]
+    text = (ROOT / fault.module).read_text(encoding="utf-8")
+    before, after = ast.parse(text), ast.parse(fault.planted(text))
+    assert ast.dump(before) != ast.dump(after)
+
+
+@pytest.fixture(scope="session")
+def copy(tmp_path_factory):
+    return Copy(tmp_path_factory.mktemp("planted") / "copy")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("tests", GROUPS, ids="+".join)
+def test_the_copy_without_a_fault_passes(copy, tests):
+    """And the tests in it are those of the copy."""
+    assert copy.home_of("broker.core.join").is_relative_to(copy.folder)
+    ran = copy.run(tests)
+    assert ran.status == 0, ran.output[-4000:]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_planted_fault_is_found(copy, name, record_property):
+    fault = BY_NAME[name]
+    ran = copy.run(fault.tests, fault)
+    record_property("planted", [name, ran.failed])
+    assert ran.status == 1, (
+        f"{fault.module} with `{fault.new}` for `{fault.old}` ({fault.breaks}) passes"
+        f" {' '.join(fault.tests)}\n{ran.output[-2000:]}"
+    )
+    assert ran.failed is not None, ran.output[-2000:]
