@@ -7,7 +7,6 @@ means that each file would be taken by a broker of this version.
 import argparse
 
 from headwater.cli.frame import entry
-from headwater.cli.output import read_text
 
 EXAMPLE = "  headwater check examples/*.hw"
 
@@ -20,7 +19,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Checks; 1 where an error was found."""
-    texts = [(name, read_text(name)) for name in arguments.specs]
-    status: int = entry("headwater.specifications", "check")(texts, as_json=arguments.json)
+    """Checks; 1 where an error was found, 2 where a file cannot be read."""
+    status: int = entry("headwater.texts", "check")(arguments.specs, as_json=arguments.json)
     return status

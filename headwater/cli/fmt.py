@@ -7,7 +7,6 @@ replaced only by a text of the same meaning, and only where its form was another
 import argparse
 
 from headwater.cli.frame import entry
-from headwater.cli.output import read_text
 
 EXAMPLE = "  headwater fmt --check examples/*.hw"
 
@@ -26,8 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Formats; with --check only looks."""
-    texts = [(name, read_text(name)) for name in arguments.specs]
-    work = entry("headwater.specifications", "fmt")
-    status: int = work(texts, check=arguments.check, as_json=arguments.json)
+    """Formats; with --check only looks. 2 where a file cannot be read, understood or written."""
+    work = entry("headwater.texts", "fmt")
+    status: int = work(arguments.specs, check=arguments.check, as_json=arguments.json)
     return status

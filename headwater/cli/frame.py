@@ -10,6 +10,8 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -40,16 +42,39 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _prepare_streams()
     try:
         status = _dispatch(words)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 128 + 2  # as a shell tells SIGINT; commands that end by Ctrl-C handle it themselves
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; what is buffered must not fail at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read the output has seen enough
+        _discard_output()
         return GOOD
+    except OSError as error:  # what a command can foresee it words itself; a full disk is not that
+        _discard_output()
+        where = f"{error.filename}: " if error.filename else ""
+        reason = (error.strerror or str(error)).lower()
+        print(f"headwater: cannot go on: {where}{reason}", file=sys.stderr)
+        return MISUSED
     return status
+
+
+def _prepare_streams() -> None:
+    """Standard streams that take whatever is printed, also where the caller has closed them."""
+    nothing = Path(os.devnull)
+    if sys.stdin is None:
+        sys.stdin = nothing.open(encoding="utf-8")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # what goes out is lost, as was asked for
+            setattr(sys, name, nothing.open("w", encoding="utf-8"))
+    if isinstance(sys.stdout, TextIOWrapper):  # a character that the terminal lacks is no failure
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """What is still buffered must not fail once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(words: list[str]) -> int:

@@ -23,8 +23,9 @@ class CommandError(Exception):
 
 
 def print_json(value: object) -> None:
-    """One JSON document on one line."""
-    print(json.dumps(value, ensure_ascii=False))
+    """One JSON document on one line, in escapes where standard output is not UTF-8."""
+    unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    print(json.dumps(value, ensure_ascii=not unicode))
 
 
 def complain(text: str) -> None:

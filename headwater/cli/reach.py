@@ -17,8 +17,8 @@ DEFAULT_BROKER = "http://127.0.0.1:8080"
 PORTS = {"http": 8080, "https": 443, "mqtt": 1883, "mqtts": 8883}
 DEFAULT_CLIENT = "cli"
 ENVIRONMENT = (
-    "HEADWATER_BROKER names the broker where --broker does not; HEADWATER_PASSWORD holds the "
-    "password of --user where nobody can be asked."
+    "HEADWATER_BROKER names the broker where --broker does not; HEADWATER_PASSWORD\n"
+    "holds the password of --user where nobody can be asked."
 )
 
 
@@ -121,7 +121,11 @@ def _password(user: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    expected = "more than 0 and at most 86400 seconds"
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"found {text[:40]}, expected {expected}") from None
     if not 0 < value <= 86_400:
-        raise argparse.ArgumentTypeError("expected more than 0 and at most 86400 seconds")
+        raise argparse.ArgumentTypeError(f"found {text[:40]}, expected {expected}")
     return value

@@ -6,6 +6,7 @@ arrives is printed before the next is read.
 
 import argparse
 import json
+import re
 from contextlib import closing
 
 from headwater.cli import http_client
@@ -76,7 +77,6 @@ def _over_http(broker: Broker, subscription: str | None, printer: Printer) -> No
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("expected 1 or more")
-    return value
+    if not re.fullmatch(r"[1-9]\d{0,17}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"found {text[:40]}, expected 1 or more")
+    return int(text)

@@ -1,0 +1,120 @@
+"""What the command line does with files of specifications: check them, format them.
+
+Owns the outcome's form, the exit status and the replacing of files. Must not judge or print a text
+itself: `language` does. Invariant: each file named gets its turn, whatever the others hold, and a
+file is either as it was or wholly its canonical text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headwater.cli.output import CommandError, complain, print_json, read_text
+from language import check_text, format_text
+from language.errors import LanguageError
+
+GOOD, PROBLEMS, FAULTY = 0, 1, 2
+STANDARD_INPUT = "-"
+
+
+def check(names: Sequence[str], *, as_json: bool = False) -> int:
+    """Every error of each file; 1 where there is one, 2 where a file cannot be read."""
+    status, count = GOOD, 0
+    told: list[dict[str, Any]] = []
+    for name in names:
+        try:
+            checked = check_text(read_text(name), file=name)
+        except CommandError as error:
+            status = FAULTY
+            _complain_of(error, as_json=as_json)
+            told.append({"file": name, "ok": False, "errors": _messages(error)})
+            continue
+        errors = [one.to_dict() for one in checked.diagnostics]
+        told.append({"file": name, "ok": checked.ok, "errors": errors})
+        count += len(errors)
+        if errors and not as_json:
+            complain(checked.report().rstrip("\n"))
+    if as_json:
+        print_json(told)
+    elif count:
+        complain(f"{count} error{'s' if count > 1 else ''}")
+    return status or (PROBLEMS if count else GOOD)
+
+
+def fmt(names: Sequence[str], *, check: bool = False, as_json: bool = False) -> int:
+    """Each file in its canonical form; with `check` only whether it is, 1 where it is not.
+
+    2 where a file cannot be read or written, or holds what cannot be read as a specification.
+    """
+    told = []
+    for name in names:
+        try:
+            one = _formatted(name, check=check, as_json=as_json)
+        except CommandError as error:
+            _complain_of(error, as_json=as_json)
+            one = {"file": name, "ok": False, "errors": _messages(error)}
+        except LanguageError as error:
+            if not as_json:
+                complain(str(error).rstrip("\n").replace("<text>", name))
+            one = {"file": name, "ok": False, "errors": [d.to_dict() for d in error.diagnostics]}
+        told.append(one)
+    if as_json:
+        print_json(told)
+    if not all(one["ok"] for one in told):
+        return FAULTY
+    return PROBLEMS if check and any(one["changed"] for one in told) else GOOD
+
+
+def _formatted(name: str, *, check: bool, as_json: bool) -> dict[str, Any]:
+    text = read_text(name)
+    formatted = format_text(text)
+    told = {"file": name, "ok": True, "changed": formatted != text}
+    if name == STANDARD_INPUT and not check:
+        if as_json:
+            told["text"] = formatted
+        else:
+            sys.stdout.write(formatted)
+        return told
+    if told["changed"]:
+        if not check:
+            _replace(name, formatted)
+        if not as_json:
+            complain(f"{name}: {'would change' if check else 'formatted'}")
+    return told
+
+
+def _replace(name: str, text: str) -> None:
+    """Put a new file in the old one's place. Raises CommandError; then the old one stands."""
+    path = os.path.realpath(name)  # where the name is a link, it goes on being one
+    folder, base = os.path.split(path)
+    made = ""
+    try:
+        Path(path).open("ab").close()  # replacing asks the folder alone; the file has its word too
+        number, made = tempfile.mkstemp(prefix=f".{base[:100]}.", dir=folder)
+        with os.fdopen(number, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        shutil.copymode(path, made)
+        Path(made).replace(path)
+    except OSError as error:
+        if made:
+            with contextlib.suppress(OSError):
+                Path(made).unlink()
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(FAULTY, f"{name}: cannot be written: {reason}") from None
+
+
+def _complain_of(error: CommandError, *, as_json: bool) -> None:
+    if not as_json:
+        for text in error.messages:
+            complain(f"headwater: {text}")
+
+
+def _messages(error: CommandError) -> list[dict[str, str]]:
+    return [{"message": text} for text in error.messages]
