@@ -40,11 +40,7 @@ def only_not_yet(text: str) -> bool:
 
 
 def agree(construct: str, context: Any, seeds: range) -> None:
-    """Engine and reference agree; enough cases have results for that to say something.
-
-    Where events of windows are bound, results of equal start and end may differ in order: the
-    engine orders a window's event by the first of its constituents, not by all.
-    """
+    """Engine and reference agree; enough cases have results for that to say something."""
     with_results = 0
     refused = 0
     for seed in seeds:
@@ -55,26 +51,13 @@ def agree(construct: str, context: Any, seeds: range) -> None:
             continue
         expected = run(spec, events)
         found = compare(spec, expected, replayed(text, events))
-        if " aggr " in text:
-            found = [one for one in found if not one.endswith("was due")]
         assert found == [], f"seed {seed}, {construct}, {context}\n{text_of(spec)}\n{events}"
         with_results += bool(expected)
     assert with_results >= RESULTS_SHARE_MIN * (len(seeds) - refused)
     assert refused <= REFUSED_SHARE_MAX * len(seeds)
 
 
-# Of sliding windows that end and start alike, `recent` picks by the first constituent alone.
-PAIRS = [
-    pytest.param(
-        construct,
-        context,
-        marks=[pytest.mark.xfail(reason="ties of windows look at one constituent", strict=False)]
-        if (construct, context) == ("range", "recent")
-        else [],
-    )
-    for construct in CONSTRUCTS
-    for context in CONTEXTS
-]
+PAIRS = [(construct, context) for construct in CONSTRUCTS for context in CONTEXTS]
 
 
 @pytest.mark.parametrize(("construct", "context"), PAIRS)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from broker.core.event import Event, MetricPosition, Order
 from broker.core.exact import ratio
+from broker.core.window_ids import order_of, plain_order
 
 
 class Kept(Protocol):
@@ -357,13 +358,3 @@ def plain_value(value: Any) -> Any:
 def value_of(data: Any) -> Any:
     """The value that `plain_value` gave as plain data."""
     return MetricPosition(**data) if isinstance(data, dict) else data
-
-
-def plain_order(order: Any) -> Any:
-    """An order key as plain data: lists in place of tuples."""
-    return [plain_order(part) for part in order] if isinstance(order, tuple) else order
-
-
-def order_of(data: Any) -> Any:
-    """The order key that `plain_order` gave as plain data."""
-    return tuple(order_of(part) for part in data) if isinstance(data, list) else data

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from broker.core.aggregates import unsigned_zero
-from broker.core.event import Detected, Event, Order
+from broker.core.event import Detected, Event
 from broker.core.expressions import Scope, attribute_code
 from broker.core.identity import window_id
 from broker.core.window_code import (
@@ -21,6 +21,7 @@ from broker.core.window_code import (
     group_of,
     new_in_pane,
 )
+from broker.core.window_ids import Constituents, Places, united
 from broker.core.window_plan import Aggregation, OperandNames, kind_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.taskgraph import Task
@@ -41,10 +42,9 @@ TIMES = ("timestamp", "start", "end", "duration")
 class Summary(Protocol):
     """What is known of a group's events in a window: their span, greatest ε and weakest certainty.
 
-    `first` is the order of the first event, `counts` the events of each leaf.
+    `counts` are the events of each leaf.
     """
 
-    first: Order
     start: int
     end: int
     uncertainty: int
@@ -55,22 +55,26 @@ class Summary(Protocol):
     def maybe(self) -> bool:
         """Whether an event is of less than full certainty."""
 
+    def constituents(self) -> Constituents:
+        """The ids of the events, which later changes must not touch."""
+
 
 @dataclass(slots=True)
 class Row:
     """The partial result of a group, as `post` meets it: `v` holds what `pre` assigned."""
 
     v: tuple[Any, ...]
-    first: Order
+    constituents: Constituents
     start: int
     end: int
     uncertainty: int
     maybe: bool
 
     @property
-    def order(self) -> Order:
-        """Rows go by their spans, then by their first events."""
-        return (self.end, self.start, *self.first[2:])
+    def order(self) -> tuple[Any, ...]:
+        """Rows go by their spans, then by their constituents."""
+        constituents = self.constituents
+        return (self.end, self.start, constituents, (), Places(constituents))
 
 
 class RowNames:
@@ -136,7 +140,7 @@ class PostStage:
         end = max([row.end for row in rows])
         return Row(
             self._assign(kept, [], group, start, end),
-            min([row.first for row in rows]),
+            united([row.constituents for row in rows]),
             start,
             end,
             max([row.uncertainty for row in rows]),
@@ -183,7 +187,7 @@ class WindowOutcome:
         group = group_of(key, self._names)
         start, end = summary.start, summary.end
         values = self._assign(summary.kept, summary.counts, group, start, end)
-        row = Row(values, summary.first, start, end, summary.uncertainty, summary.maybe)
+        row = Row(values, summary.constituents(), start, end, summary.uncertainty, summary.maybe)
         return group, row
 
     def _event(self, window: int | str, group: tuple[Any, ...], row: Row) -> Detected | None:
@@ -194,7 +198,9 @@ class WindowOutcome:
             self.dropped_inverted += 1
             return None
         made.uncertainty = row.uncertainty
-        made.constituents = row.first[2]
+        # Lists of ids that are made only where they are compared stand in for tuples.
+        made.constituents = cast("Any", row.constituents)
+        made.by_place = cast("Any", Places(row.constituents))
         made.tie = (self._name, self._case, window)
         if row.maybe:
             made.certainty = "maybe"

@@ -9,27 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker.core.aggregates import index_of_first, order_of, plain_order
-from broker.core.event import Order
 from broker.core.window_code import Fold
+from broker.core.window_ids import NEVER, Constituents, Heads
 from broker.core.window_shape import Shape
-
-NEVER = 2**63  # later than any time
-UNKNOWN: Order = (NEVER, NEVER, (), (), ())
 
 
 class Partial:
     """A group's events in one pane, folded but for those pending (see window_outcome.Summary)."""
 
     __slots__ = (
-        "counts", "end", "first", "kept", "maybe", "pending", "start", "uncertainty",
+        "counts", "end", "heads", "kept", "maybe", "pending", "start", "uncertainty",
     )  # fmt: skip
 
     def __init__(self, shape: Shape) -> None:
         self.counts = [0 for _ in shape.leaves]
         self.pending: list[list[Any]] = [[] for _ in shape.leaves]
         self.kept = shape.new_in_pane()
-        self.first = UNKNOWN
+        self.heads = Heads()
         self.start = NEVER
         self.end = -NEVER
         self.uncertainty = 0
@@ -62,8 +58,7 @@ class Partial:
         self.start = min(self.start, start)
         self.end = max(self.end, high)
         self.uncertainty = max(self.uncertainty, uncertainty)
-        if low <= self.first[0]:
-            self.first = min(self.first, events[index_of_first(events)].order)
+        self.heads.take(events, low)
 
     def merged(self, others: Sequence[Partial]) -> Partial:
         """This and others together, as a new one; none may have events pending."""
@@ -74,16 +69,20 @@ class Partial:
         made.kept = [
             kept.merged([other.kept[at] for other in others]) for at, kept in enumerate(self.kept)
         ]
-        made.first = min([part.first for part in parts])
+        made.heads = self.heads.merged([other.heads for other in others])
         made.start = min([part.start for part in parts])
         made.end = max([part.end for part in parts])
         made.uncertainty = max([part.uncertainty for part in parts])
         made.maybe = any(part.maybe for part in parts)
         return made
 
+    def constituents(self) -> Constituents:
+        """The ids of the events; no more may come."""
+        return self.heads.constituents()
+
     def plain(self) -> list[Any]:
         """Plain data; no event may be pending."""
-        span = [self.start, self.end, self.uncertainty, self.maybe, plain_order(self.first)]
+        span = [self.start, self.end, self.uncertainty, self.maybe, self.heads.plain()]
         return [list(self.counts), span, [kept.plain() for kept in self.kept]]
 
     @classmethod
@@ -92,7 +91,7 @@ class Partial:
         made = cls(shape)
         made.counts, span, kept = list(data[0]), data[1], data[2]
         made.start, made.end, made.uncertainty, made.maybe = span[:4]
-        made.first = order_of(span[4])
+        made.heads.restore(span[4])
         for one, plain in zip(made.kept, kept, strict=True):
             one.restore(plain)
         return made

@@ -20,6 +20,7 @@ from broker.core.event import Detected, Event
 from broker.core.shelf import Shelf
 from broker.core.source import Constants, build
 from broker.core.window_code import Slide, key_lines
+from broker.core.window_ids import Constituents, Trail
 from broker.core.window_outcome import WindowOutcome
 from broker.core.window_plan import OperandNames
 from broker.core.window_shape import (
@@ -47,12 +48,14 @@ class Group:
     """The events of one group that are inside, and what is kept of them (a Summary)."""
 
     __slots__ = (
-        "counts", "end", "first", "inside", "kept", "maybes", "start", "starts", "uncertainties",
-        "uncertainty",
+        "counts", "end", "inside", "kept", "maybes", "start", "starts", "trail",
+        "uncertainties", "uncertainty", "width",
     )  # fmt: skip
 
     def __init__(self, shape: Shape) -> None:
         self.inside: deque[Entry] = deque()
+        self.trail = Trail()
+        self.width = 0  # of the trail: an event of two operands is a constituent twice
         self.counts = [0 for _ in shape.leaves]
         self.kept = shape.new_sliding()
         self.maybes = 0
@@ -60,7 +63,6 @@ class Group:
         self.starts = SlidingLeast()
         self.uncertainties = SlidingGreatest()
         self.start = self.end = self.uncertainty = 0
-        self.first: Any = None
 
     @property
     def maybe(self) -> bool:
@@ -72,8 +74,10 @@ class Group:
         event, leaves = entry
         self.inside.append(entry)
         for leaf in leaves:
+            self.trail.push(event)
             self.counts[leaf] += 1
             adds[leaf](self.kept, event)
+        self.width += len(leaves)
         if event.start != event.end:
             self.starts.add(event.start)
         if event.uncertainty:
@@ -84,10 +88,11 @@ class Group:
     def remove_before(self, end: int, removes: Sequence[Slide]) -> int:
         """Let go of the events that end before a time; how many they were."""
         inside = self.inside
-        count = 0
+        count = width = 0
         while inside and inside[0][0].end < end:
             event, leaves = inside.popleft()
             count += 1
+            width += len(leaves)
             for leaf in leaves:
                 self.counts[leaf] -= 1
                 removes[leaf](self.kept, event)
@@ -97,13 +102,19 @@ class Group:
                 self.uncertainties.remove(event.uncertainty)
             if isinstance(event, Detected) and event.certainty != "yes":
                 self.maybes -= 1
+        if width:
+            self.width -= width
+            self.trail.drop(width)
         return count
+
+    def constituents(self) -> Constituents:
+        """The ids of the events inside."""
+        return self.trail.constituents(self.width)
 
     def summarise(self) -> None:
         """Set the span and the rest that a Summary tells."""
         oldest = self.inside[0][0]
         least = self.starts.result()
-        self.first = oldest.order
         self.start = oldest.start if least is None else min(oldest.start, least)
         self.end = self.inside[-1][0].end
         self.uncertainty = self.uncertainties.result() or 0

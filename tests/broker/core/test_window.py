@@ -304,7 +304,7 @@ def test_a_windows_event_is_named_by_task_case_window_and_group():
     key = task_of(text).key
     (event,) = report(text, a(12, g="u", id="z"), a(13, g="u"), a(11, g="u", id="f"))
     assert event.id == window_id(key, 0, 1, ("u",))
-    assert (event.constituents, event.tie) == (("f",), ("W", 0, 1))
+    assert (event.ids, event.tie) == (("f", "z", "A13"), ("W", 0, 1))
     text = text_of("(n) aggr range 10 ms", "detect A assign n = Count(A) group by g")
     made = report(text, a(12, g="u"), a(13, g="u"))
     closing = (["A12", 12], ["A13", 13])
@@ -434,7 +434,7 @@ def test_the_people_counter():
     made = agent.feed([(1, outs), (0, ins)], ALL)
     rows = [(e.location, e.a_count, e.start // 1000, e.end // 1000, e.tie[2]) for e in made]
     assert rows == [("lab", 1, 20, 20, 0), ("hall", 1, 70, 70, 0), ("lab", -1, 125, 125, 1)]
-    assert made[0].constituents == ("MoveIn-10",)
+    assert made[0].ids == ("MoveIn-10", "MoveOut-20", "MoveIn-50")
 
 
 def test_post_combines_the_partial_results_of_a_coarser_group():
@@ -455,9 +455,9 @@ def test_post_combines_the_partial_results_of_a_coarser_group():
         a(4, None, location="q", g="u"),
         b(5, None, location="p", g="w"),  # stands nowhere: no A with it
     )
-    values = [(e.location, e.attribute_values(), e.start, e.end, e.constituents) for e in made]
+    values = [(e.location, e.attribute_values(), e.start, e.end, e.ids) for e in made]
     assert values == [
-        ("p", {"n": 3, "least": 3.0, "mean": 2.0, "rooms": 2}, 1, 3, ("A1",)),
+        ("p", {"n": 3, "least": 3.0, "mean": 2.0, "rooms": 2}, 1, 3, ("A1", "A2", "A3")),
         ("q", {"n": 1, "mean": 1.5, "rooms": 1}, 4, 4, ("A4",)),
     ]
 

@@ -178,7 +178,7 @@ def windows_of(defined: Defined, events: Sequence[Event]) -> Iterator[tuple[Any,
 
 
 def expected(defined: Defined, events: Sequence[Event]) -> list[tuple[Any, ...]]:
-    """(window, group, first ids, span, uncertainty, values by name) of all that stands."""
+    """(window, group, ids, span, uncertainty, values by name) of all that stands."""
     groups: dict[tuple[Any, ...], list[Event]] = {}
     for event in events:
         mine = any(
@@ -201,13 +201,14 @@ def expected(defined: Defined, events: Sequence[Event]) -> list[tuple[Any, ...]]
                 own for own, leaf in zip(by_leaf, defined.leaves, strict=True) if not leaf.outer
             ]
             if all(asked):
-                found.append((window, key, *_summary(inside), _values(defined, by_leaf[0])))
+                bound = sorted((e for own in by_leaf for e in own), key=lambda e: e.order)
+                found.append((window, key, *_summary(bound), _values(defined, by_leaf[0])))
     return found
 
 
 def _summary(inside: list[Event]) -> tuple[Any, ...]:
     span = (min(e.start for e in inside), max(e.end for e in inside))
-    return (inside[0].ids, *span, max(e.uncertainty for e in inside))
+    return (tuple(e.id for e in inside), *span, max(e.uncertainty for e in inside))
 
 
 def _values(defined: Defined, events: list[Event]) -> dict[str, Any]:
@@ -270,7 +271,7 @@ def told(defined: Defined, made: Sequence[Detected]) -> list[tuple[Any, ...]]:
     return [
         (
             event.tie[2],
-            event.ids,
+            tuple(event.ids),
             event.start,
             event.end,
             event.uncertainty,

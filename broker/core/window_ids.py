@@ -1,0 +1,240 @@
+"""The constituents of a window's event, as far as order asks for them.
+
+Owns the lists of ids by which events of equal end and start are ordered. Must not know when
+windows close. Invariant: a list depends on the window's events alone, and is made only where two
+are compared, so that nobody pays for a long window who does not ask.
+
+A window may have more events than could be kept beside its running sums, so a list holds its first
+IDS_MAX ids. Lists that are longer and agree so far are ordered by what comes after them: by
+definition, case and window.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+from broker.core.event import Order
+
+IDS_MAX = 64  # ids of a window's event that order looks at; 64 events a group and pane are kept
+BLOCK = 16  # events that a sliding window shares with what it made, and lets go of together
+NEVER = 2**63  # later than any time
+
+_order = attrgetter("order")
+_end = attrgetter("end")
+
+
+class Head:
+    """What a snapshot keeps of an event that is among the first: its order."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+
+    @property
+    def end(self) -> int:
+        """The event's end."""
+        return self.order[0]
+
+
+class Lazy:
+    """A tuple that is made when it is first compared; it compares with tuples too."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: tuple[Any, ...] | None = None
+
+    def made(self) -> tuple[Any, ...]:
+        """The tuple."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def _make(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.made())
+
+    def __len__(self) -> int:
+        return len(self.made())
+
+    def __hash__(self) -> int:
+        return hash(self.made())
+
+    def __repr__(self) -> str:
+        return repr(self.made())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or self.made() == made_of(other)
+
+    def __lt__(self, other: object) -> bool:
+        return bool(self.made() < made_of(other))
+
+    def __le__(self, other: object) -> bool:
+        return bool(self.made() <= made_of(other))
+
+    def __gt__(self, other: object) -> bool:
+        return bool(self.made() > made_of(other))
+
+    def __ge__(self, other: object) -> bool:
+        return bool(self.made() >= made_of(other))
+
+
+class Constituents(Lazy):
+    """The primitive ids of events in order, those of a detected one by its own list.
+
+    `blocks` hold the events, from `skip` on, at most `count` of them; later changes of what lies
+    beyond do not show.
+    """
+
+    __slots__ = ("_blocks", "_count", "_skip")
+
+    def __init__(self, blocks: Sequence[Sequence[Any]], skip: int = 0, count: int = NEVER) -> None:
+        super().__init__()
+        self._blocks = blocks
+        self._skip = skip
+        self._count = count
+
+    def events(self) -> list[Any]:
+        """The first events, each with an order and an end; in no promised order."""
+        found = [event for block in self._blocks for event in block]
+        return found[self._skip : self._skip + self._count]
+
+    def orders(self) -> list[Order]:
+        """The orders of the first events, in order."""
+        return [event.order for event in sorted(self.events(), key=_order)[:IDS_MAX]]
+
+    def _make(self) -> tuple[Any, ...]:
+        ids: list[str] = []
+        for order in self.orders():
+            ids += order[2]
+            if len(ids) >= IDS_MAX:
+                break
+        return tuple(ids[:IDS_MAX])
+
+
+class Places(Lazy):
+    """The orders of a window's first events: the last resort where even ids and window tie."""
+
+    __slots__ = ("_constituents",)
+
+    def __init__(self, constituents: Constituents) -> None:
+        super().__init__()
+        self._constituents = constituents
+
+    def _make(self) -> tuple[Any, ...]:
+        return tuple(self._constituents.orders())
+
+
+class Heads:
+    """The first events of a group in a pane: all, or those that may yet be among IDS_MAX."""
+
+    __slots__ = ("bound", "events")
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.bound = NEVER  # what ends after this is not among the first
+
+    def take(self, events: Sequence[Any], low: int) -> None:
+        """Add events, none of which ends before `low`."""
+        if low > self.bound:
+            return
+        if self.bound < NEVER:
+            bound = self.bound
+            events = [event for event in events if event.end <= bound]
+        self.events += events
+        if len(self.events) > 2 * IDS_MAX:
+            self._cut()
+
+    def merged(self, others: Sequence[Heads]) -> Heads:
+        """The first of all together; none is changed."""
+        made = Heads()
+        made.bound = min([self.bound, *(other.bound for other in others)])
+        for one in (self, *others):
+            made.events += one.events
+        if len(made.events) > 2 * IDS_MAX:
+            made._cut()
+        return made
+
+    def constituents(self) -> Constituents:
+        """The ids; nothing may be taken any more."""
+        return Constituents([self.events])
+
+    def plain(self) -> list[Any]:
+        """Plain data."""
+        return [self.bound, [plain_order(event.order) for event in self.events]]
+
+    def restore(self, data: list[Any]) -> None:
+        """Take up what `plain` gave."""
+        self.bound = data[0]
+        self.events = [Head(order_of(one)) for one in data[1]]
+
+    def _cut(self) -> None:
+        ends = sorted(map(_end, self.events))
+        bound = self.bound = ends[IDS_MAX - 1]
+        kept = [event for event in self.events if event.end <= bound]
+        self.events = sorted(kept, key=_order)[:IDS_MAX] if len(kept) > IDS_MAX else kept
+
+
+class Trail:
+    """The events inside of a sliding window, in order: what is made shares blocks of them."""
+
+    __slots__ = ("_blocks", "_shared", "_skip")
+
+    def __init__(self) -> None:
+        self._blocks: deque[list[Any]] = deque([[]])
+        self._skip = 0
+        self._shared: tuple[list[Any], ...] | None = None
+
+    def push(self, event: Any) -> None:
+        """Add the newest."""
+        block = self._blocks[-1]
+        if len(block) == BLOCK:
+            block = []
+            self._blocks.append(block)
+            self._shared = None
+        block.append(event)
+
+    def drop(self, count: int) -> None:
+        """Let go of the oldest."""
+        self._skip += count
+        while self._skip >= BLOCK:
+            self._skip -= BLOCK
+            self._blocks.popleft()
+            self._shared = None
+        if not self._blocks:
+            self._blocks.append([])
+
+    def constituents(self, inside: int) -> Constituents:
+        """The ids of the `inside` events that there are."""
+        if self._shared is None:
+            blocks = self._blocks
+            few = min(len(blocks), IDS_MAX // BLOCK + 1)
+            self._shared = tuple([blocks[at] for at in range(few)])
+        return Constituents(self._shared, self._skip, min(inside, IDS_MAX))
+
+
+def made_of(value: object) -> Any:
+    """The tuple where one is made late; else the value."""
+    return value.made() if isinstance(value, Lazy) else value
+
+
+def united(parts: Sequence[Constituents]) -> Constituents:
+    """The constituents of all together."""
+    return parts[0] if len(parts) == 1 else Constituents([one.events() for one in parts])
+
+
+def plain_order(order: Any) -> Any:
+    """An order key as plain data: lists in place of tuples."""
+    order = made_of(order)
+    return [plain_order(part) for part in order] if isinstance(order, tuple) else order
+
+
+def order_of(data: Any) -> Any:
+    """The order key that `plain_order` gave as plain data."""
+    return tuple(order_of(part) for part in data) if isinstance(data, list) else data

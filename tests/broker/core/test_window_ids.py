@@ -1,0 +1,129 @@
+"""The lists of ids that order window events: against plain sorted lists."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core.event import event_class
+from broker.core.window_ids import BLOCK, IDS_MAX, Constituents, Heads, Places, Trail, united
+from tests.broker.core.window_support import Defined, Leaf, agent_of
+
+A = event_class("A", {"x": "float"})
+W = event_class("W@1", {}, detected=True)
+
+
+def a(end: int, name: str) -> Any:
+    return A(id=name, start=end, end=end)
+
+
+def listed(events: list[Any]) -> tuple[str, ...]:
+    """The first ids, from a plain sort."""
+    ordered = sorted(events, key=lambda e: (e.end, e.start, e.ids))
+    return tuple(one for e in ordered for one in e.ids)[:IDS_MAX]
+
+
+names = st.integers(0, 10**6).map(lambda n: f"n{n:x}")
+points = st.lists(st.builds(a, st.integers(0, 90), names), min_size=1, max_size=400)
+
+
+@given(points, st.integers(1, 90), st.data())
+def test_a_pane_keeps_the_first_ids_whatever_the_order_of_its_events(
+    events: list[Any], size: int, data: st.DataObject
+):
+    shuffled = data.draw(st.permutations(events))
+    heads = Heads()
+    for at in range(0, len(shuffled), size):
+        run = shuffled[at : at + size]
+        heads.take(run, min(event.end for event in run))
+    assert tuple(heads.constituents()) == listed(events)
+    assert len(heads.events) <= 2 * IDS_MAX
+    restored = Heads()
+    restored.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(heads.plain())))
+    assert tuple(restored.constituents()) == listed(events)
+
+
+@given(points, st.integers(1, 20))
+def test_panes_are_merged_to_the_first_ids_of_all(events: list[Any], width: int):
+    panes: dict[int, list[Any]] = {}
+    for event in events:
+        panes.setdefault(event.end // width, []).append(event)
+    kept = []
+    for own in panes.values():
+        heads = Heads()
+        heads.take(own, min(event.end for event in own))
+        kept.append(heads)
+    before = [list(heads.events) for heads in kept]
+    merged = kept[0].merged(kept[1:])
+    assert tuple(merged.constituents()) == listed(events)
+    assert [heads.events for heads in kept] == before
+    assert tuple(united([heads.constituents() for heads in kept])) == listed(events)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=300))
+def test_a_trail_tells_the_first_that_were_inside_then(removed: list[int]):
+    """Each event takes away some of the oldest; what was told before stays as it was."""
+    trail = Trail()
+    inside: list[Any] = []
+    told = []
+    for at, count in enumerate(removed):
+        trail.push(event := a(at, f"n{at}"))
+        inside.append(event)
+        gone = min(count, len(inside) - 1)
+        trail.drop(gone)
+        del inside[:gone]
+        told.append((trail.constituents(len(inside)), listed(inside)))
+    for constituents, wanted in told:
+        assert tuple(constituents) == wanted
+
+
+def test_a_trail_shares_what_it_tells():
+    """However long the window, an event costs a few blocks at most."""
+    trail = Trail()
+    for at in range(10_000):
+        trail.push(a(at, f"n{at}"))
+    one, other = trail.constituents(10_000), trail.constituents(10_000)
+    assert one._blocks is other._blocks
+    assert len(one._blocks) <= IDS_MAX // BLOCK + 1
+
+
+@given(st.lists(st.lists(names, max_size=3).map(tuple), min_size=2, max_size=6))
+def test_lists_compare_as_tuples_with_each_other_and_with_tuples(given_ids: list[Any]):
+    lazy = [Constituents([[a(at, one) for at, one in enumerate(ids)]]) for ids in given_ids]
+    for (ids, one), (other_ids, other) in pairwise(zip(given_ids, lazy, strict=True)):
+        for left, right in ((one, other), (ids, other), (one, other_ids)):
+            assert (left < right) == (ids < other_ids)
+            assert (left > right) == (ids > other_ids)
+            assert (left <= right) == (ids <= other_ids)
+            assert (left >= right) == (ids >= other_ids)
+            assert (left == right) == (ids == other_ids)
+            assert (left != right) == (ids != other_ids)
+        assert hash(one) == hash(ids)
+
+
+def test_a_detected_constituent_counts_by_its_own_list():
+    made = W(id="w", start=1, end=5, constituents=("p", "q"), tie=("W", 0, 3))
+    constituents = Constituents([[a(6, "b"), made, a(5, "c")]])
+    assert tuple(constituents) == ("p", "q", "c", "b")
+    assert tuple(Places(constituents)) == (made.order, a(5, "c").order, a(6, "b").order)
+
+
+def test_windows_that_begin_and_end_alike_go_by_what_lies_between():
+    """Also where snapshots and merging come between."""
+    group = Defined("every 9 ms", 9, None, (Leaf("A", "A"),), ("g",), ("nx",))
+    for window in ("every 9 ms", "range 8 ms", "every 9 ms range 27 ms"):
+        agent = agent_of(group.text.replace("every 9 ms", window))
+        kinds = {"x": "float", "i": "int", "s": "text", "g": "text"}
+        made_class = event_class("A", kinds)
+        rows = [("u", 0, "a"), ("v", 0, "a"), ("u", 4, "c"), ("v", 4, "b"), ("u", 8, "d")]
+        rows.append(("v", 8, "d"))
+        events = [made_class(id=i, start=t, end=t, a_g=g) for g, t, i in rows]
+        made = agent.feed([(0, events)], 26)
+        whole = [event for event in made if (event.start, event.end) == (0, 8)]
+        seconds = [tuple(event.ids)[1] for event in whole]
+        assert seconds == sorted(seconds)
+        assert len(set(seconds)) == 2
