@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 SPECIFICATION = "event Temp(val: float)\nsubscription Frost from me to a detect Temp(val < 0)\n"
-    "event Temp(val: float)\nsubscription Frost from me to alerts detect Temp(val < 0)\n"
-)
 COMMAND = [sys.executable, "-m", "headwater.cli"]
 
 
