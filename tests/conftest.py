@@ -12,6 +12,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.printed import generated_tables, planted_table, told
+
 # Debian keeps servers out of an ordinary user's PATH.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
 SKIPS_FAIL = os.environ.get("HEADWATER_REQUIRE_PROGRAMS") == "1"
@@ -57,6 +59,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """With xdist too: reports bring along what tests told in the processes that ran them."""
+    reports = [one for many in terminalreporter.stats.values() for one in many]
+    for what, lines in generated_tables(told(reports, "generated")):
+        terminalreporter.section(f"generated cases: {what}")
+        terminalreporter.write_line("\n".join(lines))
+    planted = told(reports, "planted")
+    if planted:
+        terminalreporter.section("planted faults")
+        terminalreporter.write_line("\n".join(planted_table(planted)))
     skipped = _skips_that_fail(terminalreporter.config)
     if skipped:
         terminalreporter.section("nothing may be skipped here", red=True)

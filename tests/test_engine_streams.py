@@ -85,7 +85,9 @@ def same(found: Events, wanted: Events) -> bool:
     return sorted(map(json.dumps, found)) == sorted(map(json.dumps, wanted))
 
 
-def agree(construct: str, context: Any, seeds: range) -> None:
+def agree(construct: str, context: Any, seeds: range) -> tuple[int, int]:
+    """How many streams agreed with their recordings, and how many of them had results."""
+    with_results = cases = 0
     for seed in seeds:
         spec, events = random_case(seed, construct, context)
         text = text_of(spec)
@@ -96,6 +98,9 @@ def agree(construct: str, context: Any, seeds: range) -> None:
             name = f"{construct}/{context}/{seed}/{moving}"
             found = streamed(text, events, name, moving=moving)
             assert same(found, wanted), f"{name}\n{text}\n{events}\n{found}\n{wanted}"
+            with_results += bool(found)
+            cases += 1
+    return cases, with_results
 
 
 @pytest.mark.parametrize(("construct", "context"), PAIRS)
@@ -106,8 +111,11 @@ def test_neither_arrival_nor_batches_nor_a_move_show_in_results(construct, conte
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("construct", "context"), PAIRS)
-def test_in_many_streams_neither_arrival_nor_batches_nor_a_move_show(construct, context):
-    agree(construct, context, SEEDS_LONG)
+def test_in_many_streams_neither_arrival_nor_batches_nor_a_move_show(
+    construct, context, record_property
+):
+    counts = agree(construct, context, SEEDS_LONG)
+    record_property("generated", ["as a stream the same as at once", construct, context, *counts])
 
 
 @pytest.mark.parametrize("context", CONTEXTS)

@@ -61,8 +61,8 @@ def part(module: str, table: str, *, tests: tuple[str, ...]) -> list[Fault]:
 
 def _read(module: str, lines: list[str], tests: tuple[str, ...]) -> Fault:
     name, _, breaks = lines[0].partition(": ")
-    old = [line[2:] for line in lines[1:] if line.startswith("- ")]
-    new = [line[2:] for line in lines[1:] if line.startswith("+ ")]
+    old = [line[2:] for line in lines[1:] if line[:2] in {"-", "- "}]
+    new = [line[2:] for line in lines[1:] if line[:2] in {"+", "+ "}]
     if not old or len(old) + len(new) != len(lines) - 1:
         raise ValueError(f"{module}, {name}: a line begins with neither `- ` nor `+ `")
     return Fault(name, module, "\n".join(old), "\n".join(new), breaks, tests)

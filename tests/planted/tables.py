@@ -1,7 +1,19 @@
-"""All planted faults."""
+"""All planted faults, by name."""
 
 from __future__ import annotations
 
-from tests.planted import table_patterns
+from tests.planted import (
+    table_door,
+    table_language,
+    table_mqtt,
+    table_patterns,
+    table_windows,
+)
 
-FAULTS = [*table_patterns.TABLE]
+FAULTS = [
+    *table_patterns.TABLE,
+    *table_door.TABLE,
+    *table_windows.TABLE,
+    *table_language.TABLE,
+    *table_mqtt.TABLE,
+]

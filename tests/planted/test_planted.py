@@ -51,7 +51,7 @@ def test_the_copy_without_a_fault_passes(copy, tests):
 def test_a_planted_fault_is_found(copy, name, record_property):
     fault = BY_NAME[name]
     ran = copy.run(fault.tests, fault)
-    record_property("planted", [name, ran.failed])
+    record_property("planted", [fault.module, name, ran.failed])
     assert ran.status == 1, (
         f"{fault.module} with `{fault.new}` for `{fault.old}` ({fault.breaks}) passes"
         f" {' '.join(fault.tests)}\n{ran.output[-2000:]}"

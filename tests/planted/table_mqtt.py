@@ -1,0 +1,226 @@
+"""Faults in the MQTT face: bytes, topics, what is owed to a client and what is retained.
+
+Owns the table for `broker/mqtt`. Must not know how faults are run. Invariant: as for fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import MQTT, part
+
+WIRE = part(
+    "broker/mqtt/wire.py",
+    r"""
+varint-edge: 16,384 is written in two bytes
+- if value < 0x4000:
++ if value <= 0x4000:
+
+varint-overlong: a length that is longer than it needs to be is read
+- if byte == 0 and shift:
++ if byte == 0 and shift > 7:
+
+packet-id-zero: a packet identifier of 0 is read
+- if value == 0:
++ if value < 0:
+
+bytes-after-the-last: bytes after the last field are passed over
+- if self.position != self.end:
++ if self.position > self.end:
+
+null-character: U+0000 is read in a text
+- if "\0" in value:
+-         raise malformed
++ if value == "\0":
++         raise malformed
+""",
+    tests=MQTT,
+)
+
+DECODE = part(
+    "broker/mqtt/decode.py",
+    r"""
+qos-three: a PUBLISH of QoS 3 is read
+- if qos == 3:
++ if qos > 3:
+
+dup-of-nothing: a duplicate of QoS 0 is read
+- if dup and qos == 0:
++ if dup and qos > 2:
+
+will-flags: a will of QoS 3 is read
+- if bits & 0x18 == 0x18 or
++ if bits & 0x18 == 0x20 or
+
+reserved-options: reserved bits of a subscription are passed over
+- options & (0xC0 if v5 else 0xFC)
++ options & (0x80 if v5 else 0xFC)
+
+clean-start-as-retain: the will's retain flag is taken for another
+- bool(bits & 0x20), properties)
++ bool(bits & 0x02), properties)
+""",
+    tests=MQTT,
+)
+
+ENCODE = part(
+    "broker/mqtt/encode.py",
+    r"""
+qos-bit: QoS is written one bit too far
+- packet.dup << 3 | packet.qos << 1
++ packet.dup << 3 | packet.qos << 2
+
+will-qos-bit: a will's QoS is written one bit too far
+- 0x04 | will.qos << 3
++ 0x04 | will.qos << 4
+
+password-without-flag: a password comes without its flag
+- bits |= 0x40
++ bits |= 0x00
+""",
+    tests=MQTT,
+)
+
+CODEC = part(
+    "broker/mqtt/codec.py",
+    r"""
+short-way-too-long: the short way takes a packet that is larger than allowed
+- if stop <= end and stop - position <= most:
++ if stop <= end:
+
+held-twice: what is held is read again
+- self.held.clear()
+-         self._need = 0
++ self._need = 0
+
+same-prefix-of-topic: a topic that begins like the last is taken for it
+- if not data.startswith(self._last_head, start):
++ if not data.startswith(self._last_head[:-1], start):
+
+length-of-five: a remaining length of five bytes is waited for
+- if shift == 28:
++ if shift == 35:
+""",
+    tests=MQTT,
+)
+
+TOPICS = part(
+    "broker/mqtt/topics.py",
+    r"""
+parent-unmatched: `a/#` does not match `a`
+- found.extend(node.beneath.items())  # "a/#"
++ found.extend(node.here.items())  # "a/#"
+
+dollar-matched: a wildcard at the first level matches `$SYS`
+- if plain or depth:
++ if plain or not depth:
+
+removed-with-others: with one filter its neighbours go
+- while path and not (node.here or node.beneath or node.children):
++ while path and not (node.here or node.children):
+
+replaced-counted-twice: a replaced subscription is counted twice
+- new = key not in table
++ new = table.get(key) is not value
+
+levels-unbounded: a filter may have one level more
+- if len(levels) > levels_max:
++ if len(levels) > levels_max + 1:
+
+retained-dollar: `#` finds what is retained beneath `$`
+- if not level.startswith("$")]
++ if level != "$"]
+""",
+    tests=MQTT,
+)
+
+OUTGOING = part(
+    "broker/mqtt/outgoing.py",
+    r"""
+receive-max-passed: one message more than a client takes is under way
+- len(self._inflight) < pipe.receive_max
++ len(self._inflight) <= pipe.receive_max
+
+ids-from-zero: the packet identifier after the last is 0
+- packet_id = self._last_id % 0xFFFF + 1
++ packet_id = (self._last_id + 1) % 0x10000
+
+id-in-use: a packet identifier that is in use is given again
+- while packet_id in self._inflight:
++ while packet_id in self._replays:
+
+resent-unmarked: what is sent again is not marked as a duplicate
+- self._inflight[packet_id], 0b1010,
++ self._inflight[packet_id], 0b0010,
+
+queue-edge: one message more than allowed waits
+- free or len(self._waiting) < limits.queue_messages_max
++ free or len(self._waiting) <= limits.queue_messages_max
+
+expiry-edge: a message that expires now is sent
+- held.message.expires_ms <= now_ms:
++ held.message.expires_ms < now_ms:
+
+confirmed-bytes-stay: what was confirmed still counts as queued
+- self._queued_bytes -= size_bytes
++ self._queued_bytes -= 0
+""",
+    tests=MQTT,
+)
+
+ROUTER = part(
+    "broker/mqtt/router.py",
+    r"""
+worst-qos: of overlapping subscriptions the least QoS counts
+- max(item.filter.qos for item in subscriptions)
++ min(item.filter.qos for item in subscriptions)
+
+retained-bytes-leak: a replaced message still counts as retained
+- before.size_bytes if before is not None else 0
+-         )
+-         if kept
++ 0
++         )
++         if kept
+
+old-expiry-kept: a message goes when the one that it replaced would have
+- timer.cancel()
++ pass
+""",
+    tests=MQTT,
+)
+
+TIMERS = part(
+    "broker/mqtt/timers.py",
+    r"""
+timer-one-late: a timer fires after its moment
+- self._heap[0].when_ms <= now_ms:
++ self._heap[0].when_ms < now_ms:
+
+ties-turned: of two timers of one moment the later goes first
+- return (self.when_ms, self.order) < (other.when_ms, other.order)
++ return (self.when_ms, -self.order) < (other.when_ms, -other.order)
+""",
+    tests=MQTT,
+)
+
+SUBSCRIBING = part(
+    "broker/mqtt/subscribing.py",
+    r"""
+retain-handling-one: a subscription that is there already gets what is retained
+- (item.retain_handling == 1 and new)
++ item.retain_handling == 1
+
+granted-as-asked: QoS 2 is granted
+- min(item.qos, 1)
++ item.qos
+
+limit-one-more-filter: a client may subscribe once more than allowed
+- len(session.subscriptions) >= hub
++ len(session.subscriptions) > hub
+""",
+    tests=MQTT,
+)
+
+TABLE = [
+    *(WIRE + DECODE + ENCODE + CODEC + TOPICS),
+    *(OUTGOING + ROUTER + TIMERS + SUBSCRIBING),
+]
