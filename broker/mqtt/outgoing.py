@@ -136,7 +136,8 @@ class Outgoing:
 
     def replay(self, topic: str, replay: Replay) -> None:
         """Have the client get what is retained at this topic, as it will stand then."""
-        self._replays[topic] = replay
+        before = self._replays.get(topic)
+        self._replays[topic] = replay if before is None else replay.joined(before)
 
     def confirm(self, packet_id: int, now_ms: int) -> bool:
         """The client has this QoS 1 message; whether such a message was on its way."""
@@ -276,7 +277,7 @@ class Outgoing:
 
     def _send_retained(self, pipe: Pipe, topic: str, replay: Replay, now_ms: int) -> None:
         message = self._retained.get(topic)
-        if message is None:
+        if message is None or (replay.no_local and message.sender == self.client_id):
             return
         held = Held(message, True, replay.identifiers)
         self._counters.routed += 1

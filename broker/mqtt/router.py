@@ -121,8 +121,9 @@ class Router:
     def replay(self, subscription: Subscription) -> None:
         """Have a new subscription get what is retained."""
         identifiers = (subscription.identifier,) if subscription.identifier else ()
-        replay = Replay(subscription.filter.qos, identifiers)
-        for topic, _message in self.retained.match(subscription.filter.topic_filter):
+        wanted = subscription.filter
+        replay = Replay(wanted.qos, identifiers, wanted.no_local)
+        for topic, _message in self.retained.match(wanted.topic_filter):
             subscription.outgoing.replay(topic, replay)
 
     def may_retain(self, message: Message) -> bool:

@@ -430,6 +430,41 @@ def test_retain_handling_says_when_retained_messages_come():
     assert once.take() == []
 
 
+def test_no_local_holds_for_retained_messages_too():
+    """MQTT-3.8.3-3: no message goes to the client that published it."""
+    world = World()
+    mine, other = world.client(p.V5, "mine"), world.client(p.V5, "other")
+    mine.publish("a", b"x", retain=True)
+    for client in (mine, other):
+        client.subscribe("#", no_local=True)
+    assert (mine.publishes(), other.publishes()) == ([], [("a", b"x")])
+
+
+@VERSIONS
+def test_overlapping_filters_of_one_subscribe_get_a_retained_message_once_at_the_best_qos(version):
+    """MQTT-3.3.4-2."""
+    world = World()
+    world.publish("a/b", b"x", qos=1, retain=True)
+    client = world.client(version)
+    client.send(p.Subscribe(1, (p.Filter("a/+", 1), p.Filter("a/b", 0))))
+    _, got = client.take()
+    assert (got.topic, got.qos, got.retain) == ("a/b", 1, True)
+
+
+def test_what_a_client_that_does_not_read_asks_for_again_and_again_stays_small():
+    world = World()
+    world.publish("a", b"x", retain=True)
+    client = world.client(p.V5)
+    client.stall()
+    for number in range(1, 200):
+        properties = p.Properties(subscription_identifier=(number,))
+        client.send(p.Subscribe(1, (p.Filter("a"),), properties))
+    client.got.clear()
+    client.flow()
+    (got,) = [packet for packet in client.take() if isinstance(packet, p.Publish)]
+    assert got.properties.subscription_identifier == tuple(range(199, 183, -1))
+
+
 def test_retain_as_published_keeps_the_flag():
     """MQTT-3.3.1-12, -13."""
     world = World()
