@@ -41,16 +41,25 @@ class JsonLines:
     lines: list[bytes]
     bad: list[BadLine] = field(default_factory=list)
 
+    @property
+    def size_bytes(self) -> int:
+        """The length of the lines."""
+        return sum(map(len, self.lines))
+
 
 @dataclass(slots=True)
 class CsvEvents:
-    """Events out of CSV rows; `numbers` are their lines. `undeclared` counts rows by event type."""
+    """Events out of CSV rows; `numbers` are their lines. `undeclared` counts rows by event type.
+
+    `size_bytes` is the length of the lines that were read for them.
+    """
 
     file: str
     events: list[dict[str, Any]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     bad: list[BadLine] = field(default_factory=list)
     undeclared: dict[str, int] = field(default_factory=dict)
+    size_bytes: int = 0
 
 
 Batch = JsonLines | CsvEvents
@@ -131,6 +140,7 @@ class _CsvFile:
                 reason = f"the header row is longer than {self._line_bytes_max} bytes"
                 raise UnreadableError(self._file, reason)
             batch = CsvEvents(self._file, bad=_too_long(self._file, chunk, self._line_bytes_max))
+            batch.size_bytes = sum(map(len, chunk.lines))
             self._convert(self._records.take(chunk.first_line, chunk.lines), batch)
             batch.bad.sort(key=lambda bad: bad.line)
             yield batch

@@ -7,20 +7,20 @@ in the files, unless a lateness says that their order counts.
 
 from __future__ import annotations
 
-import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from broker.core.event import Event, event_class
 from broker.core.intake import Intake, IntakeOptions
+from broker.core.reasons import UNDECLARED_TYPE
 from headwater.cli.output import CommandError, complain, read_text
 from headwater.columns import ColumnError, parse_map
 from headwater.engine import BATCH_EVENTS, Pipeline
-from headwater.lines import UnreadableError
+from headwater.lines import STANDARD_INPUT, UnreadableError
+from headwater.outlet import opened
+from headwater.packed import Packer
 from headwater.readers import BadLine, Batch, JsonLines, read_events
 from headwater.release import Release
 from headwater.sorting import ExternalSort, SortingError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import argparse
 
     from broker.core.agent import Result
+    from broker.core.event import Event
 
 FAULTY = 2
 BAD_LINES_SHOWN_MAX = 20
@@ -37,17 +38,35 @@ FRONTIER_BATCHES = 4  # batches between two looks at what may be released
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay as the command line says; 0, or 2 on a faulty specification or input."""
-    checked = check_text(read_text(arguments.spec), file=arguments.spec)
+    """Replay as the command line says; 0, or 2 on a faulty specification or input.
+
+    What is wrong is told on standard error, as JSON too: standard output is for results alone.
+    """
+    try:
+        return _replay(arguments)
+    except CommandError as error:
+        if not arguments.json:
+            raise
+        _tell_json([{"message": text} for text in error.messages])
+        return error.status
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    spec, files = arguments.spec, arguments.events
+    if [spec, *files].count(STANDARD_INPUT) > 1:
+        raise CommandError(FAULTY, "standard input (-) can be read only once")
+    checked = check_text(read_text(spec), file=spec)
     if checked.specification is None:
-        complain(checked.report().rstrip("\n"))
+        if arguments.json:
+            _tell_json([{"file": spec, **one.to_dict()} for one in checked.diagnostics])
+        else:
+            complain(checked.report().rstrip("\n"))
         return FAULTY
     try:
-        with ExitStack() as stack:
-            write = _writer(arguments.output, stack)
-            replay = Replay(checked.specification, write, skip_bad=arguments.skip_bad)
+        with opened(arguments.output, [spec, *files]) as outlet:
+            replay = Replay(checked.specification, outlet.write, skip_bad=arguments.skip_bad)
             batches = read_events(
-                arguments.events,
+                files,
                 _kinds(checked.specification),
                 mapping=parse_map(arguments.map) if arguments.map else None,
             )
@@ -55,16 +74,23 @@ def run(arguments: argparse.Namespace) -> int:
                 replay.sorted(batches)
             else:
                 replay.streamed(batches, arguments.lateness)
+            outlet.end()
     except (UnreadableError, ColumnError, SortingError) as error:
         raise CommandError(FAULTY, str(error)) from None
-    except BadInputError:
+    except BadInputError as error:
+        _tell_bad(error, as_json=arguments.json)
         return FAULTY
-    replay.tell(as_json=arguments.json)
+    _tell_dropped(replay, as_json=arguments.json)
     return 0
 
 
 class BadInputError(Exception):
-    """The input is faulty and has been complained of."""
+    """The input has `count` bad lines; `shown` are the first of them."""
+
+    def __init__(self, shown: list[BadLine], count: int) -> None:
+        super().__init__(f"{count} bad lines")
+        self.shown = shown
+        self.count = count
 
 
 class Replay:
@@ -81,14 +107,17 @@ class Replay:
         self._write = write
         self._skip_bad = skip_bad
         self.bad_lines = 0
+        self._bad_shown: list[BadLine] = []
+        self._refused: Counter[str] = Counter()  # of the bad lines, by reason: those of the intake
+        self._undeclared = 0  # rows that never came to be events
 
     def sorted(self, batches: Iterator[Batch]) -> None:
         """All input is on time: sorted first, then matched, results in one order."""
         self._pipeline = pipeline = Pipeline(self._specification, IntakeOptions())
-        classes = _classes(self._specification)
-        with ExternalSort(_order, _encode, lambda data: _decode(data, classes)) as sort:
+        packer = Packer(self._specification.event_types)
+        with ExternalSort(_order, packer.pack, packer.unpack) as sort:
             for batch in batches:
-                sort.add(self._events(pipeline.intake, batch))
+                sort.add(self._events(pipeline.intake, batch), batch.size_bytes)
             self._refuse_bad()
             release = Release()
             for number, events in enumerate(_chunks(sort.in_order())):
@@ -108,20 +137,11 @@ class Replay:
             self._write(pipeline.admit(events))
         self._write(pipeline.finish())
 
-    def tell(self, *, as_json: bool) -> None:
-        """What was passed over, on standard error."""
-        dropped = {
-            reason: count for reason, count in self._pipeline.ledger.events.dropped.items() if count
-        }
-        if self.bad_lines:
-            dropped["bad_lines"] = self.bad_lines
-        if not dropped:
-            return
-        if as_json:
-            complain(msgspec.json.encode({"dropped": dropped}).decode())
-            return
-        told = ", ".join(f"{reason} {count}" for reason, count in sorted(dropped.items()))
-        complain(f"passed over: {told}")
+    def dropped(self) -> dict[str, int]:
+        """How many events were passed over, by reason, beside those on bad lines."""
+        dropped = Counter(self._pipeline.ledger.events.dropped)
+        dropped[UNDECLARED_TYPE] += self._undeclared
+        return dict(sorted((dropped - self._refused).items()))
 
     def _events(self, intake: Intake, batch: Batch) -> list[Event]:
         if isinstance(batch, JsonLines):
@@ -130,22 +150,51 @@ class Replay:
         else:
             decoded = intake.from_mappings(batch.events)
             numbers = batch.numbers
+            self._undeclared += sum(batch.undeclared.values())
         bad = list(batch.bad)
         for rejection in decoded.rejections:
             line = numbers[rejection.index or 0] if numbers else 0
             bad.append(BadLine(batch.file, line, rejection.message))
-        for one in sorted(bad, key=lambda one: one.line):
-            self.bad_lines += 1
-            if not self._skip_bad and self.bad_lines <= BAD_LINES_SHOWN_MAX:
-                complain(str(one))
+            self._refused[rejection.reason] += 1
+        self.bad_lines += len(bad)
+        if bad and len(self._bad_shown) < BAD_LINES_SHOWN_MAX:
+            self._bad_shown += sorted(bad, key=lambda one: one.line)
+            del self._bad_shown[BAD_LINES_SHOWN_MAX:]
         return decoded.events
 
     def _refuse_bad(self) -> None:
         if self.bad_lines and not self._skip_bad:
-            more = self.bad_lines - BAD_LINES_SHOWN_MAX
-            if more > 0:
-                complain(f"and {more} bad lines more; --skip-bad passes over them")
-            raise BadInputError
+            raise BadInputError(self._bad_shown, self.bad_lines)
+
+
+def _tell_bad(error: BadInputError, *, as_json: bool) -> None:
+    more = error.count - len(error.shown)
+    if as_json:
+        errors = [{"file": b.file, "line": b.line, "message": b.reason} for b in error.shown]
+        _tell_json(errors, more=more)
+        return
+    for bad in error.shown:
+        complain(str(bad))
+    if more:
+        complain(f"and {more} bad lines more; --skip-bad passes over them")
+
+
+def _tell_dropped(replay: Replay, *, as_json: bool) -> None:
+    """What was passed over, where anything was."""
+    dropped = replay.dropped()
+    if not dropped and not replay.bad_lines:
+        return
+    if as_json:
+        told: dict[str, Any] = {"bad_lines": replay.bad_lines, "dropped": dropped}
+        complain(msgspec.json.encode(told).decode())
+        return
+    parts = [f"bad lines {replay.bad_lines}"] if replay.bad_lines else []
+    parts += [f"{reason} {count}" for reason, count in dropped.items()]
+    complain(f"passed over: {', '.join(parts)}")
+
+
+def _tell_json(errors: list[dict[str, Any]], **more: object) -> None:
+    complain(msgspec.json.encode({"ok": False, "errors": errors, **more}).decode())
 
 
 def _kinds(specification: Specification) -> dict[str, dict[str, str]]:
@@ -156,25 +205,8 @@ def _kinds(specification: Specification) -> dict[str, dict[str, str]]:
     }
 
 
-def _classes(specification: Specification) -> dict[str, type[Event]]:
-    return {
-        name: event_class(name, kind.attributes)
-        for name, kind in specification.event_types.items()
-        if not kind.defined
-    }
-
-
 def _order(event: Event) -> Any:
     return event.order
-
-
-def _encode(event: Event) -> bytes:
-    return msgspec.msgpack.encode([event.event_type, event])
-
-
-def _decode(data: bytes, classes: dict[str, type[Event]]) -> Event:
-    name, fields = msgspec.msgpack.decode(data, type=tuple[str, msgspec.Raw])
-    return msgspec.msgpack.decode(fields, type=classes[name])
 
 
 def _chunks(events: Iterator[Event]) -> Iterator[list[Event]]:
@@ -186,21 +218,3 @@ def _chunks(events: Iterator[Event]) -> Iterator[list[Event]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-def _writer(output: str | None, stack: ExitStack) -> Callable[[list[Result]], None]:
-    encode = msgspec.json.Encoder().encode
-    stream: IO[bytes] = sys.stdout.buffer
-    if output is not None:
-        try:
-            stream = stack.enter_context(Path(output).open("wb"))  # noqa: SIM115 - the stack closes it
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise CommandError(FAULTY, f"{output}: cannot be written: {reason}") from None
-
-    def write(results: list[Result]) -> None:
-        if results:
-            stream.write(b"".join([encode(result.to_dict()) + b"\n" for result in results]))
-            stream.flush()
-
-    return write

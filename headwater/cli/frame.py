@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
+    status = GOOD
     try:
         status = _dispatch(words)
         sys.stdout.flush()
@@ -50,13 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + 2  # as a shell tells SIGINT; commands that end by Ctrl-C handle it themselves
     except BrokenPipeError:  # whoever read the output has seen enough
         _discard_output()
-        return GOOD
     except OSError as error:  # what a command can foresee it words itself; a full disk is not that
         _discard_output()
-        where = f"{error.filename}: " if error.filename else ""
-        reason = (error.strerror or str(error)).lower()
-        print(f"headwater: cannot go on: {where}{reason}", file=sys.stderr)
-        return MISUSED
+        if status == GOOD:
+            where = f"{error.filename}: " if error.filename else ""
+            reason = (error.strerror or str(error)).lower()
+            print(f"headwater: cannot go on: {where}{reason}", file=sys.stderr)
+            status = MISUSED
     return status
 
 
