@@ -19,7 +19,8 @@ from typing import Any
 from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import near
 from broker.core.occurrence import order_of, touches
-from broker.core.pattern import FOLLOWS, Joint, Layout, Leaf
+from broker.core.operands import FOLLOWS, Joint, Operand, composite
+from broker.core.pattern import Layout
 from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.source import Constants, build
 from language.tree import Attribute, Call, Name
@@ -49,12 +50,12 @@ class Side:
     """How generated code reads one operand's occurrence, held in the variable."""
 
     variable: str
-    operand: Leaf | Joint
+    operand: Operand
 
     @property
     def composite(self) -> bool:
         """Whether the occurrence is a tuple."""
-        return isinstance(self.operand, Joint)
+        return composite(self.operand)
 
     @property
     def end(self) -> str:

@@ -15,7 +15,8 @@ from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import region_test
 from broker.core.join import Join, JoinWriter
 from broker.core.occurrence import order_of
-from broker.core.pattern import FOLLOWS, Joint, Layout, Leaf
+from broker.core.operands import FOLLOWS, Joint, Leaf
+from broker.core.pattern import Layout
 from broker.core.reach import keep_ms
 from broker.core.source import Constants, build
 from broker.core.store import Store

@@ -1,4 +1,4 @@
-"""A detect pattern laid out for matching: places, operands and what each must test.
+"""A detect pattern laid out for matching: its operands by place, and what each must test.
 
 Owns the reading of a checked pattern tree. Must not know stores or events at run time.
 Invariant: every suffix and every `where` conjunct is attached to the lowest operand that can judge
@@ -7,129 +7,121 @@ it, so what fails there is no candidate above (LANGUAGE: contexts compose bottom
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
-from broker.core.expressions import conjuncts, names_in
+from broker.core.attach import Attacher
+from broker.core.operands import (
+    Count,
+    Distinct,
+    Gathered,
+    Joint,
+    Kth,
+    Leaf,
+    Member,
+    Negation,
+    Operand,
+    Padded,
+    Run,
+    Silence,
+    least,
+    operands,
+)
 from language.tree import (
+    Absent,
     Atom,
     Bound,
     Case,
-    Context,
     Expression,
     InRegion,
-    LinkOperator,
+    Link,
     Pattern,
     RegionLiteral,
+    Repeat,
     Select,
     Spread,
     Where,
     Within,
 )
-from language.tree import Link as LinkNode
-
-FOLLOWS = frozenset(("then", "before"))  # the right operand comes after the left one
-
-
-@dataclass(slots=True)
-class Operand:
-    """A part of the pattern: the places low..high-1, and what each of its occurrences must pass."""
-
-    low: int
-    high: int
-    within_ms: int | None = None
-    spread_m: float | None = None
-    conjuncts: list[Expression] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Leaf(Operand):
-    """An atom: one place."""
-
-    event_type: str = ""
-    name: str = ""
-    conditions: tuple[Expression, ...] = ()
-    regions: list[RegionLiteral] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Joint(Operand):
-    """A binary operator over two operands.
-
-    `anchors` are (place of A, T) of each `within T from A` around the operator.
-    """
-
-    operator: LinkOperator = "and"
-    left: Leaf | Joint = field(default_factory=lambda: Leaf(0, 0))
-    right: Leaf | Joint = field(default_factory=lambda: Leaf(0, 0))
-    bound: Bound | None = None
-    context: Context = "unrestricted"
-    anchors: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Layout:
     """A whole pattern: the root operand, its leaves by place, and its joints bottom-up."""
 
-    root: Leaf | Joint
+    root: Operand
     leaves: list[Leaf]
     joints: list[Joint]
-    optional: frozenset[int]  # places that stay empty in some occurrences (sides of `or`)
+    optional: frozenset[int]  # places that stay empty in some occurrences
     last: tuple[tuple[int, int], ...]  # place ranges of the operands of `last`
+    first: tuple[tuple[int, int], ...]  # and of those of `first`
+    listed: frozenset[int]  # places of lists
+    silent: frozenset[int]  # places that bind nothing: beneath `absent`, or right of `without`
+    names: dict[str, int]  # alias of a list of composites → its first place
 
     @property
     def places(self) -> dict[str, int]:
         """Alias, or type without an alias → place."""
-        return {leaf.name: leaf.low for leaf in self.leaves}
+        return {**{leaf.name: leaf.low for leaf in self.leaves}, **self.names}
 
 
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """What the suffixes around an operand demand of it."""
+    """What the suffixes around an operand demand of it; `timed_ms` is the nearest `within`."""
 
     within_ms: int | None = None
     spread_m: float | None = None
     regions: tuple[RegionLiteral, ...] = ()
     anchors: tuple[tuple[str, int], ...] = ()
+    timed_ms: int = 0
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, *, disjoint: bool) -> None:
+        self.disjoint = disjoint
         self.leaves: list[Leaf] = []
-        self.joints: list[Joint] = []
-        self.last: list[tuple[int, int]] = []
+        self.selects: dict[str, list[tuple[int, int]]] = {"last": [], "first": []}
         self.optional: set[int] = set()
-        self.conditions: list[tuple[Expression, Leaf | Joint]] = []
-        self.anchored: list[tuple[Joint, str, int]] = []
+        self.listed: set[int] = set()
+        self.silent: set[int] = set()
+        self.names: dict[str, int] = {}
+        self.conditions: list[tuple[Expression, Operand]] = []
+        self.anchored: list[tuple[Operand, str, int]] = []
 
-    def read(self, node: Pattern, above: _Above) -> Leaf | Joint:
-        if isinstance(node, Atom):
-            return self._atom(node, above)
-        if isinstance(node, LinkNode):
-            return self._link(node, above)
-        if isinstance(node, Within):
-            return self._within(node, above)
-        if isinstance(node, Spread):
-            spread_m = _nearest(above.spread_m, node.distance_m)
-            return self.read(node.operand, replace(above, spread_m=spread_m))
-        if isinstance(node, InRegion):
-            if not isinstance(node.region, RegionLiteral):
-                raise TypeError("region names are resolved before matching")
-            regions = (*above.regions, node.region)
-            return self.read(node.operand, replace(above, regions=regions))
-        if isinstance(node, Where):
-            operand = self.read(node.operand, above)
-            self.conditions += [(part, operand) for part in conjuncts(node.condition)]
-            return operand
-        if isinstance(node, Select) and node.kind == "last":
-            operand = self.read(node.operand, above)
-            self.last.append((operand.low, operand.high))
-            return operand
-        if isinstance(node, Select) and node.kind == "outer":
-            return self.read(node.operand, above)  # windows alone ask who may be missing
-        raise AssertionError(f"not a pattern that runs yet: {type(node).__name__}")
+    def read(self, node: Pattern, above: _Above) -> Operand:
+        read: Callable[[Any, _Above], Operand] = _READERS[type(node)]
+        return read(self, node, above)  # type: ignore[call-arg,arg-type]
 
-    def _atom(self, node: Atom, above: _Above) -> Leaf:
+    # --- suffixes ------------------------------------------------------------------------
+
+    def within(self, node: Within, above: _Above) -> Operand:
+        if node.anchor is None:
+            within_ms = least(above.within_ms, node.within_ms)
+            above = replace(above, within_ms=within_ms, timed_ms=node.within_ms)
+            return self.read(node.operand, above)
+        anchors = (*above.anchors, (node.anchor, node.within_ms))
+        return self.read(node.operand, replace(above, anchors=anchors, timed_ms=node.within_ms))
+
+    def spread(self, node: Spread, above: _Above) -> Operand:
+        spread_m = node.distance_m
+        if above.spread_m is not None:
+            spread_m = min(spread_m, above.spread_m)
+        return self.read(node.operand, replace(above, spread_m=spread_m))
+
+    def region(self, node: InRegion, above: _Above) -> Operand:
+        if not isinstance(node.region, RegionLiteral):
+            raise TypeError("region names are resolved before matching")
+        return self.read(node.operand, replace(above, regions=(*above.regions, node.region)))
+
+    def where(self, node: Where, above: _Above) -> Operand:
+        operand = self.read(node.operand, above)
+        self.conditions.append((node.condition, operand))
+        return operand
+
+    # --- operands ------------------------------------------------------------------------
+
+    def atom(self, node: Atom, above: _Above) -> Leaf:
         place = len(self.leaves)
         leaf = Leaf(place, place + 1, above.within_ms, above.spread_m)
         leaf.event_type = node.type
@@ -139,81 +131,255 @@ class _Reader:
         self.leaves.append(leaf)
         return leaf
 
-    def _link(self, node: LinkNode, above: _Above) -> Joint:
+    def select(self, node: Select, above: _Above) -> Operand:
+        if node.kind == "nth":
+            return self._kth(node, above)
+        operand = self.read(node.operand, above)
+        if node.kind in self.selects:
+            self.selects[node.kind].append((operand.low, operand.high))
+        if node.kind == "distinct":
+            made = Distinct(operand.low, operand.high, operand=operand, keys=node.keys)
+            made.window_ms = above.timed_ms
+            return made
+        return operand  # windows alone ask who may be missing
+
+    def absent(self, node: Absent, _above: _Above) -> Operand:
+        operand = self.read(node.operand, _Above())
+        self.silent.update(range(operand.low, operand.high))
+        return Silence(operand.low, operand.high, operand=operand, for_ms=node.for_ms)
+
+    def repeat(self, node: Repeat, above: _Above) -> Operand:
+        if node.kind in {"+", "*"}:
+            return self._chain([node], [], above)
+        operand = self._listed(node, replace(above, anchors=()))
+        low, high = operand.low, operand.high
+        made: Count | Run
+        if node.kind == "count":
+            made = Count(low, high, above.within_ms, above.spread_m, operand=operand)
+            made.count = node.count or 1
+            made.disjoint = self.disjoint
+        else:
+            made = Run(low, high, above.within_ms, above.spread_m, operand=operand)
+            if node.gap is not None:
+                made.gap_low_ms, made.gap_high_ms = node.gap.low_ms, node.gap.high_ms
+        self._around(made, above)
+        return made
+
+    def _listed(self, node: Repeat, above: _Above) -> Operand:
+        operand = self.read(node.operand, above)
+        self.listed.update(range(operand.low, operand.high))
+        if node.alias is not None:
+            if isinstance(operand, Leaf):
+                operand.name = node.alias
+            else:
+                self.names[node.alias] = operand.low
+        return operand
+
+    def _kth(self, node: Select, above: _Above) -> Operand:
+        operand = self._judged_later(node, above)
+        made = Kth(operand.low, operand.high, above.within_ms, above.spread_m, operand=operand)
+        made.k = node.k or 1
+        return made
+
+    def _judged_later(self, node: Select, above: _Above) -> Operand:
+        """The operand of `nth`: what stands around is asked of the chosen one alone."""
+        return self.read(node.operand, replace(above, within_ms=None, anchors=()))
+
+    def _around(self, operand: Operand, above: _Above) -> None:
+        self.anchored += [(operand, name, within_ms) for name, within_ms in above.anchors]
+
+    # --- links ---------------------------------------------------------------------------
+
+    def link(self, node: Link, above: _Above) -> Operand:
+        if node.operator == "without":
+            left = self.read(node.left, above)
+            right = self.read(node.right, _Above())
+            self.silent.update(range(right.low, right.high))
+            window_ms = None if node.bound is None else node.bound.high_ms
+            return Negation(left.low, right.high, left=left, right=right, window_ms=window_ms)
+        if node.operator == "then":
+            elements, links = _chain_of(node)
+            if any(_list_in(element) is not None for element in elements):
+                return self._chain(elements, links, above)
         left = self.read(node.left, above)
-        right = self.read(node.right, above)
-        joint = Joint(left.low, right.high, above.within_ms, above.spread_m)
+        return self._joint(node, left, self._right(node.right, above), above)
+
+    def _right(self, node: Pattern, above: _Above) -> tuple[Operand, int | None]:
+        """The right operand, and its number where it is an `nth` in a chain."""
+        if isinstance(node, Select) and node.kind == "nth":
+            return self._judged_later(node, above), node.k
+        if isinstance(node, Select) and node.kind in self.selects:
+            operand, k = self._right(node.operand, above)
+            self.selects[node.kind].append((operand.low, operand.high))
+            return operand, k
+        return self.read(node, above), None
+
+    def _joint(
+        self,
+        node: Link,
+        left: Operand,
+        right: tuple[Operand, int | None],
+        above: _Above,
+        *,
+        direct: bool = True,
+    ) -> Joint:
+        """The operator over both; not `direct`: lists stand between them, which have the bounds."""
+        operand, k = right
+        joint = Joint(left.low, operand.high, above.within_ms, above.spread_m)
         joint.operator = node.operator
-        joint.left, joint.right = left, right
-        joint.bound = node.bound
+        joint.left, joint.right = left, operand
         joint.context = node.context or "unrestricted"
-        self.joints.append(joint)
-        self.anchored += [(joint, name, within_ms) for name, within_ms in above.anchors]
+        if node.operator in {"then", "before"}:
+            joint.nth = k
+        elif k is not None:
+            kth = Kth(operand.low, operand.high, above.within_ms, above.spread_m, operand=operand)
+            kth.k = k
+            joint.right = kth
+        if direct:
+            joint.bound, joint.next = node.bound, node.next
+        self._around(joint, above)
         if node.operator == "or":
             self.optional.update(range(joint.low, joint.high))
         return joint
 
-    def _within(self, node: Within, above: _Above) -> Leaf | Joint:
-        if node.anchor is None:
-            within_ms = _least(above.within_ms, node.within_ms)
-            return self.read(node.operand, replace(above, within_ms=within_ms))
-        anchors = (*above.anchors, (node.anchor, node.within_ms))
-        return self.read(node.operand, replace(above, anchors=anchors))
+    def _chain(self, elements: list[Pattern], links: list[Link], above: _Above) -> Gathered:
+        """A chain of `then` in which lists stand."""
+        read: list[tuple[Operand, int | None]] = []
+        lists: dict[int, Repeat] = {}
+        inside = replace(above, spread_m=None, anchors=())
+        for at, element in enumerate(elements):
+            found = _list_in(element)
+            if found is None:
+                read.append(
+                    self._right(element, above) if at else (self.read(element, above), None)
+                )
+                continue
+            lists[at] = found
+            read.append((self._member(element, inside), None))
+        base_at = [at for at in range(len(elements)) if at not in lists]
+        if not base_at:
+            raise AssertionError("a list alone has no occurrence to belong to")
+        base = self._base(read, links, base_at, above)
+        gathered = Gathered(base.low, base.high, above.within_ms, above.spread_m, base=base)
+        gathered.trailing = len(elements) - 1 in lists
+        for at, node in lists.items():
+            gathered.members.append(_member(read, links, base_at, at, optional=node.kind == "*"))
+        self._around(gathered, above)
+        return gathered
+
+    def _member(self, element: Pattern, above: _Above) -> Operand:
+        """A list's operand; what stands around the list in brackets of its own asks each member."""
+        if isinstance(element, Repeat):
+            operand = self._listed(element, above)
+            self.optional.update(range(operand.low, operand.high))
+            return operand
+        if isinstance(element, Where):
+            operand = self._member(element.operand, above)
+            self.conditions.append((element.condition, operand))
+            return operand
+        if isinstance(element, InRegion) and isinstance(element.region, RegionLiteral):
+            regions = (*above.regions, element.region)
+            return self._member(element.operand, replace(above, regions=regions))
+        raise AssertionError(f"no list: {type(element).__name__}")
+
+    def _base(
+        self,
+        read: list[tuple[Operand, int | None]],
+        links: list[Link],
+        base_at: list[int],
+        above: _Above,
+    ) -> Operand:
+        """The elements that are no lists, joined as if each list were a plain `then`."""
+        made: Operand | None = None
+        for number, at in enumerate(base_at):
+            operand, k = read[at]
+            before = base_at[number - 1] if number else -1
+            low = read[before + 1][0].low if before + 1 < at else operand.low
+            high = read[-1][0].high if at == base_at[-1] else operand.high
+            if (low, high) != (operand.low, operand.high):
+                operand = Padded(low, high, operand=operand)
+            if made is None:
+                made = operand
+            else:
+                link = links[at - 1]
+                made = self._joint(link, made, (operand, k), above, direct=before == at - 1)
+        assert made is not None
+        return made
 
 
-def _least(a: int | None, b: int) -> int:
-    return b if a is None else min(a, b)
+_READERS: dict[type[Any], Callable[..., Operand]] = {
+    Atom: _Reader.atom,
+    Link: _Reader.link,
+    Absent: _Reader.absent,
+    Repeat: _Reader.repeat,
+    Select: _Reader.select,
+    Within: _Reader.within,
+    Spread: _Reader.spread,
+    InRegion: _Reader.region,
+    Where: _Reader.where,
+}
 
 
-def _nearest(a: float | None, b: float) -> float:
-    return b if a is None else min(a, b)
+def _chain_of(node: Link) -> tuple[list[Pattern], list[Link]]:
+    """The elements of a chain of `then`, and the links between them."""
+    elements: list[Pattern] = []
+    links: list[Link] = []
+    at: Pattern = node
+    while isinstance(at, Link) and at.operator == "then":
+        elements.insert(0, at.right)
+        links.insert(0, at)
+        at = at.left
+    return [at, *elements], links
 
 
-def operands(root: Leaf | Joint) -> Iterator[Leaf | Joint]:
-    """Every operand, those beneath before those above."""
-    if isinstance(root, Joint):
-        yield from operands(root.left)
-        yield from operands(root.right)
-    yield root
+def _list_in(element: Pattern) -> Repeat | None:
+    """The list that an element of a chain is, perhaps in brackets with a suffix of its own."""
+    while isinstance(element, Where | InRegion):
+        element = element.operand
+    return element if isinstance(element, Repeat) and element.kind in {"+", "*"} else None
 
 
-def lowest_holder(root: Leaf | Joint, places: set[int]) -> Leaf | Joint:
-    """The lowest operand at or beneath the root that has all the places."""
-    while isinstance(root, Joint):
-        for side in (root.left, root.right):
-            if all(side.low <= place < side.high for place in places):
-                root = side
-                break
-        else:
-            return root
-    return root
-
-
-def span_max_ms(operand: Leaf | Joint, duration_max_ms: int) -> int | None:
-    """The longest span that an occurrence of the operand can have; None where unbounded."""
-    if isinstance(operand, Leaf):
-        return _least(operand.within_ms, duration_max_ms)
-    if operand.operator == "or":
-        left = span_max_ms(operand.left, duration_max_ms)
-        right = span_max_ms(operand.right, duration_max_ms)
-        return None if left is None or right is None else max(left, right)
-    return operand.within_ms
+def _member(
+    read: list[tuple[Operand, int | None]],
+    links: list[Link],
+    base_at: list[int],
+    at: int,
+    *,
+    optional: bool,
+) -> Member:
+    after = max((other for other in base_at if other < at), default=None)
+    before = min((other for other in base_at if other > at), default=None)
+    after_bound: Bound | None = links[at - 1].bound if after == at - 1 and at else None
+    before_bound: Bound | None = links[at].bound if before == at + 1 else None
+    return Member(
+        read[at][0],
+        optional,
+        None if after is None else read[after][0],
+        None if before is None else read[before][0],
+        after_bound,
+        before_bound,
+    )
 
 
 def lay_out(case: Case) -> Layout:
     """The layout of a case's detect pattern."""
-    reader = _Reader()
+    reader = _Reader(disjoint=case.detect.context in {"first", "chronicle"})
     root = reader.read(case.detect.pattern, _Above())
     layout = Layout(
-        root, reader.leaves, reader.joints, frozenset(reader.optional), tuple(reader.last)
+        root,
+        reader.leaves,
+        [one for one in operands(root) if isinstance(one, Joint)],
+        frozenset(reader.optional),
+        tuple(reader.selects["last"]),
+        tuple(reader.selects["first"]),
+        frozenset(reader.listed),
+        frozenset(reader.silent),
+        reader.names,
     )
     places = layout.places
+    attacher = Attacher(places, layout.listed, layout.optional)
     for condition, operand in reader.conditions:
-        bound = {places[name] for name in names_in(condition) if name in places}
-        holder = lowest_holder(operand, bound) if bound else operand
-        holder.conjuncts.append(condition)
-        if holder is not operand and bound & reader.optional:
-            operand.conjuncts.append(condition)  # beside the name, where `or` leaves it empty
-    for joint, name, within_ms in reader.anchored:
-        joint.anchors.append((places[name], within_ms))
+        attacher.attach(condition, operand)
+    for operand, name, within_ms in reader.anchored:
+        operand.anchors.append((places[name], within_ms))
     return layout

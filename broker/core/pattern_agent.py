@@ -20,9 +20,10 @@ from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Event, Order
 from broker.core.matching import Program
 from broker.core.occurrence import events_of, order_of
+from broker.core.operands import FOLLOWS
 from broker.core.outcome import assigned_lag
 from broker.core.partition import Discipline, Partition, instant, instants, take
-from broker.core.pattern import FOLLOWS, Layout, span_max_ms
+from broker.core.pattern import Layout
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
 from broker.core.store import Store
@@ -118,9 +119,9 @@ class PatternAgent:
                     out = min(out, occurrence[0] - 1)
         if not self._lags:
             return out
-        span = span_max_ms(self._layout.root, self._duration_max_ms)
-        if span is not None:
-            return out - span
+        within_ms = self._layout.root.within_ms
+        if within_ms is not None:
+            return out - within_ms
         return min([out - self._duration_max_ms, *(start - 1 for start in self._starts())])
 
     def next_due(self) -> int | None:

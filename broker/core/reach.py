@@ -6,7 +6,7 @@ Invariant: nothing that could still find a partner is out of reach.
 
 from __future__ import annotations
 
-from broker.core.pattern import FOLLOWS, Joint, Leaf, span_max_ms
+from broker.core.operands import FOLLOWS, Joint, Leaf, Operand, span_max_ms
 
 Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms before it)
 
@@ -23,7 +23,7 @@ def right_cut_ms(joint: Joint) -> Cut | None:
     return _cut_ms(joint, joint.right, joint.left)
 
 
-def _cut_ms(joint: Joint, own: Leaf | Joint, partner: Leaf | Joint) -> Cut | None:
+def _cut_ms(joint: Joint, own: Operand, partner: Operand) -> Cut | None:
     cuts: list[Cut] = []
     if joint.operator not in FOLLOWS and joint.operator != "and":
         cuts.append(("start", 0))  # every other relation shares an instant

@@ -14,7 +14,8 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.occurrence import events_of
-from broker.core.pattern import FOLLOWS, Joint, Layout, Leaf, operands, span_max_ms
+from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
+from broker.core.pattern import Layout
 
 Closes = Callable[[Any], int]
 
@@ -114,7 +115,7 @@ def _greatest_end(events: Sequence[Any], places: Sequence[int]) -> int:
     return max(ends, default=WATERMARK_END // 2)
 
 
-def has_last_leaf(operand: Leaf | Joint, place: int) -> bool:
+def has_last_leaf(operand: Operand, place: int) -> bool:
     """Whether the place surely ends last in every occurrence of the operand."""
     while isinstance(operand, Joint):
         if operand.operator not in FOLLOWS or place < operand.right.low:

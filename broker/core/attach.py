@@ -1,0 +1,99 @@
+"""Where each conjunct of a `where` is judged.
+
+Owns the search for the lowest operand that can judge a conjunct. Must not know how it is judged.
+Invariant: a conjunct is judged where all its names are bound, and for an `nth` not before the one
+that counts is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.core.expressions import children, conjuncts, names_in
+from broker.core.operands import Gathered, Joint, Kth, Leaf, Operand, operands
+from language.functions import AGGREGATES
+from language.tree import Call, Expression
+
+
+def has_aggregate(node: Expression) -> bool:
+    """Whether an aggregate stands in the expression."""
+    if isinstance(node, Call) and node.function in AGGREGATES:
+        return True
+    return any(has_aggregate(child) for child in children(node))
+
+
+def places_of(operand: Operand) -> frozenset[int]:
+    """The places of the leaves beneath an operand."""
+    return frozenset(one.low for one in operands(operand) if isinstance(one, Leaf))
+
+
+class Attacher:
+    """Gives the conjuncts of one layout to its operands."""
+
+    def __init__(
+        self, places: Mapping[str, int], listed: frozenset[int], optional: frozenset[int]
+    ) -> None:
+        self._places = places
+        self._listed = listed
+        self._optional = optional
+
+    def attach(self, condition: Expression, operand: Operand) -> None:
+        """Attach each conjunct of a condition that stands over the operand."""
+        for part in conjuncts(condition):
+            bound = {self._places[name] for name in names_in(part) if name in self._places}
+            self._attach(part, operand, bound)
+
+    def _attach(self, part: Expression, operand: Operand, bound: set[int]) -> None:
+        if not bound:
+            operand.conjuncts.append(part)
+            return
+        whole = has_aggregate(part) and bool(bound & self._listed)
+        holder = self._lowest(operand, bound, whole=whole)
+        if isinstance(holder, Gathered) and not whole:
+            members = [one for one in holder.members if places_of(one.operand) & bound]
+            if len(members) == 1:
+                members[0].conjuncts.append(part)
+                return
+        holder.conjuncts.append(part)
+        if holder is not operand and bound & (self._optional - self._listed):
+            operand.conjuncts.append(part)  # beside the name, where `or` leaves it empty
+
+    def _lowest(self, operand: Operand, bound: set[int], *, whole: bool) -> Operand:
+        """The lowest operand at or beneath which binds all the places.
+
+        `whole`: a list is judged as one, so that its members are not entered.
+        """
+        while True:
+            for part in operand.parts:
+                if bound <= places_of(part) and _may_enter(operand, part):
+                    break
+            else:
+                return operand
+            entered = part
+            if whole and not (bound & self._listed <= _complete(entered, self._listed)):
+                return operand
+            operand = entered
+
+
+def _may_enter(operand: Operand, part: Operand) -> bool:
+    if isinstance(operand, Kth):
+        return False
+    return not (isinstance(operand, Joint) and operand.nth is not None and part is operand.right)
+
+
+def _complete(operand: Operand, listed: frozenset[int]) -> frozenset[int]:
+    """The places of lists that are whole in an operand's occurrences."""
+    found: frozenset[int] = frozenset()
+    for one in operands(operand):
+        if isinstance(one, Gathered):
+            for member in one.members:
+                found |= places_of(member.operand)
+        elif _is_repeat(one):
+            found |= places_of(one)
+    return found & listed
+
+
+def _is_repeat(operand: Operand) -> bool:
+    from broker.core.operands import Count, Run
+
+    return isinstance(operand, Count | Run)

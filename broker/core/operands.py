@@ -1,0 +1,220 @@
+"""The operands of a detect pattern: what a layout is made of.
+
+Owns the node classes and the walks over them. Must not know text, stores or events.
+Invariant: an operand covers the places low..high-1 of the text, those beneath it included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from language.tree import Bound, Context, Expression, LinkOperator, RegionLiteral
+
+FOLLOWS = frozenset(("then", "before"))  # the right operand comes after the left one
+
+
+@dataclass(slots=True, eq=False)
+class Operand:
+    """A part of the pattern, and what each of its occurrences must pass."""
+
+    low: int
+    high: int
+    within_ms: int | None = None
+    spread_m: float | None = None
+    conjuncts: list[Expression] = field(default_factory=list)
+    # (place of A, T) of each `within T from A` around the operand
+    anchors: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def parts(self) -> tuple[Operand, ...]:
+        """The operands directly beneath, in the order of the text."""
+        return ()
+
+
+@dataclass(slots=True, eq=False)
+class Leaf(Operand):
+    """An atom: one place."""
+
+    event_type: str = ""
+    name: str = ""
+    conditions: tuple[Expression, ...] = ()
+    regions: list[RegionLiteral] = field(default_factory=list)
+
+
+NOTHING = Leaf(0, 0)
+
+
+@dataclass(slots=True, eq=False)
+class Joint(Operand):
+    """A binary operator over two operands.
+
+    `nth`: the right one is the so-manieth after the left one. `next`: nothing lies between.
+    """
+
+    operator: LinkOperator = "and"
+    left: Operand = NOTHING
+    right: Operand = NOTHING
+    bound: Bound | None = None
+    context: Context = "unrestricted"
+    nth: int | None = None
+    next: bool = False
+
+    @property
+    def parts(self) -> tuple[Operand, ...]:
+        """See Operand."""
+        return (self.left, self.right)
+
+
+@dataclass(slots=True, eq=False)
+class Negation(Operand):
+    """`P without Q`; with `window_ms`, `P without[T] Q`. Conjuncts over both restrict the q."""
+
+    left: Operand = NOTHING
+    right: Operand = NOTHING
+    window_ms: int | None = None
+
+    @property
+    def parts(self) -> tuple[Operand, ...]:
+        """See Operand."""
+        return (self.left, self.right)
+
+
+@dataclass(slots=True, eq=False)
+class Unary(Operand):
+    """What stands over one operand."""
+
+    operand: Operand = NOTHING
+
+    @property
+    def parts(self) -> tuple[Operand, ...]:
+        """See Operand."""
+        return (self.operand,)
+
+
+@dataclass(slots=True, eq=False)
+class Silence(Unary):
+    """`absent P for T`: an interval, at the first place, in which there is no P."""
+
+    for_ms: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Count(Unary):
+    """`P{n}`: so many successive P; `disjoint`: none is in two of them."""
+
+    count: int = 1
+    disjoint: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Run(Unary):
+    """`P+[a..b]`: a longest run of P with gaps of a..b ms."""
+
+    gap_low_ms: int | None = None
+    gap_high_ms: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Kth(Unary):
+    """`nth k P` that has no left neighbour: the k-th P of the partition."""
+
+    k: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class Distinct(Unary):
+    """`distinct(keys) P`: no P that equals an earlier one of the last `window_ms`."""
+
+    keys: tuple[str, ...] = ()
+    window_ms: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A list in a chain: what may be in it and where it stands.
+
+    `after` and `before` are the nearest elements of the chain that are no lists; bounds are those
+    of the links beside the list, where these lead to such an element.
+    """
+
+    operand: Operand
+    optional: bool
+    after: Operand | None
+    before: Operand | None
+    after_bound: Bound | None
+    before_bound: Bound | None
+    conjuncts: list[Expression] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Gathered(Operand):
+    """A chain with lists: its other elements, and the lists that are filled for each of them."""
+
+    base: Operand = NOTHING
+    members: list[Member] = field(default_factory=list)
+    trailing: bool = False
+
+    @property
+    def parts(self) -> tuple[Operand, ...]:
+        """See Operand."""
+        return (self.base, *(member.operand for member in self.members))
+
+
+@dataclass(slots=True, eq=False)
+class Padded(Unary):
+    """An element of a chain with the empty places of the lists beside it."""
+
+
+def composite(operand: Operand) -> bool:
+    """Whether its occurrences are tuples, not events as such."""
+    while isinstance(operand, Kth | Distinct):
+        operand = operand.operand
+    return not isinstance(operand, Leaf)
+
+
+def operands(root: Operand) -> Iterator[Operand]:
+    """Every operand, those beneath before those above."""
+    for part in root.parts:
+        yield from operands(part)
+    yield root
+
+
+def least(a: int | None, b: int | None) -> int | None:
+    """The lesser of two limits; None is no limit."""
+    if a is None or b is None:
+        return b if a is None else a
+    return min(a, b)
+
+
+def _sum(*spans: int | None) -> int | None:
+    known = [span for span in spans if span is not None]
+    return sum(known) if len(known) == len(spans) else None
+
+
+def span_max_ms(operand: Operand, duration_max_ms: int) -> int | None:
+    """The longest span that an occurrence of the operand can have; None where unbounded."""
+    return least(operand.within_ms, _natural_span_ms(operand, duration_max_ms))
+
+
+def _natural_span_ms(operand: Operand, duration_max_ms: int) -> int | None:
+    if isinstance(operand, Leaf):
+        return duration_max_ms
+    if isinstance(operand, Silence):
+        return operand.for_ms
+    if isinstance(operand, Negation):
+        return span_max_ms(operand.left, duration_max_ms)
+    if isinstance(operand, Kth | Distinct | Padded):
+        return span_max_ms(operand.operand, duration_max_ms)
+    if isinstance(operand, Joint):
+        left = span_max_ms(operand.left, duration_max_ms)
+        right = span_max_ms(operand.right, duration_max_ms)
+        if operand.operator == "or":
+            return None if left is None or right is None else max(left, right)
+        if operand.bound is not None and operand.bound.high_ms is not None:
+            return _sum(left, operand.bound.high_ms, right)
+        if operand.operator != "and" and operand.operator not in FOLLOWS:
+            return _sum(left, right)  # they share an instant
+    return None
