@@ -28,7 +28,7 @@ class Packer:
             if not kind.defined
         }
         self._slots = {
-            name: [f"a_{attribute}" for attribute in kind.attributes]
+            name: kind.slots
             for name, kind in self._classes.items()
         }
         self._encode = msgspec.msgpack.Encoder().encode

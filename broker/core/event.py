@@ -5,7 +5,8 @@ or who wants them. Invariant: order is total and depends on the events alone (en
 
 A struct class is generated for each type, so that a payload is decoded straight into typed slots
 and compiled code reads an attribute as a slot. Attribute `x` lives in the slot `a_x`: no attribute
-name can collide with a Python keyword or with the fields here.
+name can collide with a Python keyword or with the fields here. A name that is no identifier, which
+the language takes in backticks, lives in a slot of its own spelling; `slot_of` tells all of them.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
 
     event_type: ClassVar[str] = ""
     attributes: ClassVar[tuple[str, ...]] = ()
+    slots: ClassVar[tuple[str, ...]] = ()  # of the attributes, in their order
 
     id: str = ""
     source: str | None = None
@@ -73,8 +75,8 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     def attribute_values(self) -> dict[str, Any]:
         """The non-null attributes by name."""
         values = {}
-        for name in self.attributes:
-            value = getattr(self, f"a_{name}")
+        for name, slot in zip(self.attributes, self.slots, strict=True):
+            value = getattr(self, slot)
             if value is not None:
                 values[name] = value
         return values
@@ -124,15 +126,28 @@ PYTHON_TYPES: dict[str, Any] = {
 }
 
 
-def _wire_name(field: str) -> str:
-    return field.removeprefix("a_")
+@lru_cache(maxsize=65_536)
+def slot_of(attribute: str) -> str:
+    """The slot that holds an attribute: an identifier in ASCII, another one for each name."""
+    slot = f"a_{attribute}"
+    # Python would take other letters of an identifier for those that look alike.
+    if slot.isascii() and slot.isidentifier():
+        return slot
+    return f"x_{attribute.encode('utf-8', 'surrogatepass').hex()}"
+
+
+def wire_name(slot: str) -> str:
+    """What a field of an event is called outside: an attribute by its name, others as they are."""
+    if slot.startswith("x_"):
+        return bytes.fromhex(slot[2:]).decode("utf-8", "surrogatepass")
+    return slot.removeprefix("a_")
 
 
 @lru_cache(maxsize=65_536)
 def _generated(
     name: str, attributes: tuple[tuple[str, AttributeType], ...], base: type[Event]
 ) -> type[Event]:
-    fields = [(f"a_{attribute}", PYTHON_TYPES[kind], None) for attribute, kind in attributes]
+    fields = [(slot_of(attribute), PYTHON_TYPES[kind], None) for attribute, kind in attributes]
     made = msgspec.defstruct(
         name,
         fields,
@@ -140,8 +155,9 @@ def _generated(
         namespace={
             "event_type": name,
             "attributes": tuple(attribute for attribute, _ in attributes),
+            "slots": tuple(slot for slot, _, _ in fields),
         },
-        rename=_wire_name,
+        rename=wire_name,
         gc=False,
         eq=False,
         kw_only=True,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, Protocol
 
+from broker.core.event import slot_of
 from broker.core.functions import FUNCTIONS
 from broker.core.geometry import region_test
 from broker.core.source import Constants, build
@@ -58,7 +59,7 @@ def attribute_code(event: str, attribute: str) -> tuple[str, bool]:
     reserved = RESERVED_CODE.get(attribute)
     if reserved is not None:
         return reserved.format(e=event), attribute not in NEVER_NULL
-    return f"{event}.a_{attribute}", True
+    return f"{event}.{slot_of(attribute)}", True
 
 
 class AtomScope:

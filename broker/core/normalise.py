@@ -15,6 +15,7 @@ import msgspec
 
 from broker.core import reasons
 from broker.core.advertised import Advertised, Advertisement, position_fault
+from broker.core.event import slot_of
 from broker.core.faults import Rejection, bounded, rejection
 from broker.core.identity import digest
 from broker.core.times import TIME_MAX_MS, TIME_MIN_MS, parse_time
@@ -241,7 +242,7 @@ def event_id(event: Event) -> str:
 
 @lru_cache(maxsize=4_096)
 def _slots(attributes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, f"a_{name}") for name in sorted(attributes))
+    return tuple((name, slot_of(name)) for name in sorted(attributes))
 
 
 def unsound(event: Event) -> Fault | None:

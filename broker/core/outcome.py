@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from broker.core.event import Detected, Event, Order
+from broker.core.event import Detected, Event, Order, slot_of
 from broker.core.expressions import Writer, attribute_code, finite
 from broker.core.identity import bound_id
 from broker.core.occurrence import events_of, order_of
@@ -108,11 +108,11 @@ class DefinitionOutcome:
             if name in ("location", "source", "position"):
                 fields.append(f"{name}={code}")
                 continue
-            field = f"a_{name}"
-            lines.append(f"    v_{name} = finite({code})")
+            slot = slot_of(name)
+            lines.append(f"    v_{slot} = finite({code})")
             if kinds.get(name) == "float":
-                lines.append(f"    if v_{name} is not None: v_{name} = float(v_{name})")
-            fields.append(f"{field}=v_{name}")
+                lines.append(f"    if v_{slot} is not None: v_{slot} = float(v_{slot})")
+            fields.append(f"{slot}=v_{slot}")
         lines.append(f"    return output({', '.join(fields)})")
         return build("\n".join(lines) + "\n", "make", constants)
 

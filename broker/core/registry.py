@@ -21,7 +21,15 @@ from weakref import WeakSet
 
 import msgspec
 
-from broker.core.event import INT64_MAX, INT64_MIN, Event, MetricPosition, event_class
+from broker.core.event import (
+    INT64_MAX,
+    INT64_MIN,
+    Event,
+    MetricPosition,
+    event_class,
+    slot_of,
+    wire_name,
+)
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.source import Constants, build
 from broker.core.times import TIME_MAX_MS, TIME_MIN_MS
@@ -86,11 +94,11 @@ class TypeEntry:
         self.version = version
         base = event_class(name, attributes)
         kinds = _kinds(limits)
-        typed = [(f"a_{key}", kinds[kind], None) for key, kind in attributes.items()]
+        typed = [(slot_of(key), kinds[kind], None) for key, kind in attributes.items()]
         exact, lenient = _exact_fields(limits) + typed, _lenient_fields(limits) + typed
         self.exact = _class(base, exact, rename=_exact_name, forbid_unknown_fields=True)
         self.loose = _class(base, exact, rename=_exact_name)
-        self.lenient = _class(base, lenient, rename=_wire_name)
+        self.lenient = _class(base, lenient, rename=wire_name)
         self.reader = Reader({"exact": self.exact, "loose": self.loose, "lenient": self.lenient})
         self.plain = _plain(attributes)
 
@@ -177,7 +185,7 @@ class TypeRegistry:
         for older in known:
             for attribute in attributes.keys() - set(older.attributes):
                 # A slot that its events lack reads as null through the class.
-                setattr(older, f"a_{attribute}", None)
+                setattr(older, slot_of(attribute), None)
         known.add(entry.exact)
         return True
 
@@ -208,9 +216,9 @@ def _plain(attributes: Mapping[str, AttributeType]) -> Callable[[Event], bool]:
     tests += [f"((v := e.{key}) is None or v.isascii())" for key in ("source", "location")]
     for name, kind in attributes.items():
         if kind == "float":
-            tests.append(f"((v := e.a_{name}) is None or v - v == 0.0)")
+            tests.append(f"((v := e.{slot_of(name)}) is None or v - v == 0.0)")
         elif kind == "text":
-            tests.append(f"((v := e.a_{name}) is None or v.isascii())")
+            tests.append(f"((v := e.{slot_of(name)}) is None or v.isascii())")
     text = f"def plain(e):\n    return {' and '.join(tests)}\n"
     return build(text, "plain", Constants())
 
@@ -226,13 +234,9 @@ class _Nothing(msgspec.Struct, tag_field="type", tag="\0"):
     impossible: _Impossible
 
 
-def _wire_name(field: str) -> str:
-    return field.removeprefix("a_")
-
-
 def _exact_name(field: str) -> str:
     # `timestamp` is decoded straight into the slot `end`; the key `end` must then be null.
-    return {"timestamp": "end", "end": "timestamp"}.get(field) or _wire_name(field)
+    return {"timestamp": "end", "end": "timestamp"}.get(field) or wire_name(field)
 
 
 def _class(base: type[Event], fields: list[tuple[str, Any, Any]], **options: Any) -> type[Event]:

@@ -20,7 +20,7 @@ from broker.core.aggregates import (
     SlidingLeast,
     Tally,
 )
-from broker.core.event import INT64_MAX, INT64_MIN
+from broker.core.event import INT64_MAX, INT64_MIN, slot_of
 from broker.core.exact import Moments, WholeMoments
 from broker.core.expressions import Writer, attribute_code, finite
 from broker.core.source import Constants, build
@@ -240,11 +240,7 @@ def compile_make(
             continue
         converter = {"float": "as_float", "int": "as_int"}.get(kind, "")
         code = f"{converter}(v[{at_of[name]}])"
-        field = f"a_{name}"
-        if field.isidentifier():
-            fields.append(f"{field}={code}")
-        else:
-            fields.append(f"**{{{constants.add(field)}: {code}}}")
+        fields.append(f"{slot_of(name)}={code}")
     lines.append(f"    return output({', '.join(fields)})")
     return build("\n".join(lines) + "\n", "make", constants)
 

@@ -11,7 +11,7 @@ from headwater.packed import Packer
 from language import check_text
 
 SPECIFICATION = check_text("""
-event Temp(val: float, count: int, note: text, ok: bool, raw: bytes, end_: int)
+event Temp(val: float, count: int, note: text, ok: bool, raw: bytes, `a b`: int)
 event Bare()
 subscription S from me to a detect Temp or Bare
 """).demand()
@@ -45,7 +45,7 @@ VALUES = st.fixed_dictionaries(
         "note": TEXT,
         "ok": st.booleans(),
         "raw": st.binary(max_size=9),
-        "end_": INT64,
+        "a b": INT64,
     },
 ) | st.just({"type": "Bare"})
 
