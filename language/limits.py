@@ -29,6 +29,12 @@ INTEGER_MAX = (1 << 63) - 1
 DURATION_MS_MAX = 36_525 * 24 * 3_600_000
 """A hundred years: longer is a slip of the pen, and sums of a few stay far from 64 bits."""
 
+WINDOW_MS_MAX = 366 * 24 * 3_600_000
+"""A leap year: what a window still needs is held all that time, and read again after a restart."""
+
+WINDOWS_AT_ONCE_MAX = 10_000
+"""Windows that one event lies in, which is range by every: each may have to be told of."""
+
 DISTANCE_M_MAX = 1_000_000_000
 """A million kilometres, far beyond the earth, for regions in metres as well."""
 

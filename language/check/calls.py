@@ -37,8 +37,7 @@ def check_call(
         types = [type_of(argument, scope) for argument in node.arguments]
         if not _counted(node, function, scope):
             return _result(function, ["any"])
-        _fit(node, function, types, scope)
-        return _result(function, types)
+        return _result(function, _fit(node, function, types, scope))
     if node.function not in scope.declared.functions:
         known = [*SCALARS, *AGGREGATES, *scope.declared.functions]
         scope.collector.misspelt("HW206", node.span, node.function, known)
@@ -55,13 +54,17 @@ def _counted(node: tree.Call, function: Function, scope: Scope) -> bool:
     return False
 
 
-def _fit(node: tree.Call, function: Function, types: list[Type], scope: Scope) -> None:
+def _fit(node: tree.Call, function: Function, types: list[Type], scope: Scope) -> list[Type]:
+    """The types of the arguments; "any" in place of one that does not fit, which is noted."""
+    fitting = list(types)
     for index, (argument, found) in enumerate(zip(node.arguments, types, strict=True)):
         wanted = function.arguments[min(index, len(function.arguments) - 1)]
         if found != "any" and found not in FITS[wanted]:
             scope.collector.note(
                 "HW306", argument.span, None, form=function.form, kind=kind_word(found)
             )
+            fitting[index] = "any"
+    return fitting
 
 
 def _result(function: Function, types: list[Type]) -> Type:
@@ -98,7 +101,7 @@ def _aggregate(
             return fallback
         return "int"
     _one_operand(node, value, scope)
-    _fit(node, function, types, scope)
+    types = _fit(node, function, types, scope)
     if node.function == "Quantile":
         _quantile(node, scope)
     return _result(function, types[:1])

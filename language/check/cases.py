@@ -63,7 +63,10 @@ def check_subscription(item: tree.Subscription, declared: Declared, collector: C
     """Check a subscription."""
     note_pending(item, declared, collector)
     scope = _case(item.case, declared, collector, windowed=False)
-    _assignments(item.case.assign, scope)
+    for one in item.case.assign:
+        if type_of(one.value, scope) == "event":
+            words = {"name": one.name, "kind": kind_word("event")}
+            collector.note("HW321", one.value.span, "name one of its attributes", **words)
     key = item.actor.group_key
     if key is not None and key not in item.case.group_by:
         collector.misspelt("HW214", item.actor.place("group"), key, item.case.group_by)

@@ -64,7 +64,7 @@ def type_of(node: tree.Expression, scope: Scope) -> Type:
 def check_condition(node: tree.Expression, scope: Scope) -> None:
     """The expression must be true or false."""
     found = type_of(node, scope)
-    if found not in {"bool", "any", "list"}:
+    if found not in {"bool", "any"}:
         scope.collector.note("HW303", node.span, kind=kind_word(found))
 
 
@@ -228,7 +228,6 @@ def _unary(node: tree.Unary, scope: Scope) -> Type:
 
 def _comparison(node: tree.Comparison, scope: Scope) -> Type:
     types = [type_of(operand, scope) for operand in node.operands]
-    types = ["any" if found == "list" else found for found in types]
     for index, operator in enumerate(node.operators):
         left, right = types[index], types[index + 1]
         place = node.operands[index + 1].span
@@ -267,8 +266,6 @@ def _membership(node: tree.Membership, scope: Scope) -> Type:
 def _check_member(
     item: Type, container: tree.SetLiteral | tree.RegionLiteral, span: tree.Span, scope: Scope
 ) -> None:
-    if item == "list":
-        item = "any"
     if isinstance(container, tree.SetLiteral):
         wanted = member_type(container)
         if not comparable(item, wanted):

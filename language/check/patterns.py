@@ -196,6 +196,8 @@ class PatternChecker:
             self.collector.misspelt("HW213", node.place("anchor"), node.anchor, known)
         elif binding.kind in {"without", "absent"}:
             self.collector.note("HW434", node.place("anchor"), None, name=node.anchor)
+        elif binding.kind == "list":
+            self.collector.note("HW438", node.place("anchor"), None, name=node.anchor)
 
     def _region(self, node: tree.InRegion) -> None:
         region = node.region

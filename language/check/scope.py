@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal
 
 from language import tree
 from language.diagnostics import quote
+from language.specification import EventType
 from language.walk import atoms
 
 if TYPE_CHECKING:
     from language.check.declarations import Declared
     from language.diagnostics import Collector
-    from language.specification import EventType
 
 Kind = Literal["event", "list", "without", "absent"]
 """Whether a name binds one event, a list, or (beneath `without` or `absent`) none."""
@@ -25,7 +25,10 @@ Kind = Literal["event", "list", "without", "absent"]
 
 @dataclass(frozen=True)
 class Binding:
-    """What a name stands for; the type is None where it is unknown."""
+    """What a name stands for; the type is None where it is unknown.
+
+    A list of occurrences of several events has no attributes but those that every event has.
+    """
 
     name: str
     event_type: EventType | None
@@ -78,6 +81,7 @@ class Binder:
             self.found.aliased.setdefault(node.operand.type, node.alias)
         else:
             self._visit(node.operand, kind)
+            event_type = EventType(node.alias, {})
         self._name(node.alias, event_type, kind, node.place("alias"))
 
     def _atom(self, node: tree.Atom, kind: Kind) -> None:

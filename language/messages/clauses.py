@@ -176,4 +176,59 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A without[5 s] B\nconsuming ‸B"),
         ),
     ),
+    Entry(
+        "HW435",
+        "window too long",
+        "what follows `{part}` is longer than {limit} days",
+        "windows reach to a leap year; sum up shorter ones where more is wanted",
+        (
+            bad(
+                "event A()\ndefine D(n) aggr every 1 day ‸range 367 days\n  detect A\n"
+                "  assign n = Count(A)"
+            ),
+            bad("event A()\ndefine D(n) aggr ‸every 53 weeks\n  detect A\n  assign n = Count(A)"),
+        ),
+    ),
+    Entry(
+        "HW436",
+        "too many windows at once",
+        "each event would lie in {count} windows, {limit} are allowed",
+        "make `every` longer or `range` shorter: there are range by every of them",
+        (
+            bad(
+                "event A()\ndefine D(n) aggr every 1 ms ‸range 1 day\n  detect A\n"
+                "  assign n = Count(A)"
+            ),
+            bad(
+                "event A()\ndefine D(n) aggr every 1 s ‸range 10001 s\n  detect A\n"
+                "  assign n = Count(A)"
+            ),
+        ),
+    ),
+    Entry(
+        "HW437",
+        "no time zone",
+        "`{name}` cannot be the name of a time zone",
+        "write a name of the tz database, such as Europe/Zurich",
+        (
+            bad(
+                'event A()\ndefine D(n) aggr every 1 day in ‸"nowhere land"\n  detect A\n'
+                "  assign n = Count(A)"
+            ),
+            bad(
+                'event A()\ndefine D(n) aggr every 1 day in ‸"../Zurich"\n  detect A\n'
+                "  assign n = Count(A)"
+            ),
+        ),
+    ),
+    Entry(
+        "HW438",
+        "list as an anchor",
+        "`{name}` is a list, and `within … from` counts from the end of one event",
+        "name an alias or type that binds a single event, or write `within` alone",
+        (
+            detecting("detect A then B+ as bs within 5 s from ‸bs"),
+            detecting("detect A+ then B within 5 s from ‸A"),
+        ),
+    ),
 )

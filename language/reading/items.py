@@ -29,6 +29,7 @@ from language.reading.values import (
     text,
     unique_names,
 )
+from language.reading.windows import DAY_MS, WindowActions
 
 if TYPE_CHECKING:
     from lark import Token
@@ -69,7 +70,7 @@ class CaseParts(NamedTuple):
 ORDER = ("detect", "assign", "consuming", "group by", "at most")
 
 
-class Items(Patterns):
+class Items(Patterns, WindowActions):
     """Actions of the sections `declarations` and `definitions and subscriptions`."""
 
     # --- declarations ---
@@ -173,41 +174,6 @@ class Items(Patterns):
         tokens = children[:-1]
         names = unique_names(tokens, "the header", attributes=True)
         return Header(names, marks_of(tokens, "header"))
-
-    def window_every(self, children: list[Any]) -> dict[str, Any]:
-        return {"every_ms": (duration_ms(children[1]), children[0])}
-
-    def window_zone(self, children: list[Any]) -> dict[str, Any]:
-        word, duration, _, zone = children
-        days, rest = divmod(duration_ms(duration), 86_400_000)
-        if rest:
-            note("HW426", duration.span)
-            days = max(1, days)
-        return {"every_days": (days, word), "zone": (text(zone), zone)}
-
-    def window_range(self, children: list[Any]) -> dict[str, Any]:
-        return {"range_ms": (duration_ms(children[1]), children[0])}
-
-    def window_session(self, children: list[Any]) -> dict[str, Any]:
-        return {"session_ms": (duration_ms(children[1]), children[0])}
-
-    def window_max(self, children: list[Any]) -> dict[str, Any]:
-        return {"session_max_ms": (duration_ms(children[1]), children[0])}
-
-    def window(self, children: list[Any]) -> tree.Window:
-        aggregated = not isinstance(children[0], dict)
-        parts: dict[str, int | str] = {}
-        words: dict[str, Token] = {}
-        for part in children[1:] if aggregated else children:
-            for key, (value, word) in part.items():
-                if key in parts:
-                    note("HW427", span_of(word))
-                parts[key] = value
-                words[key] = word
-        first = children[0] if aggregated else next(iter(words.values()))
-        _check_window(aggregated, words, span_of(first))
-        marks = tuple((key, span_of(token)) for key, token in words.items())
-        return tree.Window(aggregated, span=span_of(first), marks=marks, **cast("Any", parts))
 
     def post(self, children: list[Any]) -> tree.Post:
         word, where, assigned, *rest = children
@@ -316,7 +282,7 @@ def _instant_ms(token: Token) -> int:
         note("HW124", span_of(token))
         return 0
     since = instant - datetime(1970, 1, 1, tzinfo=UTC)
-    return since.days * 86_400_000 + since.seconds * 1_000 + since.microseconds // 1_000
+    return since.days * DAY_MS + since.seconds * 1_000 + since.microseconds // 1_000
 
 
 def _check_detect_options(options: Options) -> None:
@@ -324,20 +290,6 @@ def _check_detect_options(options: Options) -> None:
         note("HW425", options.words["next"], option="`next`")
     if "bound" in options.places:
         note("HW425", options.place("bound"), option="bound")
-
-
-def _check_window(aggregated: bool, words: dict[str, Token], span: tree.Span) -> None:
-    """Which parts of a header go together."""
-    if "session_max_ms" in words and "session_ms" not in words:
-        note("HW428", span_of(words["session_max_ms"]), part="max", other="session")
-    if "session_ms" in words and len(words.keys() - {"session_max_ms"}) > 1:
-        note("HW427", span_of(words["session_ms"]))
-    if aggregated and not words:
-        note("HW429", span)
-    if not aggregated:
-        for key, part in (("range_ms", "range"), ("session_ms", "session")):
-            if key in words:
-                note("HW428", span_of(words[key]), part=part, other="aggr")
 
 
 def _cases(numbered: list[CaseParts]) -> list[tree.Case | None]:

@@ -49,7 +49,7 @@ _WEAK_ITEM = re.compile(
 )
 _CLAUSE = re.compile(
     rf"(?:{_PASSED_OVER})"
-    r"|(?P<clause>^[ \t]*(?:detect|assign|consuming|group[ \t]+by|case|post|pre)\b)",
+    r"|(?P<clause>^[ \t]*(?:detect|assign|consuming|group(?=[ \t]+\w)|case|post|pre)\b)",
     re.MULTILINE,
 )
 TOO_DEEP = {"limit": NESTING_MAX}
@@ -147,6 +147,8 @@ class _Reader:
                     self.give_up(first, earlier)
                 piece = Piece(first.end, piece.end)
                 continue
+            if failure.complete:
+                self.parse(Piece(piece.start, failure.span.start), "item")
             rest = self.marks[middle] if middle < len(self.marks) else piece.end
             rest = min(rest, piece.end)
             self.give_up(Piece(piece.start, rest), failure)
@@ -171,7 +173,8 @@ class _Reader:
         try:
             item = parser().parse(cast("Any", TextSlice(self.text, *piece)), start=start)
         except UnexpectedInput as error:
-            return syntax_errors.classify(error, self.text, piece, self.places)
+            what = syntax_errors.Parsed(self.text, piece, start)
+            return syntax_errors.classify(error, what, self.places)
         if isinstance(item, tree.Node):
             deepest = beyond(item, NESTING_MAX)
             if deepest is not None:
@@ -190,7 +193,8 @@ class _Reader:
     def give_up(self, piece: Piece, failure: syntax_errors.Failure) -> None:
         """Note the error of a piece, and those of its other clauses."""
         self.collector.note(failure.code, failure.span, failure.hint, **failure.words)
-        self.name_broken(piece)
+        if not failure.complete:
+            self.name_broken(piece)
         marks = [
             m.start("clause")
             for m in _CLAUSE.finditer(self.text, piece.start, piece.end)

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 SKIP = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"?|\#[^\n]*|`[^`\n]*`?|[(\[{]|[)\]}]')
 _WORD = re.compile(r"[^\W\d]\w*")
+_CLAUSE_WORD = re.compile(r"\bdetect\b")
+_LATE_SUFFIX = re.compile(r"\b(within|spread|in)$")
 _SHOWN_MAX = 4
+_END_ALONE = frozenset(("$END", "<END-OF-FILE>"))
+ITEM_WORDS = ("define", "event", "region", "set", "subscription", "table")
 
 _TERMINALS = {
     "NAME": "a name",
@@ -74,12 +78,26 @@ _GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
 
 
 class Failure(NamedTuple):
-    """An error that ended a parse."""
+    """An error that ended a parse; `complete` tells that what stands before it is an item."""
 
     code: str
     span: Span
     hint: str | None
     words: dict[str, Any]
+    complete: bool = False
+
+
+class Parsed(NamedTuple):
+    """What was parsed: a text, the offsets of a part of it, and as what."""
+
+    text: str
+    piece: tuple[int, int]
+    start: str
+
+    @property
+    def follows(self) -> str:
+        """What can stand behind it."""
+        return f"another {self.start}"
 
 
 class Places:
@@ -108,10 +126,11 @@ def too_deep(text: str, piece: tuple[int, int]) -> int | None:
     return None
 
 
-def classify(error: UnexpectedInput, text: str, piece: tuple[int, int], places: Places) -> Failure:
+def classify(error: UnexpectedInput, parsed: Parsed, places: Places) -> Failure:
     """The failure that lark's error stands for."""
     from lark import UnexpectedToken
 
+    text, piece, _ = parsed
     if isinstance(error, UnexpectedToken):
         expected = frozenset(error.accepts)
         if error.token.type == "$END":
@@ -124,12 +143,13 @@ def classify(error: UnexpectedInput, text: str, piece: tuple[int, int], places: 
         match = _WORD.match(text, start)
         end = match.end() if match else start + 1
     span = places.span(start, end)
-    return _slip(text, span, expected) or Failure(
+    failure = _slip(text, span, expected) or Failure(
         "HW101",
         span,
-        _hint(text[start:end], expected) or _misread(error),
-        {"found": quote(text[start:end]), "expected": in_words(expected)},
+        _order(text[piece[0] : end]) or _hint(text[start:end], expected) or _misread(error),
+        {"found": quote(text[start:end]), "expected": in_words(expected) or parsed.follows},
     )
+    return failure._replace(complete=expected <= _END_ALONE)
 
 
 def _end(text: str, piece: tuple[int, int], expected: frozenset[str], places: Places) -> Failure:
@@ -155,7 +175,8 @@ def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
         wider = Span(span.start - 1, span.end, span.line, span.column - 1)
         return Failure("HW103", wider, _PAIRS[pair], {"found": quote(pair)})
     before = re.search(r"(\d[\d.]*)\s*$", text[max(0, span.start - 60) : span.start])
-    if before and _WORD.fullmatch(found) and not found.isupper():
+    wordlike = _WORD.fullmatch(found) and not found.isupper() and found not in KEYWORDS
+    if before and wordlike:
         units = (*UNITS_MS, *UNITS_M)
         near = nearest(found, units)
         if near is not None or not expected & {"NAME", "AND"}:
@@ -189,11 +210,22 @@ def _strange(found: str) -> bool:
     )
 
 
+def _order(text: str) -> str | None:
+    """Where a suffix follows a `where`: what comes last."""
+    clause = _CLAUSE_WORD.split(text)[-1]
+    late = _LATE_SUFFIX.search(clause)
+    if late is None or "where" not in clause[: late.start()].split():
+        return None
+    return f"`where` comes last: set `{late[1]} …` before it"
+
+
 def _hint(found: str, expected: frozenset[str]) -> str | None:
     """A keyword that is near to the word found, or how to write what was meant."""
     if not _WORD.fullmatch(found):
         return None
     words = [terminal.lower() for terminal in sorted(expected) if terminal not in _TERMINALS]
+    if "$END" in expected:
+        words.extend(ITEM_WORDS)
     if "FOLLOWS" in expected:
         from language.tree import LinkOperator
 
@@ -212,7 +244,7 @@ def _misread(error: UnexpectedInput) -> str | None:
 
 
 def in_words(expected: Iterable[str]) -> str:
-    """The terminals that could have stood there, a few of them, in words."""
+    """The terminals that could have stood there, a few of them, in words; "" for the end."""
     terminals = set(expected) - {"$END"}
     parts: list[str] = []
     for needed, taken, words in _GROUPS:
@@ -223,7 +255,7 @@ def in_words(expected: Iterable[str]) -> str:
     order = sorted(named, key=lambda word: (not word.startswith("a "), word))
     parts.extend(word if word.startswith("a ") else quote(word) for word in order)
     if not parts:
-        return "nothing more"
+        return ""
     if len(parts) > _SHOWN_MAX:
         return ", ".join([*parts[:_SHOWN_MAX], "…"])
     return " or ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from language import tree
 from language.lexicon import CONTEXTS, RESERVED
+from language.limits import WINDOWS_AT_ONCE_MAX
 from language.reading.patterns import BOUNDED, WITHOUT_CONTEXT
 
 DAY_MS = 86_400_000
@@ -19,6 +20,7 @@ places = st.sampled_from(["User1", "station-team", "a.b/c-d", "nearest", "to", "
 milliseconds = st.integers(1, 100 * DAY_MS) | st.sampled_from(
     [1, 250, 1_000, 60_000, 300_000, 3_600_000, DAY_MS, 7 * DAY_MS]
 )
+zones = st.sampled_from(["Europe/Zurich", "UTC", "America/Port-au-Prince", "Etc/GMT+5"])
 metres = st.floats(1e-3, 1e6) | st.sampled_from([50.0, 1_000.0, 10_000.0])
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -199,7 +201,9 @@ def cases(numbers):
 
 windows = st.one_of(
     st.builds(tree.Window, st.booleans(), every_ms=milliseconds),
-    st.builds(tree.Window, st.just(True), every_ms=milliseconds, range_ms=milliseconds),
+    st.tuples(milliseconds, milliseconds)
+    .filter(lambda lengths: lengths[1] <= lengths[0] * WINDOWS_AT_ONCE_MAX)
+    .map(lambda lengths: tree.Window(True, every_ms=lengths[0], range_ms=lengths[1])),
     st.builds(tree.Window, st.just(True), range_ms=milliseconds),
     st.builds(
         tree.Window,
@@ -207,7 +211,7 @@ windows = st.one_of(
         session_ms=milliseconds,
         session_max_ms=st.none() | milliseconds,
     ),
-    st.builds(tree.Window, st.booleans(), every_days=st.integers(1, 9), zone=texts),
+    st.builds(tree.Window, st.booleans(), every_days=st.integers(1, 9), zone=zones),
 )
 
 
