@@ -5,6 +5,7 @@ Invariant: a function finds every pair with at least one new member once, and no
 
 `join(nl, nr, ls, rs, g)`: new left and right occurrences, the two stores (the left store holds the
 new ones already, the right one does not where a `then` is unrestricted), and the partition's key.
+`x(l, r)` is a further test, of operators that need one (`nth`, `next`).
 The stores are sorted by end, so a search begins at the latest partner that the relation allows and
 stops at the first that is too old.
 """
@@ -16,14 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import near
-from broker.core.occurrence import order_of, touches
+from broker.core.occurrence import after_anchor, all_near, apart, order_of, touches
 from broker.core.operands import FOLLOWS, Joint, Operand, composite
 from broker.core.pattern import Layout
 from broker.core.reach import left_cut_ms, right_cut_ms
+from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
-from language.tree import Attribute, Call, Name
 
 Join = Callable[..., list[Any]]
 
@@ -84,34 +84,6 @@ class Side:
         return f"*{self.variable}[2:]" if self.composite else self.variable
 
 
-class JointScope:
-    """Names in a condition over both operands: the aliases, and `group`."""
-
-    def __init__(self, layout: Layout, sides: tuple[Side, ...], keys: tuple[str, ...]) -> None:
-        self._places = layout.places
-        self._optional = layout.optional
-        self._sides = sides
-        self._keys = keys
-
-    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
-        """See expressions.Scope."""
-        if not isinstance(node, Attribute):
-            return None
-        if node.base == "group":
-            return f"g[{self._keys.index(node.name)}]", False
-        place = self._places[node.base]
-        for side in self._sides:
-            if side.operand.low <= place < side.operand.high:
-                event = side.event(place)
-                break
-        else:
-            return "None", True  # the other side of an `or`
-        code, nullable = attribute_code(event, node.name)
-        if place in self._optional:
-            return f"(None if {event} is None else {code})", True
-        return code, nullable
-
-
 class JoinWriter:
     """Writes the function of one operator."""
 
@@ -134,8 +106,24 @@ class JoinWriter:
             body = self._recent_either()
         else:
             body = self._pairs()
-        lines = ["def join(nl, nr, ls, rs, g):", "    out = []", *body, "    return out"]
+        lines = ["def join(nl, nr, ls, rs, g, x=None):", "    out = []", *body, "    return out"]
         return build("\n".join(lines) + "\n", "join", self._constants)
+
+    def build_test(self) -> Callable[..., bool]:
+        """`test(l, r, g, x)`: whether two occurrences belong together."""
+        text = f"def test(l, r, g, x=None):\n    return {self._condition()}\n"
+        return build(text, "test", self._constants)
+
+    def build_pair(self) -> Callable[..., Any]:
+        """`pair(l, r)`: the occurrence of both."""
+        text = f"def pair(l, r):\n    return {self._pair()}\n"
+        return build(text, "pair", self._constants)
+
+    def build_follows(self) -> Callable[..., bool]:
+        """`follows(l, r)`: the relation alone, without its bound."""
+        parts = self._related() + self._distinct()
+        text = f"def follows(l, r):\n    return {' and '.join(parts)}\n"
+        return build(text, "follows", self._constants)
 
     # --- searches ------------------------------------------------------------------------
 
@@ -218,8 +206,7 @@ class JoinWriter:
             events = f"{side.spread_out}, {empty}"
             if side is self._right:
                 events = f"{empty}{side.spread_out}"
-            scope = JointScope(self._layout, (side,), self._keys)
-            test = Writer(scope, self._constants).conditions(tuple(joint.conjuncts))
+            test = self._conjuncts((side,)) or "True"
             news = "nl" if side is self._left else "nr"
             lines += [f"    for {side.variable} in {news}:", f"        if {test}:"]
             lines += [f"            out.append(({side.end}, {side.start}, {events}))"]
@@ -228,13 +215,16 @@ class JoinWriter:
     # --- conditions ----------------------------------------------------------------------
 
     def _append(self) -> str:
+        return f"out.append({self._pair()})"
+
+    def _pair(self) -> str:
         left, right = self._left, self._right
         if self._joint.operator in FOLLOWS:
             end, start = right.end, left.start
         else:
             end = f"{left.end} if {left.end} > {right.end} else {right.end}"
             start = f"{left.start} if {left.start} < {right.start} else {right.start}"
-        return f"out.append(({end}, {start}, {left.spread_out}, {right.spread_out}))"
+        return f"({end}, {start}, {left.spread_out}, {right.spread_out})"
 
     def _condition(self) -> str:
         parts = [
@@ -244,22 +234,28 @@ class JoinWriter:
             *self._anchored(),
             *self._spread(),
         ]
-        scope = JointScope(self._layout, (self._left, self._right), self._keys)
-        writer = Writer(scope, self._constants)
-        parts += [writer.condition(conjunct) for conjunct in self._joint.conjuncts]
+        conjuncts = self._conjuncts((self._left, self._right))
+        if conjuncts:
+            parts.append(conjuncts)
+        if self._joint.nth is not None or self._joint.next:
+            parts.append("x(l, r)")
         return " and ".join(parts) or "True"
+
+    def _conjuncts(self, sides: tuple[Side, ...]) -> str:
+        def code_of(place: int) -> str | None:
+            for side in sides:
+                if side.operand.low <= place < side.operand.high:
+                    return side.event(place)
+            return None  # the other side of an `or`
+
+        scope = PlaceScope(self._layout, self._keys, code_of, self._constants)
+        codes = [condition_code(one, scope, self._constants) for one in self._joint.conjuncts]
+        return " and ".join(codes)
 
     def _relation(self) -> list[str]:
         left, right = self._left, self._right
         bound = self._joint.bound
-        parts = [
-            form.format(ls=left.start, le=left.end, rs=right.start, re=right.end)
-            for form in RELATIONS[self._joint.operator]
-        ]
-        if any("touching" in part for part in parts):
-            self._constants.helper("touches", touches)
-            touching = f"touches({left.end}, {left.events}, {right.events})"
-            parts = [part.replace("touching", touching) for part in parts]
+        parts = self._related()
         if self._joint.operator in FOLLOWS:
             gap = f"{right.start} - {left.end}"
         else:
@@ -270,6 +266,18 @@ class JoinWriter:
             parts.append(f"{gap} >= {self._constants.add(bound.low_ms)}")
         if bound is not None and bound.high_ms is not None:
             parts.append(f"{gap} <= {self._constants.add(bound.high_ms)}")
+        return parts
+
+    def _related(self) -> list[str]:
+        left, right = self._left, self._right
+        parts = [
+            form.format(ls=left.start, le=left.end, rs=right.start, re=right.end)
+            for form in RELATIONS[self._joint.operator]
+        ]
+        if any("touching" in part for part in parts):
+            self._constants.helper("touches", touches)
+            touching = f"touches({left.end}, {left.events}, {right.events})"
+            parts = [part.replace("touching", touching) for part in parts]
         return parts
 
     def _within(self) -> list[str]:
@@ -287,13 +295,19 @@ class JoinWriter:
     def _distinct(self) -> list[str]:
         """One event fills at most one place; None fills no place."""
         leaves = self._layout.leaves
+        listed = self._layout.listed
         parts = []
         for a, b in self._cross():
-            if leaves[a].event_type == leaves[b].event_type:
-                left, right = self._left.event(a), self._right.event(b)
-                both = f"{left} is not {right}"
-                optional = a in self._layout.optional
-                parts.append(f"({left} is None or {both})" if optional else both)
+            if leaves[a].event_type != leaves[b].event_type:
+                continue
+            left, right = self._left.event(a), self._right.event(b)
+            if a in listed or b in listed:
+                self._constants.helper("apart", apart)
+                parts.append(f"apart({left}, {right})")
+                continue
+            both = f"{left} is not {right}"
+            optional = a in self._layout.optional
+            parts.append(f"({left} is None or {both})" if optional else both)
         return parts
 
     def _anchored(self) -> list[str]:
@@ -309,12 +323,18 @@ class JoinWriter:
             a = own.event(anchor)
             if anchor in self._layout.optional:
                 parts.append(f"{a} is not None")
-            for place in range(other.operand.low, other.operand.high):
-                x = other.event(place)
-                test = f"{a}.end <= {x}.start and {x}.end <= {a}.end + {limit}"
-                optional = place in self._layout.optional
-                parts.append(f"({x} is None or ({test}))" if optional else test)
+            parts += [
+                self._after_anchor(a, other.event(place), limit, anchor, place)
+                for place in self._binding(other)
+            ]
         return parts
+
+    def _after_anchor(self, a: str, x: str, limit: str, anchor: int, place: int) -> str:
+        if {anchor, place} & self._layout.listed:
+            self._constants.helper("after_anchor", after_anchor)
+            return f"after_anchor({a}, {x}, {limit})"
+        test = f"{a}.end <= {x}.start and {x}.end <= {a}.end + {limit}"
+        return f"({x} is None or ({test}))" if place in self._layout.optional else test
 
     def _spread(self) -> list[str]:
         spread_m = self._joint.spread_m
@@ -325,6 +345,10 @@ class JoinWriter:
         parts = []
         for a, b in self._cross():
             left, right = self._left.event(a), self._right.event(b)
+            if {a, b} & self._layout.listed:
+                self._constants.helper("all_near", all_near)
+                parts.append(f"all_near({left}, {right}, {limit})")
+                continue
             test = f"near({left}.position, {right}.position, {limit})"
             empty = [
                 f"{code} is None"
@@ -334,10 +358,10 @@ class JoinWriter:
             parts.append(f"({' or '.join([*empty, test])})")
         return parts
 
+    def _binding(self, side: Side) -> list[int]:
+        """The places of a side that can bind an event."""
+        silent = self._layout.silent
+        return [at for at in range(side.operand.low, side.operand.high) if at not in silent]
+
     def _cross(self) -> list[tuple[int, int]]:
-        joint = self._joint
-        return [
-            (a, b)
-            for a in range(joint.left.low, joint.left.high)
-            for b in range(joint.right.low, joint.right.high)
-        ]
+        return [(a, b) for a in self._binding(self._left) for b in self._binding(self._right)]

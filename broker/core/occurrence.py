@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.core.event import Event, Order
+from broker.core.geometry import near
 
 Occurrence = Any
 
@@ -84,6 +85,32 @@ def _member_order(member: Any) -> tuple[Any, ...]:
         return tuple([event.order for event in member])
     order: Order = member.order
     return order
+
+
+def _each(member: Any) -> tuple[Any, ...]:
+    if member is None:
+        return ()
+    return member if member.__class__ is tuple else (member,)
+
+
+def apart(left: Any, right: Any) -> bool:
+    """Whether what is bound at two places, perhaps lists, has no event in common."""
+    ids = {id(event) for event in _each(left)}
+    return not any(id(event) in ids for event in _each(right))
+
+
+def all_near(left: Any, right: Any, distance_m: float) -> bool:
+    """Whether all that is bound at two places, perhaps lists, is so near to each other."""
+    return all(near(a.position, b.position, distance_m) for a in _each(left) for b in _each(right))
+
+
+def after_anchor(anchor: Any, member: Any, within_ms: int) -> bool:
+    """Whether all that is bound at a place comes after the anchor's end and within the time."""
+    ends = [event.end for event in _each(anchor)]
+    if not ends:
+        return False
+    end = max(ends)
+    return all(end <= x.start and x.end <= end + within_ms for x in _each(member))
 
 
 def touches(instant: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:

@@ -1,0 +1,138 @@
+"""Names in conditions and assignments over several places.
+
+Owns how code reads a bound event, the members of a list and aggregates over them. Must not know
+where the places are: whoever uses a scope says that. Invariant: an unbound place reads as null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from broker.core.expressions import Writer, attribute_code, children
+from broker.core.list_values import aggregate
+from broker.core.source import Constants
+from language.functions import AGGREGATES
+from language.tree import Attribute, Call, Constant, Expression, Name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from broker.core.pattern import Layout
+
+PlaceCode = Callable[[int], str | None]  # code of what is bound at a place; None: nothing can be
+
+
+class PlaceScope:
+    """Names that stand for places, and `group`."""
+
+    def __init__(
+        self, layout: Layout, keys: tuple[str, ...], code_of: PlaceCode, constants: Constants
+    ) -> None:
+        self._layout = layout
+        self._places = layout.places
+        self._keys = keys
+        self._code_of = code_of
+        self._constants = constants
+        self._each: dict[int, str] = {}  # place of a list → the variable of one member
+
+    @contextmanager
+    def each(self, place: int, variable: str) -> Iterator[None]:
+        """Within: the name of the list stands for one member, held in the variable."""
+        before = self._each.get(place)
+        self._each[place] = variable
+        yield
+        if before is None:
+            del self._each[place]
+        else:
+            self._each[place] = before
+
+    def code(self, place: int) -> str | None:
+        """Code of what is bound at the place."""
+        return self._code_of(place)
+
+    def place(self, name: str) -> int | None:
+        """The place that a name stands for."""
+        return self._places.get(name)
+
+    def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
+        """See expressions.Scope."""
+        if isinstance(node, Call):
+            return self._aggregate(node) if node.function in AGGREGATES else None
+        if isinstance(node, Name):
+            return None
+        if node.base == "group":
+            return f"g[{self._keys.index(node.name)}]", False
+        place = self._places[node.base]
+        if place in self._each:
+            return attribute_code(self._each[place], node.name)
+        event = self._code_of(place)
+        if event is None or place in self._layout.silent:
+            return "None", True
+        if place in self._layout.listed:
+            member, _ = attribute_code("m", node.name)
+            return f"[{member} for m in ({event} or ())]", False
+        code, nullable = attribute_code(event, node.name)
+        if place in self._layout.optional:
+            return f"(None if {event} is None else {code})", True
+        return code, nullable
+
+    def listed_outside(self, node: Expression) -> list[int]:
+        """The places of lists that are named outside of aggregates, in order."""
+        found: set[int] = set()
+        if isinstance(node, Call) and node.function in AGGREGATES:
+            return []
+        if isinstance(node, Attribute):
+            place = self._places.get(node.base)
+            if place is not None and place in self._layout.listed and place not in self._each:
+                found.add(place)
+        for child in children(node):
+            found.update(self.listed_outside(child))
+        return sorted(found)
+
+    def _aggregate(self, node: Call) -> tuple[str, bool]:
+        """An aggregate over a list (or over the one event of a plain place)."""
+        value = node.arguments[0]
+        place = self._argument_place(value)
+        items = "()"
+        if place is not None:
+            code = self._code_of(place) or "None"
+            one = f"({code},) if {code} is not None else ()"
+            items = f"({code} or ())" if place in self._layout.listed else f"({one})"
+        if isinstance(value, Name):
+            return f"len({items})", False
+        variable = f"m{self._constants.temporary()}"
+        values = f"[{variable} for {variable} in {items}]"
+        if place is not None:
+            with self.each(place, variable):
+                code = Writer(self, self._constants).value(value)
+            held = self._constants.temporary()
+            values = f"[{held} for {variable} in {items} if ({held} := {code}) is not None]"
+        helper = self._constants.helper("aggregate", aggregate)
+        arguments = [repr(node.function), values]
+        if node.function == "Quantile" and isinstance(node.arguments[1], Constant):
+            arguments.append(self._constants.add(Fraction(str(node.arguments[1].value))))
+        return f"{helper}({', '.join(arguments)})", node.function not in {"Count", "Sum"}
+
+    def _argument_place(self, node: Expression) -> int | None:
+        if isinstance(node, Name):
+            return self._places.get(node.name)
+        if isinstance(node, Attribute):
+            return self._places.get(node.base)
+        found = [self._argument_place(child) for child in children(node)]
+        return next((place for place in found if place is not None), None)
+
+
+def condition_code(node: Expression, scope: PlaceScope, constants: Constants) -> str:
+    """Code of a condition; a list that is named outside an aggregate: all its members meet it."""
+    listed = scope.listed_outside(node)
+    if not listed:
+        return Writer(scope, constants).condition(node)
+    place = listed[0]
+    variable = f"m{constants.temporary()}"
+    items = scope.code(place) or "()"
+    with scope.each(place, variable):
+        code = condition_code(node, scope, constants)
+    return f"all([{code} for {variable} in ({items} or ())])"

@@ -1,0 +1,177 @@
+"""What a stage is: one operator of one partition.
+
+Owns the promise between stages and the helpers that all share. Must not know any operator.
+Invariant: what a stage passes on depends on the events and on the order of time alone, never on
+how they were batched.
+
+With W the watermark of the last `advance`: every occurrence that a stage passes on later ends after
+min(W, hold()) and begins at or after floor(). What it passes on in one `advance` need not be in
+order, so whoever needs order takes only what ends at or before min(W, hold()) (see Inbox).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+from broker.core.event import Event
+from broker.core.occurrence import Occurrence, order_of
+
+
+class Stage(Protocol):
+    """One operator of one partition; see the module for what it promises."""
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """What is decided by now and was not passed on before."""
+
+    def hold(self) -> int:
+        """Where what is open keeps later occurrences from being known to end after W."""
+
+    def floor(self) -> int:
+        """A time before which nothing that is passed on later begins."""
+
+    def floor_after(self, instant: int) -> int:
+        """About the watermark at which `floor` will be after the instant."""
+
+    def due(self) -> int | None:
+        """The least watermark that may decide something without more events; None if none."""
+
+    def held(self) -> int:
+        """How many occurrences it and those beneath it hold."""
+
+    def shed(self, count: int) -> int:
+        """Drop up to so many of the oldest; how many were dropped."""
+
+    def forget(self, gone: set[int]) -> None:
+        """Take consumed events (by identity) out of every candidate."""
+
+    def state(self) -> Any:
+        """What it holds, as events, occurrences and plain values in lists."""
+
+    def restore(self, state: Any) -> None:
+        """Take that up again."""
+
+
+Make = Callable[["Site"], Stage]
+
+
+class Durations:
+    """How long events of a type last at most.
+
+    A type whose events so far were readings is taken to have readings only: then what it may yet
+    bring begins after the watermark. `limit_ms` is the longest that any event may last. `strict`:
+    past the first event that lasts, the limit is waited for; otherwise the longest so far is taken.
+    """
+
+    def __init__(self, limit_ms: int, *, strict: bool) -> None:
+        self.limit_ms = limit_ms
+        self.strict = strict
+        self._longest: dict[str, int] = {}
+
+    def observe(self, event_type: str, duration_ms: int) -> None:
+        """An event of the type lasted so long."""
+        if duration_ms > self._longest.get(event_type, 0):
+            self._longest[event_type] = duration_ms
+
+    def longest_ms(self, event_type: str) -> int:
+        """How long an event of the type that is still to come may last."""
+        seen = self._longest.get(event_type, 0)
+        return self.limit_ms if seen and self.strict else seen
+
+
+@dataclass(slots=True)
+class Site:
+    """What the stages of one partition share."""
+
+    group: tuple[Any, ...]
+    durations: Durations
+    begin: int | None  # when the task began, for `absent`
+    leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
+    named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
+
+
+def end_of(occurrence: Occurrence) -> int:
+    """When an occurrence ends."""
+    end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
+    return end
+
+
+def start_of(occurrence: Occurrence) -> int:
+    """When an occurrence begins."""
+    start: int = occurrence[1] if occurrence.__class__ is tuple else occurrence.start
+    return start
+
+
+def least(times: list[int | None]) -> int | None:
+    """The earliest of the times that there are."""
+    return min([time for time in times if time is not None], default=None)
+
+
+class Inbox:
+    """What a stage beneath has passed on and is not yet taken, to be taken in order."""
+
+    __slots__ = ("items", "limit", "stage")
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.items: list[Occurrence] = []
+        self.limit = WATERMARK_NONE
+
+    def fill(self, watermark: int) -> int:
+        """Let the stage go on; up to where its occurrences are all here."""
+        new = self.stage.advance(watermark)
+        if new:
+            self.items += new
+            if len(self.items) > 1:
+                self.items.sort(key=order_of)
+        self.limit = max(self.limit, min(watermark, self.stage.hold()))
+        return self.limit
+
+    def take(self, limit: int) -> list[Occurrence]:
+        """What ends at or before the limit, in order."""
+        items = self.items
+        if not items:
+            return []
+        if end_of(items[-1]) <= limit:
+            self.items = []
+            return items
+        count = 0
+        while end_of(items[count]) <= limit:
+            count += 1
+        del items[:0]
+        self.items = items[count:]
+        return items[:count]
+
+    def hold(self) -> int:
+        """As the stage's, with what waits here."""
+        first = end_of(self.items[0]) - 1 if self.items else WATERMARK_END
+        return min(first, self.stage.hold())
+
+    def floor(self) -> int:
+        """As the stage's, with what waits here."""
+        return min([self.stage.floor(), *map(start_of, self.items)])
+
+    def forget(self, gone: set[int]) -> None:
+        """See Stage."""
+        self.stage.forget(gone)
+        self.items = without(self.items, gone)
+
+
+def holds_any(occurrence: Occurrence, gone: set[int]) -> bool:
+    """Whether one of the events (by identity) is bound."""
+    if occurrence.__class__ is not tuple:
+        return id(occurrence) in gone
+    for member in occurrence[2:]:
+        if member.__class__ is tuple:
+            if any(id(event) in gone for event in member):
+                return True
+        elif id(member) in gone:
+            return True
+    return False
+
+
+def without(items: list[Occurrence], gone: set[int]) -> list[Occurrence]:
+    """The occurrences that bind none of the events."""
+    return [item for item in items if not holds_any(item, gone)]

@@ -1,0 +1,75 @@
+"""An atom: passes on its events as they are.
+
+Owns nothing but what waits for the watermark. Must not know conditions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+from broker.core.event import Event
+from broker.core.stages.base import Site, without
+
+
+class LeafStage:
+    """One atom of one partition; the agent gives it events in order, none after the watermark."""
+
+    __slots__ = ("_longest_ms", "_site", "_type", "_watermark", "events")
+
+    def __init__(self, site: Site, event_type: str, longest_ms: int | None) -> None:
+        """`longest_ms`: how long an event lasts at most, where that is known beforehand."""
+        self._site = site
+        self._type = event_type
+        self._longest_ms = longest_ms
+        self._watermark = WATERMARK_NONE
+        self.events: list[Event] = []
+
+    def advance(self, watermark: int) -> list[Event]:
+        """See base.Stage."""
+        self._watermark = watermark
+        events, self.events = self.events, []
+        return events
+
+    def hold(self) -> int:
+        """See base.Stage."""
+        return WATERMARK_END
+
+    def _lasts_ms(self) -> int:
+        if self._longest_ms is not None:
+            return self._longest_ms
+        return self._site.durations.longest_ms(self._type)
+
+    def floor(self) -> int:
+        """See base.Stage."""
+        if self._watermark >= WATERMARK_END:
+            return WATERMARK_END
+        return self._watermark + 1 - self._lasts_ms()
+
+    def floor_after(self, instant: int) -> int:
+        """See base.Stage."""
+        return instant + self._lasts_ms()
+
+    def due(self) -> int | None:
+        """See base.Stage."""
+        return None
+
+    def held(self) -> int:
+        """See base.Stage."""
+        return len(self.events)
+
+    def shed(self, count: int) -> int:  # noqa: ARG002
+        """See base.Stage."""
+        return 0
+
+    def forget(self, gone: set[int]) -> None:
+        """See base.Stage."""
+        self.events = without(self.events, gone)
+
+    def state(self) -> Any:
+        """See base.Stage."""
+        return [self._watermark]
+
+    def restore(self, state: Any) -> None:
+        """See base.Stage."""
+        (self._watermark,) = state
