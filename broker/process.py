@@ -1,41 +1,31 @@
 """The process of one broker: from a configuration to an exit status.
 
 Owns signals, the event loop, the log's set-up and the word to the supervisor. Must not know what a
-broker does. Invariant: a broker that cannot start says why in one sentence and ends with status 2;
-SIGTERM and SIGINT end it with status 0, clients told and listeners closed.
+broker does. Invariant: a broker that cannot start leaves nothing open and says why in one sentence;
+SIGTERM and SIGINT end it as they should, clients told and listeners closed.
 """
 
 import asyncio
 import gc
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 
 from broker.config import Config
 from broker.wiring import logs
 from broker.wiring.data_dir import claimed
-from broker.wiring.errors import StartError
 from broker.wiring.site import Site
 from broker.wiring.supervisor import Supervisor
 
-GOOD = 0
-CANNOT_START = 2
 
-
-def run(config: Config) -> int:
-    """Run a broker until SIGTERM or SIGINT; the exit status."""
+def run(config: Config) -> None:
+    """Run a broker until SIGTERM or SIGINT. Raises StartError."""
     logs.set_up(config.log, config.broker.name)
-    try:
-        with (
-            claimed(config.broker.data_dir),
-            asyncio.Runner(loop_factory=_loop_factory()) as runner,
-        ):
-            runner.run(_serve(config))
-    except StartError as error:
-        sys.stderr.write(f"headwater: {error}\n")
-        return CANNOT_START
-    return GOOD
+    with (
+        claimed(config.broker.data_dir),
+        asyncio.Runner(loop_factory=_loop_factory()) as runner,
+    ):
+        runner.run(_serve(config))
 
 
 async def _serve(config: Config) -> None:

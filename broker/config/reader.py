@@ -5,6 +5,8 @@ errors name. Must not know what a setting is for. Invariant: either everything w
 `ConfigError` lists all that was not and nothing is used.
 """
 
+import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,19 +74,35 @@ def load(
         try:
             values[key] = _settled(rows[key], one)
         except RefusedError as refused:
-            problems.append(f"{one.origin.place}: {key}: {refused}")
+            problems.append(f"{_where(key, one.origin)}: {refused}")
         except ConfigError as error:
             problems.extend(error.problems)
     if problems:
-        raise ConfigError(*problems)
-    config = _assembled(values)
+        raise ConfigError(*sorted(problems, key=_in_file(path)))
     origins = {key: one.origin for key, one in given.items()}
-    if wrong := [f"{origins[key].place}: {key}: {why}" for key, why in contradictions(config)]:
+    config = _assembled(values, origins)
+    if wrong := [f"{_where(key, origins[key])}: {why}" for key, why in contradictions(config)]:
         raise ConfigError(*wrong)
     return Loaded(config, origins)
 
 
-def _assembled(values: Mapping[str, Any]) -> Config:
+def _where(key: str, origin: Origin) -> str:
+    """The place of a value and its key, which a flag's place names already."""
+    return origin.place if origin.kind == "flag" else f"{origin.place}: {key}"
+
+
+def _in_file(path: str | Path | None) -> Callable[[str], tuple[int, int]]:
+    """Sorts problems by their line and column in the file; those from elsewhere stay behind."""
+    place = re.compile(rf"{re.escape(str(path))}:(\d+):(\d+): ")
+
+    def key(problem: str) -> tuple[int, int]:
+        found = place.match(problem)
+        return (int(found[1]), int(found[2])) if found else (sys.maxsize, 0)
+
+    return key
+
+
+def _assembled(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> Config:
     parts: dict[str, Any] = {}
     for section, type_ in sections().items():
         prefix = f"{section}."
@@ -92,7 +110,9 @@ def _assembled(values: Mapping[str, Any]) -> Config:
         try:
             parts[section] = type_(**own)
         except ValueError as error:  # a part has looked at its own limits together
-            raise ConfigError(f"[{section}]: {error}") from None
+            key = prefix + str(error).partition(" ")[0]  # it begins with one of their names
+            place = f"{_where(key, origins[key])}: " if key in origins else f"[{section}]: "
+            raise ConfigError(f"{place}{error}") from None
     return Config(**parts)
 
 

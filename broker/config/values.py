@@ -48,7 +48,8 @@ def check_user(name: str, encoded: object) -> str:
     if not re.fullmatch(NAME_PATTERN, name):
         raise RefusedError(f"the user name `{name}` will not do, expected {NAME_SAYS}")
     if not isinstance(encoded, str):
-        raise RefusedError(f"found {_found(encoded)}, expected a password hash in quotes")
+        # Only the kind: it may be the password itself.
+        raise RefusedError(f"found {_kind(encoded)}, expected a password hash in quotes")
     try:
         check_hash(encoded)
     except ValueError as error:
@@ -70,5 +71,9 @@ def _check_text(setting: Setting, value: str) -> None:
 
 def _found(value: object) -> str:
     shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
-    kind = _KINDS.get(type(value), "a date or time")
+    kind = _kind(value)
     return f"{kind} ({shown[:40]})" if not isinstance(value, list | dict) else kind
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "a date or time")

@@ -5,8 +5,10 @@ socket beyond loopback is opened without users or client certificates.
 """
 
 import ipaddress
+import re
 import ssl
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -46,19 +48,50 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
     """The server's context, TLS 1.2 or newer; `ListenError` where a file is no good."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    for path in filter(None, (tls.certificate, tls.key, tls.client_ca)):
+        _readable(path)
     try:
-        context.load_cert_chain(tls.certificate, tls.key)
+        context.load_cert_chain(tls.certificate, tls.key, password=_nobody_to_ask)
+    except _LockedKeyError:
+        raise ListenError(f"the key {tls.key} is locked with a passphrase; unlock a copy") from None
     except (OSError, ssl.SSLError) as error:
         raise ListenError(
-            f"the certificate {tls.certificate} with the key {tls.key} cannot be used: {error}"
+            f"the certificate {tls.certificate} with the key {tls.key} cannot be used: "
+            f"{_of_tls(error)}"
         ) from None
     if tls.client_ca:
         try:
             context.load_verify_locations(tls.client_ca)
         except (OSError, ssl.SSLError) as error:
-            raise ListenError(f"the client CA {tls.client_ca} cannot be used: {error}") from None
+            told = f"the client CA {tls.client_ca} cannot be used: {_of_tls(error)}"
+            raise ListenError(told) from None
         context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+class _LockedKeyError(Exception):
+    """The key's file asks for a passphrase."""
+
+
+def _nobody_to_ask() -> str:
+    """Without this OpenSSL would wait for somebody to type a passphrase."""
+    raise _LockedKeyError
+
+
+def _readable(path: str) -> None:
+    """OpenSSL does not say which of its files it could not read."""
+    try:
+        with Path(path).open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ListenError(f"{path}: cannot be read: {reason}") from None
+
+
+def _of_tls(error: OSError) -> str:
+    """OpenSSL's reason without the places in its source."""
+    reason = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", error.strerror or str(error)).lower()
+    return "it is not what a file in PEM should hold" if reason == "pem lib" else reason
 
 
 def common_name(certificate: object) -> str | None:

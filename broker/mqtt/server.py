@@ -5,6 +5,7 @@ Invariant: either all listeners are open or none is.
 """
 
 import asyncio
+import os
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -69,9 +70,11 @@ class MqttServer:
                 )
             except OSError as error:
                 await self.stop()
+                # The number's own word: asyncio's text says the address once more.
+                number = error.errno or 0
+                reason = os.strerror(number) if number > 0 else error.strerror or str(error)
                 raise ListenError(
-                    f"cannot listen for MQTT on {listener.host} port {listener.port}: "
-                    f"{error.strerror or error}"
+                    f"cannot listen for MQTT on {listener.host}:{listener.port}: {reason.lower()}"
                 ) from None
 
     async def stop(self) -> None:

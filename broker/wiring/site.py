@@ -74,6 +74,7 @@ class Site:
         )
         self._serving: asyncio.Task[None] | None = None
         self._http: HttpListener | None = None
+        self._started = False
 
     async def start(self) -> dict[str, str]:
         """Serve clients; where each face is to be reached. Raises StartError."""
@@ -92,6 +93,7 @@ class Site:
         except BaseException:
             await self.stop()
             raise
+        self._started = True
         self._runner.handle(Started())
         return where
 
@@ -123,9 +125,10 @@ class Site:
         return _address((config.http.host, self._http.port))
 
     async def stop(self) -> None:
-        """Say that the broker ends, and close everything."""
+        """Say that the broker ends, where it has begun, and close everything."""
         self._runner.settle()
-        self._runner.handle(Stopped())
+        if self._started:
+            self._runner.handle(Stopped())
         self._runner.close()
         if self._serving is not None:
             self._serving.cancel()

@@ -7,6 +7,7 @@ configuration that is refused starts nothing.
 import argparse
 
 from headwater.cli.frame import entry
+from headwater.cli.output import CommandError
 from headwater.cli.settings import add_options, loaded
 
 EXAMPLE = "  headwater broker --config site.toml --set log.level=debug"
@@ -18,7 +19,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs until Ctrl-C or SIGTERM; 2 where it cannot start."""
+    """Runs until Ctrl-C or SIGTERM; 2 where it cannot start. With --json its log is JSON."""
+    from broker.wiring.errors import StartError
+
+    if arguments.json:
+        arguments.overrides.insert(0, "log.format=json")
     settings = loaded(arguments)
-    status: int = entry("broker.process", "run")(settings.config)
-    return status
+    try:
+        entry("broker.process", "run")(settings.config)
+    except StartError as error:
+        raise CommandError(2, str(error)) from None
+    return 0

@@ -122,7 +122,15 @@ def test_what_is_wrong_is_refused_with_its_place_and_what_would_be_right(site, t
 def test_limits_that_a_part_refuses_together_are_a_sentence(site):
     """The bound is the MQTT standard's own, and known only to the part that keeps it."""
     (problem,) = problems(site("[mqtt_limits]\nreceive_max = 70000"))
-    assert problem.startswith("[mqtt_limits]: receive_max")
+    assert problem.startswith("site.toml:2:1: mqtt_limits.receive_max: receive_max ")
+
+
+def test_a_flag_is_named_once(site):
+    """Its place is its key."""
+    (problem,) = problems(site(""), flags={"mqtt.port": "x"})
+    assert problem.startswith('--set mqtt.port: found a text ("x"), expected')
+    (problem,) = problems(site(""), flags={"mqtt.host": "0.0.0.0"})
+    assert problem.startswith('--set mqtt.host: "0.0.0.0" can be reached')
 
 
 def test_the_bounds_of_a_part_are_given_to_it_as_its_own(site):
@@ -136,11 +144,11 @@ def test_everything_wrong_is_told_at_once(site):
     told = problems(path, environ={"HEADWATER__MQTT__HSOT": "x"}, flags={"mqtt.prot": "1"})
     assert [p.split(" ")[0] for p in told] == [
         "site.toml:2:1:",
+        "site.toml:3:1:",
         "site.toml:4:1:",
+        "site.toml:6:1:",
         "HEADWATER__MQTT__HSOT:",
         "--set",
-        "site.toml:3:1:",
-        "site.toml:6:1:",
     ]
 
 
@@ -222,6 +230,13 @@ def test_what_is_shown_reads_back_as_the_same_configuration(site):
         loaded.config.mqtt,
         loaded.config.log,
     )
+
+
+@pytest.mark.parametrize("password", ["20071021", "3.25", "true", "'swordfish'", "['swordfish']"])
+def test_a_password_in_the_place_of_its_hash_is_not_repeated(site, password):
+    """Somebody may well write it there, and the message goes to a log."""
+    (problem,) = problems(site(f"[mqtt.users]\nanna = {password}"))
+    assert password.strip("'[]") not in problem
 
 
 def test_no_secret_is_shown(site):

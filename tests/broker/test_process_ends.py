@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -108,11 +111,32 @@ def test_a_port_in_use_is_told_in_a_sentence(own, face):
         port = taken.getsockname()[1]
         status, errors = refused([*own, f"--set={face}.port={port}"])
     assert status == 2
-    lines = [line for line in errors.splitlines() if line.startswith("headwater: ")]
-    assert len(lines) == 1
-    assert f"127.0.0.1 port {port}" in lines[0] or f"127.0.0.1:{port}" in lines[0]
-    assert "address already in use" in lines[0]
-    assert "Traceback" not in errors
+    assert sentence(errors) == (
+        f"headwater: cannot listen for {face.upper()} on 127.0.0.1:{port}: address already in use"
+    )
+
+
+def test_a_broker_that_cannot_start_says_so_as_json_where_json_was_asked_for(own):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "headwater.cli", "broker", "--json", *own]
+        done = subprocess.run(
+            [*command, f"--set=http.port={port}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "already in use" in json.loads(done.stdout)["errors"][0]["message"]
+
+
+def test_with_json_its_log_is_json(tmp_path, own):
+    """Whatever its configuration says."""
+    text = CONFIG.replace('"json"', '"text"')
+    with RunningBroker(tmp_path, text, *own, "--json") as broker:
+        assert broker.where["mqtt"]
+        assert broker.end() == 0
 
 
 def test_a_directory_that_cannot_be_written_is_told_in_a_sentence(tmp_path, own):
@@ -159,7 +183,24 @@ def test_a_certificate_that_is_none_is_told_in_a_sentence(tmp_path, own):
     flags = [f"--set=mqtt.tls_{name}={tmp_path}/none.pem" for name in ("cert", "key")]
     status, errors = refused([*own, *flags])
     assert status == 2
-    assert "none.pem" in sentence(errors)
+    assert sentence(errors).endswith("none.pem: cannot be read: no such file or directory")
+    (tmp_path / "none.pem").write_text("nothing of the kind")
+    status, errors = refused([*own, *flags])
+    assert status == 2
+    assert sentence(errors).endswith("cannot be used: it is not what a file in PEM should hold")
+
+
+@pytest.mark.program("openssl")
+def test_a_key_under_a_passphrase_is_not_waited_for(tmp_path, own, find_program):
+    """OpenSSL would ask the terminal for it, and the broker would never start."""
+    made = [find_program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt"]
+    made += ["ec_paramgen_curve:prime256v1", "-subj", "/CN=x", "-passout", "pass:sesame"]
+    made += ["-keyout", "key.pem", "-out", "cert.pem"]
+    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    flags = [f"--set=mqtt.tls_{name}={tmp_path}/{name}.pem" for name in ("cert", "key")]
+    status, errors = refused([*own, *flags])
+    assert status == 2
+    assert "key.pem is locked with a passphrase" in sentence(errors)
 
 
 # --- users and TLS ----------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_a_port_in_use_is_said_in_a_sentence_and_nothing_stays_open(run):
             port = taken.getsockname()[1]
             listeners = [Listener(port=0), Listener(port=port)]
             server = MqttServer(Application(), listeners=listeners)
-            with pytest.raises(ListenError, match=f"on 127.0.0.1 port {port}: .*in use"):
+            with pytest.raises(ListenError, match=f"on 127.0.0.1:{port}: address already in use"):
                 await server.start()
             assert server.addresses() == []
 
@@ -70,7 +70,7 @@ def test_certificates_that_cannot_be_read_are_said_in_a_sentence(run, tmp_path):
     async def scene():
         tls = Tls(str(tmp_path / "no.pem"), str(tmp_path / "no.key"))
         server = MqttServer(Application(), listeners=[Listener(port=0, tls=tls)])
-        with pytest.raises(ListenError, match=r"no\.pem .*cannot be used"):
+        with pytest.raises(ListenError, match=r"no\.pem: cannot be read: no such file"):
             await server.start()
 
     run(scene())
