@@ -16,7 +16,7 @@ import pytest
 from tests.oracles.compare import compare, unmet
 from tests.oracles.generate import random_case
 from tests.oracles.matcher import run
-from tests.oracles.worked_cases import WORKED_CASES, WorkedCase
+from tests.oracles.worked_cases import WORKED_CASES_WHOLE, WorkedCase
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -137,7 +137,7 @@ def test_a_planted_difference_is_found(spoil: Callable[[list[dict[str, Any]]], N
 def test_numbers_are_compared_by_worth_and_truth_values_are_none() -> None:
     case = next(
         c
-        for c in WORKED_CASES
+        for c in WORKED_CASES_WHOLE
         if c.name == "conditions are joined by commas, membership of null is false"
     )
     results = run(case.spec, case.events)
@@ -148,14 +148,13 @@ def test_numbers_are_compared_by_worth_and_truth_values_are_none() -> None:
     assert compare(case.spec, results, product) != []
 
 
-@pytest.mark.parametrize("case", WORKED_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", WORKED_CASES_WHOLE, ids=lambda case: case.name)
 def test_a_worked_case_is_met_by_right_results_and_by_no_others(case: WorkedCase) -> None:
     product = as_product(run(case.spec, case.events))
     assert unmet(case, product) == []
     assert unmet(case, [*product, {}]) != []
     if product:
-        alias = next(iter(product[0]["events"]))
-        product[0]["events"]["surplus"] = product[0]["events"].pop(alias)
+        product[0]["events"]["surplus"] = ["x"]
         assert unmet(case, product) != []
 
 

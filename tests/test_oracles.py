@@ -17,7 +17,7 @@ from tests.oracles.matcher import run
 from tests.oracles.places import Position, distance_m, inside
 from tests.oracles.render import text_of
 from tests.oracles.worked import a, both, compare, event, ref, then, trace, types
-from tests.oracles.worked_cases import WORKED_CASES, Expected, WorkedCase
+from tests.oracles.worked_cases import WORKED_CASES_WHOLE, Expected, WorkedCase
 
 A, B, C, D = (s.Atom(name) for name in "ABCD")
 
@@ -56,7 +56,7 @@ def matched(pattern: s.Pattern, events: list[dict[str, Any]], **more: Any) -> li
 # --- the worked cases -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", WORKED_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", WORKED_CASES_WHOLE, ids=lambda case: case.name)
 def test_a_worked_case_has_its_outcome(case: WorkedCase) -> None:
     results = run(case.spec, case.events)
     assert [r["primitives"] for r in results] == [dict(e.primitives) for e in case.expected]
@@ -64,14 +64,14 @@ def test_a_worked_case_has_its_outcome(case: WorkedCase) -> None:
         assert differences(result, expected) == []
 
 
-@pytest.mark.parametrize("case", WORKED_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", WORKED_CASES_WHOLE, ids=lambda case: case.name)
 def test_a_worked_case_is_written_as_its_text(case: WorkedCase) -> None:
     """The hand-written text checks both the hand-built tree and how trees are written."""
     assert squeezed(text_of(case.spec)) == squeezed(case.text)
 
 
 def test_a_wrong_expectation_shows() -> None:
-    case = next(c for c in WORKED_CASES if c.name == "within includes its end")
+    case = next(c for c in WORKED_CASES_WHOLE if c.name == "within includes its end")
     (result,) = run(case.spec, case.events)
     assert differences(result, replace(case.expected[0], end=5000)) == ["end: 4000, not 5000"]
 

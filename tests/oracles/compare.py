@@ -48,13 +48,9 @@ def unmet(case: WorkedCase, results: Sequence[Result]) -> list[str]:
         return [f"{len(results)} results, not {len(case.expected)}"]
     found = []
     for result, expected in zip(results, case.expected, strict=True):
-        for alias in {*result["events"], *expected.primitives}:
-            ids, wanted_ids = result["events"].get(alias), expected.primitives.get(alias)
-            if (
-                ids is None
-                or wanted_ids is None
-                or not (alias in case.defined or ids == wanted_ids)
-            ):
+        for alias in sorted({*result["events"], *expected.primitives}):
+            ids, wanted_ids = result["events"].get(alias, []), expected.primitives.get(alias, [])
+            if not (ids == wanted_ids or (alias in case.defined and ids and wanted_ids)):
                 found.append(f"events of {alias}: {ids}, not {wanted_ids}")
         for key in ("subscription", "start", "end", "group", "values"):
             wanted = getattr(expected, key)
@@ -78,10 +74,14 @@ def visible(result: Result, defined: Mapping[str, frozenset[str]]) -> str:
     shown = {
         key: result[key] for key in ("subscription", "seq", "start", "end", "certainty", "values")
     }
+    # An empty list may be told or left out.
+    if isinstance(shown["values"], Mapping):
+        shown["values"] = {k: v for k, v in shown["values"].items() if v != []}
     shown["group"] = result.get("group") or {}
     shown["events"] = {
         alias: [None] * len(ids) if alias in made else list(ids)
         for alias, ids in result["events"].items()
+        if ids
     }
     return _canonical(shown)
 

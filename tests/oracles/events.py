@@ -27,7 +27,8 @@ class Event:
 
     `identity` is ("event", id, end) or ("detected", definition, case, window, group, places) with
     places ((alias, (identities…)), …). `parts` are a detected event's constituents by alias,
-    `tail` its (definition, case, window), all empty for a primitive one.
+    `tail` its (definition, case, window), all empty for a primitive one. An absence stands in its
+    place as ("absent", place, u): it has an interval, but it is no event.
     """
 
     identity: Key
@@ -45,8 +46,18 @@ class Event:
     def __post_init__(self) -> None:
         """The order key is made once; it is asked for at every comparison."""
         ids, tails, places = _constituents(events for _, events in self.parts)
-        own = ids if self.parts else (self.identity[1],)
+        own = ids if self.is_detected else (self.identity[1],)
         object.__setattr__(self, "order", (self.end, self.start, own, (*self.tail, tails), places))
+
+    @property
+    def is_detected(self) -> bool:
+        """Whether a definition made it."""
+        return bool(self.identity[0] == "detected")
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether it stands for what did not happen."""
+        return bool(self.identity[0] == "absent")
 
     @property
     def is_point(self) -> bool:
@@ -77,6 +88,11 @@ class Event:
         return self.attributes.get(name)
 
 
+def absence(name: str, start: int, end: int) -> Event:
+    """What fills the place of an `absent` from `start` on."""
+    return Event(("absent", name, start), "", start, end, {})
+
+
 def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
     """Events by (end, start, id), detected ones by their constituents' ids and so on."""
     return tuple(sorted(events, key=lambda event: event.order))
@@ -87,7 +103,7 @@ def _constituents(places: Iterable[tuple[Event, ...]]) -> tuple[Key, Key, Key]:
     order, and last the order keys place by place as the text has them, to settle what is left.
     """
     listed = tuple(places)
-    ordered = in_order(event for events in listed for event in events)
+    ordered = in_order(e for events in listed for e in events if not e.is_absence)
     ids = tuple(one for event in ordered for one in event.primitive_ids)
     tails = tuple(event.order[3] for event in ordered)
     return ids, tails, tuple(tuple(event.order for event in events) for events in listed)
@@ -97,34 +113,61 @@ def _constituents(places: Iterable[tuple[Event, ...]]) -> tuple[Key, Key, Key]:
 class Occurrence:
     """What a pattern holds for: per name, in the order of the text, the events bound to it.
 
-    An empty tuple is a name that stands for nothing (the other side of `or`).
+    An empty tuple is a name that stands for nothing (the other side of `or`), or an empty list.
+    `lists` are the names that stand for lists, whatever their length; `names` holds one for each
+    absence too.
     """
 
     names: tuple[str, ...]
     places: tuple[tuple[Event, ...], ...]
+    lists: frozenset[str] = field(compare=False, default=frozenset())
     order: Key = field(compare=False, default=(), repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", (self.end, self.start, *_constituents(self.places)))
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """All bound events, place by place."""
+    def spans(self) -> tuple[Event, ...]:
+        """All that its interval covers, place by place: the bound events and the absences."""
         return tuple(event for place in self.places for event in place)
 
     @property
+    def events(self) -> tuple[Event, ...]:
+        """All bound events, place by place."""
+        return tuple(event for event in self.spans if not event.is_absence)
+
+    @property
     def start(self) -> int:
-        """Where the span of the bound events begins."""
-        return min(event.start for event in self.events)
+        """Where the span begins."""
+        return min(event.start for event in self.spans)
 
     @property
     def end(self) -> int:
-        """Where the span of the bound events ends."""
-        return max(event.end for event in self.events)
+        """Where the span ends."""
+        return max(event.end for event in self.spans)
 
     def bound(self, name: str) -> tuple[Event, ...]:
         """The events bound to a name."""
         return self.places[self.names.index(name)]
+
+    def part(self, names: tuple[str, ...]) -> Occurrence:
+        """What stands in some of the places."""
+        places = tuple(self.bound(name) for name in names)
+        return Occurrence(names, places, self.lists & set(names))
+
+    def shares_event_with(self, other: Occurrence) -> bool:
+        """Whether an event stands in both."""
+        return bool(set(self.events) & set(other.events))
+
+
+def joined(parts: Iterable[Occurrence]) -> Occurrence:
+    """Several occurrences as one, their places one after the other."""
+    listed = tuple(parts)
+    return Occurrence(
+        tuple(name for one in listed for name in one.names),
+        tuple(place for one in listed for place in one.places),
+        frozenset().union(*(one.lists for one in listed)),
+    )
 
 
 # --- intake -----------------------------------------------------------------------------------

@@ -56,20 +56,32 @@ class Scope:
         return bound[0].value(ref.name) if bound else None
 
 
-def names_in(expr: s.Expr) -> frozenset[str]:
-    """The aliases that an expression names; `group` is none."""
+def parts_of(expr: s.Expr) -> tuple[s.Expr, ...]:
+    """What an expression is directly made of."""
     match expr:
-        case s.Ref(alias, _) | s.Aggregate(_, alias):
-            return frozenset({alias} - {None, "group"}) if alias else frozenset()
         case s.Arith(_, left, right):
-            return names_in(left) | names_in(right)
+            return (left, right)
         case s.Negative(operand) | s.Not(operand):
-            return names_in(operand)
+            return (operand,)
         case s.Compare(_, operands) | s.AllOf(operands) | s.AnyOf(operands):
-            return frozenset().union(*(names_in(operand) for operand in operands))
+            return operands
         case s.InSet(item, _) | s.InRegion(item, _):
-            return names_in(item)
-    return frozenset()
+            return (item,)
+    return ()
+
+
+def names_in(expr: s.Expr) -> frozenset[str]:
+    """The aliases that an expression names outside aggregates; `group` is none."""
+    if isinstance(expr, s.Ref):
+        return frozenset({expr.alias} - {None, "group"}) if expr.alias else frozenset()
+    return frozenset().union(*(names_in(part) for part in parts_of(expr)))
+
+
+def names_aggregated(expr: s.Expr) -> frozenset[str]:
+    """The aliases that an expression's aggregates run over."""
+    if isinstance(expr, s.Aggregate):
+        return frozenset({expr.alias}) if expr.alias else frozenset()
+    return frozenset().union(*(names_aggregated(part) for part in parts_of(expr)))
 
 
 def holds(expr: s.Expr, scope: Scope) -> bool:

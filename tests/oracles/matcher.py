@@ -41,8 +41,9 @@ from typing import Any
 from tests.oracles import spec as s
 from tests.oracles.events import RESERVED, Event, Key, Occurrence, Value, in_order, intake
 from tests.oracles.expressions import Scope, evaluate
-from tests.oracles.patterns import Candidates, Setting, occurrences
+from tests.oracles.patterns import occurrences
 from tests.oracles.places import Position, position_as_given
+from tests.oracles.settings import Candidates, Memory, Setting
 from tests.oracles.windows import standing_groups
 
 Group = tuple[tuple[str, Value], ...]
@@ -105,7 +106,7 @@ class World:
     def partitions(self, case: s.Case) -> list[tuple[Group, Candidates]]:
         """The keys of `group by` and, for each, the events that have it; null keys are in none."""
         everything = {name: self.events_of(name) for name in sorted(types_in(case.pattern))}
-        keys: list[Group] = []
+        keys: list[Group] = [] if case.group_by else [()]
         for event in (event for events in everything.values() for event in events):
             key = _key(event, case.group_by)
             if key not in keys and all(value is not None for _, value in key):
@@ -125,13 +126,21 @@ class World:
         """The occurrences of one partition after consumption."""
         reported: list[Occurrence] = []
         consumed: set[Event] = set()
+        memory = Memory()
         while True:
             left = {
                 name: [event for event in events if event not in consumed]
                 for name, events in candidates.items()
             }
-            scope = self._scope(group)
-            found = occurrences(case.pattern, Setting(left, scope, case.context or "unrestricted"))
+            setting = Setting(
+                left,
+                self._scope(group),
+                case.context or "unrestricted",
+                everything=candidates,
+                beginning=self._beginning(group, candidates),
+                memory=memory,
+            )
+            found = occurrences(case.pattern, setting)
             if not case.consuming:
                 return found
             later = [one for one in found if not reported or one.order > reported[-1].order]
@@ -139,6 +148,14 @@ class World:
                 return reported
             reported.append(later[0])
             consumed |= {event for name in case.consuming for event in later[0].bound(name)}
+            memory = memory.reported(later[0].order)
+
+    def _beginning(self, group: Group, candidates: Candidates) -> int | None:
+        """When the task began; in a partition with its first event. None where nothing came."""
+        partition = [event for events in candidates.values() for event in events]
+        return min(
+            (event.start for event in (partition if group else self.primitives)), default=None
+        )
 
     def _scope(self, group: Group) -> Scope:
         return Scope(group=dict(group), sets=self.scope.sets, regions=self.scope.regions)
@@ -186,12 +203,19 @@ class World:
         self, subscription: s.Subscription, group: Group, one: Occurrence
     ) -> dict[str, Any]:
         case = subscription.case
-        bound = [(n, p) for n, p in zip(one.names, one.places, strict=True) if p]
+        bound = [
+            (name, place)
+            for name, place in zip(one.names, one.places, strict=True)
+            if name in one.lists or any(not event.is_absence for event in place)
+        ]
         if case.assign:
             assigned = self._assigned(case, group, one)
             values = {name: _as_given(value) for name, value in assigned.items()}
         else:
-            values = {name: _own_values(events) for name, events in bound}
+            values = {
+                name: _own_values(events) if name in one.lists else _own_values(events)[0]
+                for name, events in bound
+            }
         return {
             "subscription": subscription.name,
             "seq": subscription.seq,
@@ -264,12 +288,14 @@ def _key(event: Event, group_by: Sequence[str]) -> Group:
 
 
 def _own_id(event: Event) -> str | None:
-    return None if event.parts else event.primitive_ids[0]
+    return None if event.is_detected else event.primitive_ids[0]
 
 
-def _own_values(events: Sequence[Event]) -> dict[str, Any]:
-    (event,) = events
-    return {name: _as_given(value) for name, value in event.attributes.items() if value is not None}
+def _own_values(events: Sequence[Event]) -> list[dict[str, Any]]:
+    return [
+        {name: _as_given(value) for name, value in event.attributes.items() if value is not None}
+        for event in events
+    ]
 
 
 def _as_given(value: Value) -> Any:

@@ -1,69 +1,51 @@
 """Which occurrences a pattern has in a finished trace, by enumeration.
 
-Owns: the reference meaning of atoms, `or`, `and`, `then`, contexts, suffixes and `last`.
+Owns: the reference meaning of atoms and operators; of prefixes; of `last` and `first`.
 Must not know: definitions, windows, results; it is given the events of each type.
-Invariant: nothing is incremental. Each operator lists all pairs of what its operands report, and
-its context chooses among the pairs that pass every test that can be judged there.
+Invariant: nothing is incremental. Each operator lists all that its operands report, and its context
+chooses among what passes every test that can be judged there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from tests.oracles import contexts, lists
 from tests.oracles import spec as s
-from tests.oracles.events import Event, Key, Occurrence
-from tests.oracles.expressions import Scope, event_in_region, holds, names_in
-from tests.oracles.places import distance_m
-from tests.oracles.relations import RELATIONS, in_bound
-
-Candidates: TypeAlias = Mapping[str, Sequence[Event]]
-Test: TypeAlias = Callable[[Occurrence], bool]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What surrounds a pattern: the candidate events by type, what names mean, the context of
-    operators that name none, and the tests of the suffixes further out.
-    """
-
-    candidates: Candidates
-    scope: Scope
-    context: s.Context
-    tests: tuple[JudgedTest, ...] = ()
-
-
-@dataclass(frozen=True)
-class JudgedTest:
-    """A test and the names that an occurrence must have before it can be judged."""
-
-    needs: frozenset[str]
-    test: Test
-
-    def lets_pass(self, occurrence: Occurrence) -> bool:
-        """False if the test can be judged and fails."""
-        return not self.needs <= set(occurrence.names) or self.test(occurrence)
-
-
-def names_of(pattern: s.Pattern) -> tuple[str, ...]:
-    """The names of a pattern's places in the order of the text."""
-    return tuple(atom.name for atom in s.atoms_of(pattern))
+from tests.oracles.events import Event, Key, Occurrence, absence, joined
+from tests.oracles.expressions import Scope, holds, names_aggregated, names_in
+from tests.oracles.relations import RELATIONS, gap_of, in_bound
+from tests.oracles.settings import (
+    JudgedTest,
+    Setting,
+    condition_test,
+    conjuncts,
+    inside,
+    lists_of,
+    names_of,
+)
 
 
 def occurrences(pattern: s.Pattern, setting: Setting) -> list[Occurrence]:
     """All occurrences of the pattern of a `detect`, in order, each once."""
-    found = set(_occurrences(pattern, setting))
-    kept = [one for one in found if _is_last(one, found, last_places(pattern))]
-    return sorted(kept, key=lambda one: one.order)
+    restrictions = _restrictions(pattern)
+    known = replace(setting, restrictions=restrictions)
+    deferred = [
+        _deferred(negation, conditions, known)
+        for negation, conditions in restrictions.items()
+        if not _is_judged_in_place(negation, conditions)
+    ]
+    found = set(_occurrences(pattern, replace(known, tests=(*setting.tests, *deferred))))
+    kept = [one for one in found if _is_chosen(one, found, pattern)]
+    return contexts.in_order(kept)
 
 
 # --- each form --------------------------------------------------------------------------------
 
 
 def _occurrences(pattern: s.Pattern, setting: Setting) -> list[Occurrence]:
-    """What the form reports: its occurrences that pass every test that can be judged here."""
+    """What the form reports, in order: its occurrences that pass all that can be judged here."""
     found: list[Occurrence]
     match pattern:
         case s.Atom():
@@ -71,15 +53,35 @@ def _occurrences(pattern: s.Pattern, setting: Setting) -> list[Occurrence]:
         case s.Or(left, right):
             found = _either(left, right, setting)
         case s.Pair():
-            found = _pair(pattern, setting)
-        case s.Last(operand):
-            found = _occurrences(operand, setting)  # chosen at the end, over the whole pattern
+            found = _linked(pattern, setting)
+        case s.Without():
+            found = _without(pattern, setting)
+        case s.Suffixed(operand, _):
+            found = _occurrences(operand, inside(pattern, setting))
+        case s.Listed():
+            raise ValueError("a list is an element of a `then` chain")
         case s.Outer():
             raise ValueError("outer stands in windows only")
-        case s.Suffixed(operand, suffixes):
-            added = tuple(test for one in suffixes for test in _tests(one, operand, setting))
-            found = _occurrences(operand, replace(setting, tests=setting.tests + added))
-    return [one for one in found if all(test.lets_pass(one) for test in setting.tests)]
+        case _:
+            found = _prefixed(pattern, setting)
+    return contexts.in_order(one for one in set(found) if setting.passes(one))
+
+
+def _prefixed(pattern: s.Prefixed, setting: Setting) -> list[Occurrence]:
+    match pattern:
+        case s.Absent():
+            return _absent(pattern, setting)
+        case s.Times(operand, _):
+            disjoint = setting.context in ("first", "chronicle")
+            found = _occurrences(operand, setting.for_members())
+            return lists.times(pattern, found, disjoint=disjoint)
+        case s.Run(operand, _):
+            return lists.longest_runs(pattern, _occurrences(operand, setting.for_members()))
+        case s.Nth(k, _):
+            return _counted(pattern, setting)[k - 1 : k]
+        case s.Distinct():
+            return _distinct(pattern, setting)
+    return _occurrences(pattern.operand, setting)  # `last`, `first`: chosen over the whole pattern
 
 
 def matches(event: Event, atom: s.Atom, scope: Scope) -> bool:
@@ -95,157 +97,280 @@ def _atom(atom: s.Atom, setting: Setting) -> list[Occurrence]:
 
 
 def _either(left: s.Pattern, right: s.Pattern, setting: Setting) -> list[Occurrence]:
-    names = names_of(left) + names_of(right)
+    names, listed = names_of(left) + names_of(right), lists_of(left) | lists_of(right)
     none_left, none_right = ((),) * len(names_of(left)), ((),) * len(names_of(right))
-    found = [Occurrence(names, one.places + none_right) for one in _occurrences(left, setting)]
-    found += [Occurrence(names, none_left + one.places) for one in _occurrences(right, setting)]
-    return found
+    return [
+        Occurrence(names, one.places + none_right, listed) for one in _occurrences(left, setting)
+    ] + [Occurrence(names, none_left + one.places, listed) for one in _occurrences(right, setting)]
 
 
-def _joined(p: Occurrence, q: Occurrence) -> Occurrence:
-    return Occurrence(p.names + q.names, p.places + q.places)
+# --- links ------------------------------------------------------------------------------------
 
 
-def _pair(pair: s.Pair, setting: Setting) -> list[Occurrence]:
-    """The pairs that the operator's context chooses among all that may stand."""
-    lefts, rights = _occurrences(pair.left, setting), _occurrences(pair.right, setting)
+def _linked(pair: s.Pair, setting: Setting) -> list[Occurrence]:
+    """What the operator's context chooses among all that may stand."""
+    if lists.has_list(pair):
+        plain = _occurrences(lists.without_lists(pair), setting)
+        return lists.with_lists(pair, plain, setting, _occurrences)
+    context = pair.context or setting.context
+    if context in ("first", "latest"):
+        return _chained(pair, setting, context)
+    lefts, rights = _occurrences(pair.left, setting), _operand(pair.right, setting)
+    may_stand = _may_stand(pair, setting)
+    if context == "chronicle":
+        before = setting.memory.before.get(pair, ())
+        still = _not_past(may_stand, setting)
+        return _remembered(pair, contexts.chronicle(lefts, rights, still, before), setting)
+    choose = {"unrestricted": contexts.unrestricted, "recent": contexts.recent}[context]
+    return choose(lefts, rights, may_stand)
 
+
+def _not_past(may_stand: contexts.MayStand, setting: Setting) -> contexts.MayStand:
+    return lambda p, q: not setting.memory.is_past(joined((p, q))) and may_stand(p, q)
+
+
+def _remembered(pair: s.Pair, chosen: list[Occurrence], setting: Setting) -> list[Occurrence]:
+    """What of all that was chosen is a candidate still: none of its events has been consumed."""
+    setting.memory.chosen[pair] = chosen
+    return [one for one in chosen if all(e in setting.candidates[e.type] for e in one.events)]
+
+
+def _operand(pattern: s.Pattern, setting: Setting) -> list[Occurrence]:
+    """What an operator chooses from; of `nth` all that it counts."""
+    if isinstance(pattern, s.Nth):
+        return _counted(pattern, setting)
+    return _occurrences(pattern, setting)
+
+
+def _counted(pattern: s.Nth, setting: Setting) -> list[Occurrence]:
+    """What `nth` counts: no test from further out has been asked yet."""
+    return _occurrences(pattern.operand, replace(setting, tests=()))
+
+
+def _may_stand(pair: s.Pair, setting: Setting) -> contexts.MayStand:
     def may_stand(p: Occurrence, q: Occurrence) -> bool:
-        if set(p.events) & set(q.events):  # an event fills at most one place
+        if p.shares_event_with(q):  # an event fills at most one place
             return False
         if not RELATIONS[pair.op](p, q) or not in_bound(pair, p, q):
             return False
-        return all(test.lets_pass(_joined(p, q)) for test in setting.tests)
+        if pair.next and not _are_next(pair, (p, q), setting):
+            return False
+        if isinstance(pair.right, s.Nth) and not _is_nth(pair, (p, q), counted):
+            return False
+        return setting.passes(joined((p, q)))
 
-    choose = CONTEXTS[pair.context or setting.context]
-    return [_joined(p, q) for p, q in choose(lefts, rights, may_stand)]
-
-
-# --- contexts ---------------------------------------------------------------------------------
-
-Pairs: TypeAlias = set[tuple[Occurrence, Occurrence]]
-MayStand: TypeAlias = Callable[[Occurrence, Occurrence], bool]
+    counted = _counted(pair.right, setting) if isinstance(pair.right, s.Nth) else []
+    return may_stand
 
 
-def _unrestricted(
-    lefts: Sequence[Occurrence], rights: Sequence[Occurrence], may_stand: MayStand
-) -> Pairs:
-    return {(p, q) for p in lefts for q in rights if may_stand(p, q)}
+def _are_next(pair: s.Pair, found: tuple[Occurrence, Occurrence], setting: Setting) -> bool:
+    """Whether no event of any type that the `detect` names lies strictly in the gap."""
+    begin, end = gap_of(pair, *found)
+    return not any(
+        begin < event.start and event.end < end
+        for events in setting.everything.values()
+        for event in events
+    )
 
 
-def _recent(
-    lefts: Sequence[Occurrence], rights: Sequence[Occurrence], may_stand: MayStand
-) -> Pairs:
-    """For each occurrence of either operand, the latest candidate of the other before it."""
-    chosen: Pairs = set()
-    for q in rights:
-        before = [p for p in lefts if p.order < q.order and may_stand(p, q)]
-        chosen |= {(p, q) for p in _latest(before)}
-    for p in lefts:
-        before = [q for q in rights if q.order < p.order and may_stand(p, q)]
-        chosen |= {(p, q) for q in _latest(before)}
-    return chosen
+def _is_nth(
+    pair: s.Pair, found: tuple[Occurrence, Occurrence], counted: Sequence[Occurrence]
+) -> bool:
+    """In a chain, whether q is the k-th that follows p; elsewhere the k-th of all."""
+    assert isinstance(pair.right, s.Nth)
+    p, q = found
+    following = [one for one in counted if pair.op != "then" or RELATIONS["then"](p, one)]
+    return following[pair.right.k - 1 : pair.right.k] == [q]
 
 
-def _latest(candidates: Iterable[Occurrence]) -> list[Occurrence]:
-    return sorted(candidates, key=lambda one: one.order)[-1:]
+# --- chains of like links ---------------------------------------------------------------------
+
+ORDERED = ("then", "before", "meets", "overlaps")
 
 
-CONTEXTS: dict[str, Callable[[Sequence[Occurrence], Sequence[Occurrence], MayStand], Pairs]] = {
-    "unrestricted": _unrestricted,
-    "recent": _recent,
-}
-
-# --- suffixes ---------------------------------------------------------------------------------
-
-
-def _tests(suffix: s.Suffix, operand: s.Pattern, setting: Setting) -> list[JudgedTest]:
-    match suffix:
-        case s.Within(ms, None):
-            return [JudgedTest(frozenset(), lambda one: one.end - one.start <= ms)]
-        case s.Within(ms, start) if start is not None:
-            assert start in names_of(operand)
-            return [JudgedTest(frozenset({start}), lambda one: _within_from(one, start, ms))]
-        case s.Spread(metres):
-            return [JudgedTest(frozenset(), lambda one: _spread(one, metres))]
-        case s.In(name):
-            region = setting.scope.regions[name]
-            return [
-                JudgedTest(
-                    frozenset(), lambda one: all(event_in_region(e, region) for e in one.events)
-                )
-            ]
-        case s.Where(condition):
-            return [_conjunct(part, setting.scope) for part in conjuncts(condition)]
-    raise AssertionError(suffix)
+def _like_links(pair: s.Pair, default: s.Context) -> tuple[list[s.Pattern], list[s.Pair]]:
+    """The operands of the links of one operator and context that lead up to this one."""
+    left = pair.left
+    if isinstance(left, s.Pair) and not lists.has_list(left):
+        kinds = [(one.op, one.context or default) for one in (left, pair)]
+        if kinds[0] == kinds[1]:
+            operands, links = _like_links(left, default)
+            return [*operands, pair.right], [*links, pair]
+    return [left, pair.right], [pair]
 
 
-def conjuncts(condition: s.Expr) -> list[s.Expr]:
-    """The conditions that are joined by `and` at the top."""
-    if isinstance(condition, s.AllOf):
-        return [one for part in condition.parts for one in conjuncts(part)]
-    return [condition]
+def _chained(pair: s.Pair, setting: Setting, context: s.Context) -> list[Occurrence]:
+    """The runs of a whole chain of like links, one at a time."""
+    operands, links = _like_links(pair, setting.context)
+    linked = [_may_stand(link, setting) for link in links]
+
+    def fits(slots: contexts.Slots) -> bool:
+        parts = [one for one in slots if one is not None]
+        shared = any(a.shares_event_with(b) for i, a in enumerate(parts) for b in parts[:i])
+        if shared or not setting.passes(joined(parts)):
+            return False
+        if None not in slots and setting.memory.is_past(joined(parts)):
+            return False
+        for number, may_stand in enumerate(linked):
+            whole = joined(parts[: number + 1])
+            right = slots[number + 1]
+            if None not in slots[: number + 2] and right and not may_stand(whole, right):
+                return False
+        return True
+
+    def expired(slots: contexts.Slots, newest: int, now_ms: int) -> bool:
+        bound, current = links[newest].bound, slots[newest]
+        assert current is not None
+        if bound is None or bound.high_ms is None or now_ms <= current.end + bound.high_ms:
+            return False
+        before, after = slots[: newest + 1], slots[newest + 2 :]
+        return not any(fits((*before, q, *after)) for q in chain.operands[newest + 1])
+
+    listed = (
+        _occurrences(operands[0], setting),
+        *(_operand(one, setting) for one in operands[1:]),
+    )
+    chain = contexts.Chain(listed, pair.op in ORDERED, fits, expired)
+    before = setting.memory.before.get(pair, ())
+    chosen = contexts.runs(chain, before, replaces=context == "latest")
+    return _remembered(pair, chosen, setting)
 
 
-def _conjunct(condition: s.Expr, scope: Scope) -> JudgedTest:
-    def test(one: Occurrence) -> bool:
-        bound = dict(zip(one.names, one.places, strict=True))
-        return holds(condition, replace(scope, events=bound))
-
-    return JudgedTest(names_in(condition), test)
+# --- what must not be -------------------------------------------------------------------------
 
 
-def _within_from(one: Occurrence, start: str, ms: int) -> bool:
-    """Every other event begins at or after the named one's end and ends at most `ms` after it.
+def _restrictions(pattern: s.Pattern) -> dict[s.Without, tuple[s.Expr, ...]]:
+    """Per `without` the conjuncts of enclosing `where` that name what it looks for."""
+    negations = [one for one in _all_parts(pattern) if isinstance(one, s.Without)]
+    conditions = [
+        part
+        for one in _all_parts(pattern)
+        if isinstance(one, s.Suffixed)
+        for suffix in one.suffixes
+        if isinstance(suffix, s.Where)
+        for part in conjuncts(suffix.condition)
+    ]
+    return {
+        one: tuple(c for c in conditions if names_in(c) & set(names_of(one.right)))
+        for one in negations
+    }
 
-    Where the name stands for nothing (the other side of `or`) there is no end to count from.
-    """
-    anchors = one.bound(start)
-    if not anchors:
-        return False
-    (anchor,) = anchors
-    others = [event for event in one.events if event != anchor]
-    return all(anchor.end <= event.start and event.end <= anchor.end + ms for event in others)
+
+def _all_parts(pattern: s.Pattern) -> list[s.Pattern]:
+    """A pattern and all that it is made of, but not what is looked for by `without`, `absent`."""
+    if isinstance(pattern, s.Absent):
+        return [pattern]
+    inner = (pattern.left,) if isinstance(pattern, s.Without) else s.parts_of(pattern)
+    return [pattern, *(one for part in inner for one in _all_parts(part))]
 
 
-def _spread(one: Occurrence, metres: float) -> bool:
-    """Any two positions are near enough; an event without one, or of another kind, fails."""
-    if any(event.position is None for event in one.events):
-        return False
-    for a, b in combinations(one.events, 2):
-        away = distance_m(a.position, b.position)
-        if away is None or away > metres:
+def _is_judged_in_place(negation: s.Without, conditions: Iterable[s.Expr]) -> bool:
+    """Whether all that its conjuncts name is bound where it stands."""
+    known = set(names_of(negation))
+    return all(_other_names(negation, condition) <= known for condition in conditions)
+
+
+def _other_names(negation: s.Without, condition: s.Expr) -> set[str]:
+    return set(names_in(condition) | names_aggregated(condition)) - set(names_of(negation.right))
+
+
+def _without(negation: s.Without, setting: Setting) -> list[Occurrence]:
+    found = _occurrences(negation.left, setting)
+    conditions = setting.restrictions.get(negation, ())
+    if not _is_judged_in_place(negation, conditions):
+        return found  # judged further out
+    return [one for one in found if _undisturbed(negation, one, conditions, setting)]
+
+
+def _undisturbed(
+    negation: s.Without, one: Occurrence, conditions: Sequence[s.Expr], setting: Setting
+) -> bool:
+    """Whether no occurrence that counts lies where none may."""
+    p = one.part(names_of(negation))
+    for q in _occurrences(negation.right, setting.for_what_must_not_be()):
+        if negation.ms is None:
+            disturbs = p.start <= q.start and q.end <= p.end
+        else:
+            disturbs = p.start < q.start <= p.start + negation.ms
+        counts = all(condition_test(c, setting.scope)(joined((one, q))) for c in conditions)
+        if disturbs and counts and not p.shares_event_with(q):
             return False
     return True
 
 
-# --- last -------------------------------------------------------------------------------------
+def _deferred(negation: s.Without, conditions: Sequence[s.Expr], setting: Setting) -> JudgedTest:
+    """The test of a `without` whose conjuncts name what is bound further out."""
+    others = {name for c in conditions for name in _other_names(negation, c)}
+    return JudgedTest(
+        lambda one: _undisturbed(negation, one, conditions, setting),
+        frozenset(names_of(negation.left)) | others,
+    )
 
 
-def last_places(pattern: s.Pattern) -> list[tuple[str, ...]]:
-    """The names under each `last` of a pattern."""
-    match pattern:
-        case s.Last(operand):
-            return [names_of(operand), *last_places(operand)]
-        case s.Or(left, right) | s.Pair(_, left, right):
-            return last_places(left) + last_places(right)
-        case s.Suffixed(operand):
-            return last_places(operand)
-    return []
+def _absent(pattern: s.Absent, setting: Setting) -> list[Occurrence]:
+    """Once for each beginning or end of a p after which no p comes for so long."""
+    found = _occurrences(pattern.operand, setting.for_what_must_not_be())
+    beginnings = {one.end for one in found}
+    if setting.beginning is not None:
+        beginnings.add(setting.beginning)
+    return [
+        Occurrence((pattern.name,), ((absence(pattern.name, u, u + pattern.ms),),))
+        for u in sorted(beginnings)
+        if not any(one.start <= u + pattern.ms and one.end > u for one in found)
+    ]
 
 
-def _is_last(one: Occurrence, found: Iterable[Occurrence], lasts: list[tuple[str, ...]]) -> bool:
-    """Of the occurrences that agree in every other place, the one with the latest operand."""
-    for names in lasts:
+# --- prefixes that choose ---------------------------------------------------------------------
+
+
+def _distinct(pattern: s.Distinct, setting: Setting) -> list[Occurrence]:
+    """What has no earlier like within the time around it."""
+    found = _occurrences(pattern.operand, setting)
+    return [
+        one
+        for number, one in enumerate(found)
+        if not any(_alike(pattern, earlier, one, setting) for earlier in found[:number])
+    ]
+
+
+def _alike(pattern: s.Distinct, earlier: Occurrence, one: Occurrence, setting: Setting) -> bool:
+    if setting.within_ms is not None and one.end - earlier.start > setting.within_ms:
+        return False
+    if not pattern.keys:
+        return earlier.end == one.end
+    assert isinstance(pattern.operand, s.Atom)
+    return same_keys(pattern.keys, earlier.events[0], one.events[0])
+
+
+def same_keys(keys: Sequence[str], a: Event, b: Event) -> bool:
+    """Whether two events agree in attributes; null agrees with nothing."""
+    return all(a.value(key) is not None and a.value(key) == b.value(key) for key in keys)
+
+
+def choices(pattern: s.Pattern) -> list[tuple[tuple[str, ...], bool]]:
+    """The names under each `last` and `first` of a pattern, and whether it is `last`."""
+    own = []
+    if isinstance(pattern, s.Last | s.First):
+        own = [(names_of(pattern.operand), isinstance(pattern, s.Last))]
+    if isinstance(pattern, s.Atom | s.Absent):
+        return own
+    inner = (pattern.left,) if isinstance(pattern, s.Without) else s.parts_of(pattern)
+    return own + [one for part in inner for one in choices(part)]
+
+
+def _is_chosen(one: Occurrence, found: Iterable[Occurrence], pattern: s.Pattern) -> bool:
+    """Of the occurrences that agree in every other place, the one with the latest or earliest."""
+    for names, is_last in choices(pattern):
         others = [name for name in one.names if name not in names]
+        mine = _key_of_part(one, names)
         for rival in found:
-            agrees = all(rival.bound(name) == one.bound(name) for name in others)
-            if agrees and _key_of_part(rival, names) > _key_of_part(one, names):
-                return False
+            if all(rival.bound(name) == one.bound(name) for name in others):
+                theirs = _key_of_part(rival, names)
+                if (theirs > mine) if is_last else (theirs < mine):
+                    return False
     return True
 
 
 def _key_of_part(one: Occurrence, names: tuple[str, ...]) -> Key:
     """The order of what is bound to some names; () where they stand for nothing."""
-    places = tuple(one.bound(name) for name in names)
-    return Occurrence(names, places).order if any(places) else ()
+    return one.part(names).order if any(one.bound(name) for name in names) else ()

@@ -21,9 +21,10 @@ def may_touch(p: Occurrence, q: Occurrence) -> bool:
 
     Of each event of p that ends and each of q that starts where they touch, one is longer than a
     point. So (a, D) then (c) with a and c readings of one instant is no occurrence, however long D.
+    An absence is longer than a point.
     """
-    ending = [event for event in p.events if event.end == p.end]
-    starting = [event for event in q.events if event.start == q.start]
+    ending = [event for event in p.spans if event.end == p.end]
+    starting = [event for event in q.spans if event.start == q.start]
     return not any(a.is_point and b.is_point for a in ending for b in starting)
 
 
@@ -81,14 +82,24 @@ RELATIONS: dict[s.Relation, Holds] = {
 }
 
 
+def gap_of(pair: s.Pair, p: Occurrence, q: Occurrence) -> tuple[int, int]:
+    """Where the gap between the two begins and ends; of `and` whichever comes first."""
+    if pair.op == "and" and q.end < p.start:
+        return q.end, p.start
+    assert pair.op in ("and", "then", "before"), "no other operator has a gap"
+    return p.end, q.start
+
+
 def in_bound(pair: s.Pair, p: Occurrence, q: Occurrence) -> bool:
     """Whether the gap lies within the bound of the operator, ends included."""
     if pair.bound is None:
         return True
-    if pair.op == "and":
-        gap_ms = max(0, q.start - p.end, p.start - q.end)
-    else:
-        assert pair.op in ("then", "before"), "no other operator takes a bound"
-        gap_ms = q.start - p.end
-    low_ok = pair.bound.low_ms is None or pair.bound.low_ms <= gap_ms
-    return low_ok and (pair.bound.high_ms is None or gap_ms <= pair.bound.high_ms)
+    begin, end = gap_of(pair, p, q)
+    gap_ms = max(0, end - begin) if pair.op == "and" else end - begin
+    return is_within(gap_ms, pair.bound)
+
+
+def is_within(gap_ms: int, bound: s.Bound) -> bool:
+    """Whether a gap lies between the ends of a bound."""
+    low_ok = bound.low_ms is None or bound.low_ms <= gap_ms
+    return low_ok and (bound.high_ms is None or gap_ms <= bound.high_ms)

@@ -136,17 +136,19 @@ def pattern(item: s.Pattern, level: int = _P_SUFFIXED) -> str:
 def _pattern(item: s.Pattern) -> tuple[str, int]:
     match item:
         case s.Atom():
-            return _atom(item), _P_ATOM
-        case s.Last(operand):
-            return f"last {pattern(operand, _P_ATOM)}", _P_PREFIX
-        case s.Outer(operand):
-            return f"outer {pattern(operand, _P_ATOM)}", _P_PREFIX
+            return f"{_bare(item)}{_alias(item)}", _P_ATOM
+        case s.Listed() | s.Times() | s.Run():
+            return _repeated(item), _P_ATOM
         case s.Or(left, right):
             return f"{pattern(left, _P_OR)} or {pattern(right, _P_AND)}", _P_OR
         case s.Pair(op, left, right):
             own = _P_AND if op == "and" else _P_CHAIN
             sides = pattern(left, own), pattern(right, own + 1)
             return f"{sides[0]} {op}{_options(item)} {sides[1]}", own
+        case s.Without(left, right, ms):
+            time = "" if ms is None else f"[{duration(ms)}]"
+            sides = pattern(left, _P_CHAIN), pattern(right, _P_PREFIX)
+            return f"{sides[0]} without{time} {sides[1]}", _P_CHAIN
         case s.Suffixed(operand, suffixes):
             text = pattern(operand, _P_OR)
             for number, part in enumerate(suffixes):
@@ -154,20 +156,51 @@ def _pattern(item: s.Pattern) -> tuple[str, int]:
                     text = f"({text})"  # `where` is the last of the suffixes
                 text = f"{text} {_suffix(part)}"
             return text, _P_SUFFIXED
+    return _prefixed(item), _P_PREFIX
 
 
-def _atom(item: s.Atom) -> str:
+def _prefixed(item: s.Prefixed) -> str:
+    operand = pattern(item.operand, _P_ATOM)
+    match item:
+        case s.Absent(_, ms):
+            return f"absent {operand} for {duration(ms)}"
+        case s.Nth(k, _):
+            return f"nth {k} {operand}"
+        case s.Distinct(_, keys):
+            return f"distinct({', '.join(keys)}) {operand}" if keys else f"distinct {operand}"
+    return f"{type(item).__name__.lower()} {operand}"
+
+
+def _repeated(item: s.Listed | s.Times | s.Run) -> str:
+    sign = "*" if isinstance(item, s.Listed) and item.may_be_empty else "+"
+    if isinstance(item, s.Times):
+        sign = f"{{{item.count}}}"
+    elif isinstance(item, s.Run):
+        sign = f"+[{_bound(item.bound)}]"
+    if isinstance(item.operand, s.Atom):
+        return f"{_bare(item.operand)}{sign}{_alias(item.operand)}"
+    return f"({pattern(item.operand)}){sign}"
+
+
+def _bare(item: s.Atom) -> str:
     conditions = ", ".join(expression(part) for part in item.conditions)
-    alias = f" as {item.alias}" if item.alias else ""
-    return f"{item.type}({conditions}){alias}" if conditions else f"{item.type}{alias}"
+    return f"{item.type}({conditions})" if conditions else item.type
+
+
+def _alias(item: s.Atom) -> str:
+    return f" as {item.alias}" if item.alias else ""
+
+
+def _bound(item: s.Bound) -> str:
+    return "..".join("" if end is None else duration(end) for end in (item.low_ms, item.high_ms))
 
 
 def _options(item: s.Pair) -> str:
     parts = []
     if item.bound is not None:
-        low, high = item.bound.low_ms, item.bound.high_ms
-        ends = ("" if end is None else duration(end) for end in (low, high))
-        parts.append("..".join(ends))
+        parts.append(_bound(item.bound))
+    if item.next:
+        parts.append("next")
     if item.context is not None:
         parts.append(item.context)
     return f"[{', '.join(parts)}]" if parts else ""

@@ -10,158 +10,53 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Scalar: TypeAlias = int | float | str | bool
-AttributeType: TypeAlias = Literal["int", "float", "text", "bool"]
-Context: TypeAlias = Literal["unrestricted", "recent"]
-
-# --- expressions ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Lit:
-    """A number, a text or a truth value as written."""
-
-    value: Scalar
-
-
-@dataclass(frozen=True)
-class Duration:
-    """A duration as written, worth its milliseconds."""
-
-    ms: int
-
-
-@dataclass(frozen=True)
-class Ref:
-    """`alias.name`; a bare `name` where alias is None; the key of the group where it is `group`."""
-
-    alias: str | None
-    name: str
-
-
-@dataclass(frozen=True)
-class Arith:
-    """`left op right` with one of + - * /."""
-
-    op: str
-    left: Expr
-    right: Expr
-
-
-@dataclass(frozen=True)
-class Negative:
-    """Unary minus."""
-
-    operand: Expr
-
-
-@dataclass(frozen=True)
-class Compare:
-    """A comparison or a chain of them: `operands[0] ops[0] operands[1] ops[1] …`."""
-
-    ops: tuple[str, ...]
-    operands: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class InSet:
-    """`item in {…}`, or `item in Name` of a declared set."""
-
-    item: Expr
-    members: tuple[Scalar, ...] | str
-
-
-@dataclass(frozen=True)
-class InRegion:
-    """`item in Name` of a declared region, or `item in circle(…)` and the like written in place."""
-
-    item: Expr
-    region: Region | str
-
-
-@dataclass(frozen=True)
-class Not:
-    """`not operand`."""
-
-    operand: Expr
-
-
-@dataclass(frozen=True)
-class AllOf:
-    """Parts joined by `and`."""
-
-    parts: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class AnyOf:
-    """Parts joined by `or`."""
-
-    parts: tuple[Expr, ...]
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """`Function(alias.attribute)`; attribute None counts events; `quantile` is Quantile's q."""
-
-    function: str
-    alias: str | None
-    attribute: str | None = None
-    quantile: float | None = None
-
-
-Expr: TypeAlias = (
-    Lit
-    | Duration
-    | Ref
-    | Arith
-    | Negative
-    | Compare
-    | InSet
-    | InRegion
-    | Not
-    | AllOf
-    | AnyOf
-    | Aggregate
+from tests.oracles.spec_expressions import (
+    Aggregate,
+    AllOf,
+    AnyOf,
+    Arith,
+    AttributeType,
+    Box,
+    Circle,
+    Compare,
+    Duration,
+    Expr,
+    InRegion,
+    InSet,
+    Lit,
+    Negative,
+    Not,
+    PathRegion,
+    Polygon,
+    Ref,
+    Region,
+    Scalar,
 )
 
-# --- regions ----------------------------------------------------------------------------------
+__all__ = [
+    "Aggregate",
+    "AllOf",
+    "AnyOf",
+    "Arith",
+    "AttributeType",
+    "Box",
+    "Circle",
+    "Compare",
+    "Duration",
+    "Expr",
+    "InRegion",
+    "InSet",
+    "Lit",
+    "Negative",
+    "Not",
+    "PathRegion",
+    "Polygon",
+    "Ref",
+    "Region",
+    "Scalar",
+]
 
-
-@dataclass(frozen=True)
-class Circle:
-    """All within `radius_m` of a point, by great circle."""
-
-    lat: float
-    lon: float
-    radius_m: float
-
-
-@dataclass(frozen=True)
-class Box:
-    """Between two opposite corners."""
-
-    lat_1: float
-    lon_1: float
-    lat_2: float
-    lon_2: float
-
-
-@dataclass(frozen=True)
-class Polygon:
-    """Inside or on the border of the polygon with these (lat, lon) corners, degrees as a plane."""
-
-    corners: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True)
-class PathRegion:
-    """The location itself and all beneath it, by segment."""
-
-    path: str
-
-
-Region: TypeAlias = Circle | Box | Polygon | PathRegion
+Context: TypeAlias = Literal["unrestricted", "recent", "latest", "first", "chronicle"]
 
 # --- patterns ---------------------------------------------------------------------------------
 
@@ -221,11 +116,81 @@ class Pair:
     right: Pattern
     bound: Bound | None = None
     context: Context | None = None
+    next: bool = False
+
+
+@dataclass(frozen=True)
+class Without:
+    """`left without right`, or `left without[T] right`."""
+
+    left: Pattern
+    right: Pattern
+    ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Absent:
+    """`absent P for T`."""
+
+    operand: Pattern
+    ms: int
+
+    @property
+    def name(self) -> str:
+        """A name for the place of the absence, which no text can write."""
+        return f"absent:{','.join(atom.name for atom in atoms_of(self.operand))}"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """`P+` or `P*` in a `then` chain or a window; an atom's alias is written after the sign."""
+
+    operand: Pattern
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True)
+class Times:
+    """`P{count}`."""
+
+    operand: Pattern
+    count: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """`P+[a..b]`."""
+
+    operand: Pattern
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class Nth:
+    """`nth k P`."""
+
+    k: int
+    operand: Pattern
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """`distinct(a, b) P`, or `distinct P` where no keys are given."""
+
+    operand: Pattern
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Last:
     """`last P`."""
+
+    operand: Pattern
+
+
+@dataclass(frozen=True)
+class First:
+    """`first P`."""
 
     operand: Pattern
 
@@ -277,7 +242,8 @@ class Suffixed:
     suffixes: tuple[Suffix, ...]
 
 
-Pattern: TypeAlias = Atom | Or | Pair | Last | Outer | Suffixed
+Prefixed: TypeAlias = Absent | Listed | Times | Run | Nth | Distinct | Last | First | Outer
+Pattern: TypeAlias = Atom | Or | Pair | Without | Prefixed | Suffixed
 
 # --- definitions and subscriptions ------------------------------------------------------------
 
@@ -358,12 +324,30 @@ class Spec:
     regions: tuple[tuple[str, Region], ...] = ()
 
 
+def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:
+    """What a pattern is directly made of, in the order of the text."""
+    match pattern:
+        case Atom():
+            return ()
+        case Or(left, right) | Pair(_, left, right) | Without(left, right):
+            return (left, right)
+    return (pattern.operand,)
+
+
 def atoms_of(pattern: Pattern) -> tuple[Atom, ...]:
-    """The atoms of a pattern in the order of the text."""
+    """The atoms of a pattern in the order of the text, those that bind nothing as well."""
+    if isinstance(pattern, Atom):
+        return (pattern,)
+    return tuple(atom for part in parts_of(pattern) for atom in atoms_of(part))
+
+
+def bound_atoms(pattern: Pattern) -> tuple[Atom, ...]:
+    """The atoms that bind events: those beneath `absent` and after `without` do not."""
     match pattern:
         case Atom():
             return (pattern,)
-        case Or(left, right) | Pair(_, left, right):
-            return atoms_of(left) + atoms_of(right)
-        case Last(operand) | Outer(operand) | Suffixed(operand):
-            return atoms_of(operand)
+        case Absent():
+            return ()
+        case Without(left, _):
+            return bound_atoms(left)
+    return tuple(atom for part in parts_of(pattern) for atom in bound_atoms(part))

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from tests.oracles import spec as s
 from tests.oracles.events import Event, Key, Value, in_order
 from tests.oracles.expressions import Scope, evaluate
-from tests.oracles.patterns import Candidates, matches
+from tests.oracles.patterns import matches
+from tests.oracles.settings import Candidates
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,22 @@
 
 Owns: the table that both the reference matcher and the product are held to.
 Must not know: any matcher. Invariant: a case's text and its data say the same.
+
+`WORKED_CASES_WHOLE` is all of the language; `WORKED_CASES` is what the engine runs by now, too.
 """
 
 from tests.oracles.worked import Expected, WorkedCase
+from tests.oracles.worked_contexts import CONTEXT_CASES
 from tests.oracles.worked_definitions import DEFINITIONS, WINDOWS
 from tests.oracles.worked_examples import EXAMPLES
+from tests.oracles.worked_lists import LIST_CASES
+from tests.oracles.worked_negations import NEGATION_CASES
 from tests.oracles.worked_patterns import PATTERN_CASES
 from tests.oracles.worked_relations import RELATED
 
 WORKED_CASES: tuple[WorkedCase, ...] = PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + EXAMPLES
+WORKED_CASES_WHOLE: tuple[WorkedCase, ...] = (
+    WORKED_CASES + NEGATION_CASES + LIST_CASES + CONTEXT_CASES
+)
 
-__all__ = ["WORKED_CASES", "Expected", "WorkedCase"]
+__all__ = ["WORKED_CASES", "WORKED_CASES_WHOLE", "Expected", "WorkedCase"]

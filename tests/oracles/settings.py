@@ -1,0 +1,213 @@
+"""What surrounds a pattern while its occurrences are listed, and the tests that suffixes make.
+
+Owns: the names of places, when a test can be judged, and the meaning of every suffix.
+Must not know: operators and contexts.
+Invariant: a test that cannot be judged yet lets pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, TypeAlias
+
+from tests.oracles import spec as s
+from tests.oracles.events import Event, Key, Occurrence
+from tests.oracles.expressions import (
+    Scope,
+    event_in_region,
+    holds,
+    names_aggregated,
+    names_in,
+)
+from tests.oracles.places import distance_m
+
+Candidates: TypeAlias = Mapping[str, Sequence[Event]]
+Test: TypeAlias = Callable[[Occurrence], bool]
+
+
+@dataclass(frozen=True)
+class JudgedTest:
+    """A test and when it can be judged: `needs` must stand for one event each, `needs_lists` for
+    whole lists. Where `singly` is set, it is also asked of each member that a list may take.
+    """
+
+    test: Test
+    needs: frozenset[str] = frozenset()
+    needs_lists: frozenset[str] = frozenset()
+    singly: bool = True
+
+    def lets_pass(self, occurrence: Occurrence) -> bool:
+        """False if the test can be judged and fails."""
+        names, lists = set(occurrence.names), occurrence.lists
+        judged = self.needs <= names - lists and self.needs_lists <= names & lists
+        return not judged or self.test(occurrence)
+
+
+@dataclass
+class Memory:
+    """What operators that spend have chosen: it stands, whatever is consumed later.
+
+    `before`: per operator, what it had chosen when the case last reported; `after`: the order of
+    that report, which all that it chooses now must follow; `chosen`: all it has chosen by now.
+    """
+
+    before: Mapping[s.Pair, Sequence[Occurrence]] = field(default_factory=dict)
+    after: Key | None = None
+    chosen: dict[s.Pair, list[Occurrence]] = field(default_factory=dict)
+
+    def is_past(self, one: Occurrence) -> bool:
+        """Whether it would have completed before the case last reported."""
+        return self.after is not None and one.order <= self.after
+
+    def reported(self, order: Key) -> Memory:
+        """The memory with which matching goes on after a report."""
+        kept = {
+            pair: [one for one in chosen if one.order <= order]
+            for pair, chosen in self.chosen.items()
+        }
+        return Memory(kept, order)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What surrounds a pattern: the candidate events by type, what names mean, the context of
+    operators that name none, the tests of the suffixes further out.
+
+    `everything` holds consumed events as well; `beginning` is when the task began; `within_ms` is
+    the nearest enclosing `within`; `restrictions` are the conjuncts that narrow what a `without`
+    looks for.
+    """
+
+    candidates: Candidates
+    scope: Scope
+    context: s.Context = "unrestricted"
+    tests: tuple[JudgedTest, ...] = ()
+    everything: Candidates = field(default_factory=dict)
+    beginning: int | None = None
+    within_ms: int | None = None
+    restrictions: Mapping[s.Without, tuple[s.Expr, ...]] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+
+    def passes(self, one: Occurrence) -> bool:
+        """Whether no test that can be judged fails."""
+        return all(test.lets_pass(one) for test in self.tests)
+
+    def for_members(self) -> Setting:
+        """What surrounds the operand of a list."""
+        return replace(self, tests=tuple(test for test in self.tests if test.singly))
+
+    def for_what_must_not_be(self) -> Setting:
+        """What surrounds the operand of `absent` and what `without` looks for."""
+        return replace(
+            self,
+            candidates=self.everything,
+            context="unrestricted",
+            tests=(),
+            within_ms=None,
+            memory=Memory(),
+        )
+
+
+def names_of(pattern: s.Pattern) -> tuple[str, ...]:
+    """The names of a pattern's places in the order of the text; an absence has one too."""
+    match pattern:
+        case s.Atom():
+            return (pattern.name,)
+        case s.Absent():
+            return (pattern.name,)
+        case s.Without(left, _):
+            return names_of(left)
+    return tuple(name for part in s.parts_of(pattern) for name in names_of(part))
+
+
+def lists_of(pattern: s.Pattern) -> frozenset[str]:
+    """The names that stand for lists."""
+    match pattern:
+        case s.Listed() | s.Times() | s.Run():
+            return frozenset(names_of(pattern))
+        case s.Atom() | s.Absent():
+            return frozenset()
+        case s.Without(left, _):
+            return lists_of(left)
+    return frozenset().union(*(lists_of(part) for part in s.parts_of(pattern)))
+
+
+# --- suffixes ---------------------------------------------------------------------------------
+
+
+def inside(suffixed: s.Suffixed, setting: Setting) -> Setting:
+    """What surrounds the operand of suffixes."""
+    added = [test for one in suffixed.suffixes for test in _tests(one, suffixed.operand, setting)]
+    spans = [one.ms for one in suffixed.suffixes if isinstance(one, s.Within)]
+    return replace(
+        setting,
+        tests=(*setting.tests, *added),
+        within_ms=min(spans) if spans else setting.within_ms,
+    )
+
+
+def _tests(suffix: s.Suffix, operand: s.Pattern, setting: Setting) -> list[JudgedTest]:
+    match suffix:
+        case s.Within(ms, None):
+            return [JudgedTest(lambda one: one.end - one.start <= ms)]
+        case s.Within(ms, start) if start is not None:
+            assert start in names_of(operand)
+            return [JudgedTest(lambda one: _within_from(one, start, ms), frozenset({start}))]
+        case s.Spread(metres):
+            return [JudgedTest(lambda one: _spread(one, metres), singly=False)]
+        case s.In(name):
+            region = setting.scope.regions[name]
+            return [JudgedTest(lambda one: all(event_in_region(e, region) for e in one.events))]
+        case s.Where(condition):
+            restricting = {one for some in setting.restrictions.values() for one in some}
+            return [
+                JudgedTest(
+                    condition_test(part, setting.scope), names_in(part), names_aggregated(part)
+                )
+                for part in conjuncts(condition)
+                if part not in restricting
+            ]
+    raise AssertionError(suffix)
+
+
+def conjuncts(condition: s.Expr) -> list[s.Expr]:
+    """The conditions that are joined by `and` at the top."""
+    if isinstance(condition, s.AllOf):
+        return [one for part in condition.parts for one in conjuncts(part)]
+    return [condition]
+
+
+def condition_test(condition: s.Expr, scope: Scope) -> Test:
+    """Whether a condition holds of what an occurrence binds."""
+
+    def test(one: Occurrence) -> bool:
+        bound: dict[str, Any] = dict(zip(one.names, one.places, strict=True))
+        return holds(condition, replace(scope, events=bound))
+
+    return test
+
+
+def _within_from(one: Occurrence, start: str, ms: int) -> bool:
+    """Every other event begins at or after the named one's end and ends at most `ms` after it.
+
+    Where the name stands for nothing (the other side of `or`) there is no end to count from.
+    """
+    anchors = one.bound(start)
+    if not anchors:
+        return False
+    (anchor,) = anchors
+    others = [event for event in one.events if event != anchor]
+    return all(anchor.end <= event.start and event.end <= anchor.end + ms for event in others)
+
+
+def _spread(one: Occurrence, metres: float) -> bool:
+    """Any two positions are near enough; an event without one, or of another kind, fails."""
+    if any(event.position is None for event in one.events):
+        return False
+    for a, b in combinations(one.events, 2):
+        away = distance_m(a.position, b.position)
+        if away is None or away > metres:
+            return False
+    return True
