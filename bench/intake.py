@@ -3,11 +3,9 @@
 Owns the loads and the table. Must not know brokers or tasks. Invariant: every way is measured on
 the same readings, of which none is a repeat or late, and bare decoding is measured beside them.
 
-    python -m bench.intake [--quick] [--json]
+    python -m bench.intake [--quick] [--repeats N] [--json]
 """
 
-import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from time import process_time
@@ -15,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bench.report import Goal, Options, Report, Table, run
 from broker.core.advertised import Advertisement
 from broker.core.filterer import Filterer
 from broker.core.intake import Intake, IntakeOptions
@@ -24,6 +23,8 @@ from language.tree import Comparison, Constant, Name
 TYPE = EventType("Temp", {"val": "float", "humidity": "int"})
 BEGIN_MS = 1_191_234_567_000
 BATCH = 100
+GOAL = 3.0
+JUDGED = ("1 content", "8 contents")
 
 
 class Bare(msgspec.Struct, gc=False):
@@ -137,53 +138,64 @@ def whole_way(
     return run
 
 
-def figures(events: int, rounds: int) -> list[dict[str, Any]]:
-    """One row for each way."""
-    rows: list[dict[str, Any]] = []
+def figures(events: int, rounds: int) -> list[tuple[str, float, float]]:
+    """(way, nanoseconds an event, ratio to bare decoding) of each way."""
+    rows: list[tuple[str, float, float]] = []
     usual = payloads(reading, events, BATCH)
     single = payloads(reading, events, 1)
     decode_all = msgspec.json.Decoder(list[Bare]).decode
     decode_one = msgspec.json.Decoder(Bare).decode
 
     def row(name: str, nanoseconds: float, bare: float) -> None:
-        rows.append({"way": name, "ns": round(nanoseconds), "ratio": round(nanoseconds / bare, 2)})
+        rows.append((name, nanoseconds, nanoseconds / bare))
 
     def of(stream: Sequence[bytes], contents: int, **how: bool) -> float:
         return measured(lambda: whole_way(stream, contents, **how), events, rounds)
 
     bare = best_ns(lambda: [decode_all(payload) for payload in usual], events, rounds)
     row("batches of 100: bare msgspec decoding", bare, bare)
-    row("  decoded", of(usual, 0, admit=False), bare)
-    row("  decoded and admitted", of(usual, 0), bare)
-    row("  the whole way, 1 content", of(usual, 1), bare)
-    row("  the whole way, 8 contents", of(usual, 8), bare)
-    row("  the whole way, 1,000 contents", of(usual, 1_000), bare)
+    row("decoded", of(usual, 0, admit=False), bare)
+    row("decoded and admitted", of(usual, 0), bare)
+    for contents, name in ((1, JUDGED[0]), (8, JUDGED[1]), (1_000, "1,000 contents")):
+        row(f"the whole way, {name}", of(usual, contents), bare)
     for name, form in FORMS.items():
         topic = name != "20 sources interleaved"
-        row(f"  1 content, {name}", of(payloads(form, events, BATCH), 1, topic=topic), bare)
+        row(f"1 content, {name}", of(payloads(form, events, BATCH), 1, topic=topic), bare)
     alone = best_ns(lambda: [decode_one(payload) for payload in single], events, rounds)
     row("single events: bare msgspec decoding", alone, alone)
-    row("  decoded", of(single, 0, admit=False), alone)
-    row("  the whole way, 1 content", of(single, 1), alone)
-    row("  the whole way, 1,000 contents", of(single, 1_000), alone)
+    row("decoded", of(single, 0, admit=False), alone)
+    row("the whole way, 1 content", of(single, 1), alone)
+    row("the whole way, 1,000 contents", of(single, 1_000), alone)
     return rows
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer events and rounds")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    rows = figures(2_000, 3) if arguments.quick else figures(20_000, 7)
-    if arguments.json:
-        print(json.dumps(rows))
-        return 0
-    print(f"{'':<52}{'ns/event':>9}{'ratio':>7}")
-    for each in rows:
-        print(f"{each['way']:<52}{each['ns']:>9}{each['ratio']:>7}")
-    return 0
+def report(options: Options) -> Report:
+    """Measure, and put it into a table."""
+    rounds = options.repeats or (3 if options.quick else 7)
+    rows = figures(2_000 if options.quick else 20_000, rounds)
+    judged = [f"the whole way, {name}" for name in JUDGED]
+    batches = rows[: 1 + next(place for place, one in enumerate(rows) if "single" in one[0])]
+    values = [round(ratio, 2) for name, _, ratio in batches if name in judged]
+    return Report(
+        "At the door and in the filterer, in one process",
+        [
+            Table(
+                "",
+                ["", "ns an event", "ratio"],
+                [[name, f"{ns:,.0f}", f"{ratio:.2f}"] for name, ns, ratio in rows],
+            )
+        ],
+        [
+            Goal(
+                "CPU per event of a batch of 100, to its tasks, beside bare decoding",
+                GOAL,
+                values,
+                " ×",
+            )
+        ],
+        ["Of each way the fastest round; the whole way is decoding, admission and filtering."],
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, report))
