@@ -27,10 +27,7 @@ class Packer:
             for name, kind in event_types.items()
             if not kind.defined
         }
-        self._slots = {
-            name: kind.slots
-            for name, kind in self._classes.items()
-        }
+        self._slots = {name: kind.slots for name, kind in self._classes.items()}
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(tuple[Any, ...]).decode
 

@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from broker.credentials import Users
+from broker.http.connections import IDLE_WAIT_S, Silence, acceptor, log
 from broker.http.facade import BrokerFacade
 from broker.http.guard import foreign_pages_kept_out, told_as_json, users_only
 from broker.http.handlers import Handlers
@@ -19,12 +20,18 @@ from broker.http.routes import ROUTES
 
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
 
+_SILENCE = web.AppKey("silence", Silence)
+
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of a specification (`limits`) and of connections (`http_limits`)."""
+    """Bounds of a specification (`limits`) and of connections (`http_limits`).
+
+    `head_wait_s` is how long a new connection has for the head of its first request.
+    """
 
     text_bytes_max: int = 262_144
     connections_max: int = 500
+    head_wait_s: float = 10.0
 
 
 class ListenError(OSError):
@@ -37,10 +44,17 @@ def make_app(
     """The application for a broker. Where `users` is empty nobody is asked for a password."""
     options = options or HttpOptions()
     open_paths = frozenset(route.path for route in ROUTES if route.open)
-    middlewares: list[Any] = [told_as_json, foreign_pages_kept_out(with_users=bool(users))]
+    silence = Silence(options.head_wait_s)
+    middlewares: list[Any] = [
+        silence.ended_by_requests(),
+        told_as_json,
+        foreign_pages_kept_out(with_users=bool(users)),
+    ]
     if users:
         middlewares.append(users_only(users, open_paths))
     app = web.Application(middlewares=middlewares, client_max_size=options.text_bytes_max)
+    app[_SILENCE] = silence
+    app.on_response_prepare.append(_say_no_more_than_needed)
     handlers = Handlers(facade, text_bytes_max=options.text_bytes_max, with_users=bool(users))
     for route in ROUTES:
         path = route.path.replace("{name}", "{name:.+}")  # names of subscriptions may hold `/`
@@ -48,25 +62,26 @@ def make_app(
     return app
 
 
+async def _say_no_more_than_needed(_: web.Request, response: web.StreamResponse) -> None:
+    """A stranger need not learn which versions of what run here."""
+    response.headers["Server"] = "Headwater"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+
+
 class Listener:
     """A running server; `port` is the one it got."""
 
-    def __init__(self, runner: web.AppRunner, server: asyncio.Server) -> None:
+    def __init__(self, runner: web.AppRunner, server: asyncio.Server, silence: Silence) -> None:
         self.port = int(server.sockets[0].getsockname()[1])
         self._runner = runner
         self._server = server
+        self._silence = silence
 
     async def close(self) -> None:
         """Stops listening and ends what is open. End the followers of results before."""
         self._server.close()
         await self._runner.cleanup()
-
-
-class _Refusing(asyncio.Protocol):
-    """Ends a connection for which there is no room."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+        self._silence.close()
 
 
 async def listen(
@@ -75,19 +90,20 @@ async def listen(
     """Serves the application; port 0 takes any free one. Raises ListenError."""
     connections_max = (options or HttpOptions()).connections_max
     runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_WAIT_S
+        app,
+        access_log=None,
+        handle_signals=False,
+        keepalive_timeout=IDLE_WAIT_S,
+        logger=log,
+        shutdown_timeout=SHUTDOWN_WAIT_S,
     )
     await runner.setup()
-    server = runner.server
-    assert server is not None
-
-    def protocol() -> asyncio.BaseProtocol:
-        return server() if len(server.connections) < connections_max else _Refusing()
-
+    silence = app[_SILENCE]
+    protocol = acceptor(runner.server, silence, connections_max)
     try:
         sockets = await asyncio.get_running_loop().create_server(protocol, host, port)
     except OSError as error:
         await runner.cleanup()
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         raise ListenError(f"cannot listen for HTTP on {host}:{port}: {reason}") from None
-    return Listener(runner, sockets)
+    return Listener(runner, sockets, silence)

@@ -1,0 +1,113 @@
+"""Connections that ask for nothing, or for nothing sensible, cost no more than a stated while."""
+
+import asyncio
+import logging
+
+import pytest
+
+from broker.credentials import Users
+from broker.http import HttpOptions, listen, make_app
+from tests.broker.http.fakes import FakeBroker
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+PATIENCE_S = 10.0  # for what happens at once
+
+
+def with_listener(scenario, **options):
+    async def run():
+        chosen = HttpOptions(**options)
+        app = make_app(FakeBroker(), Users({}), chosen)
+        listener = await listen(app, "127.0.0.1", 0, chosen)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await scenario(listener.port)
+        finally:
+            await listener.close()
+
+    asyncio.run(run())
+
+
+async def said(port: int, *parts: bytes) -> bytes:
+    """All that comes back until the other side ends the connection, which this one does not."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+        return await reader.read()
+    except ConnectionResetError:
+        return b"reset"
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("begun", [b"", b"G", GET, GET + b"X-Slow: "])
+def test_who_does_not_come_to_the_point_is_cut_off(begun):
+    """However much of the head has come, as from a client that sends a byte now and then."""
+
+    async def scenario(port):
+        assert await said(port, begun) in (b"", b"reset")
+
+    with_listener(scenario, head_wait_s=0.05)
+
+
+def test_so_they_keep_nobody_out():
+    async def scenario(port):
+        silent = [asyncio.create_task(said(port)) for _ in range(3)]
+        await asyncio.gather(*silent)
+        answer = await said(port, GET + b"Connection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200")
+
+    with_listener(scenario, head_wait_s=0.05, connections_max=3)
+
+
+def test_who_has_asked_may_take_time_for_the_rest():
+    """A body, a stream or a second request has bounds of its own."""
+
+    async def scenario(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /v1/results HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        await said(port)  # another one is cut off meanwhile
+        assert not reader.at_eof()
+        writer.close()
+
+    with_listener(scenario, head_wait_s=0.05)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        GET + b"".join(b"X-%d: y\r\n" % n for n in range(10_000)) + b"\r\n",
+        GET + b"Authorization: Basic " + b"c2VjcmV0" * 20_000 + b"\r\n\r\n",
+        b"GET /" + b"y" * 1_000_000 + b" HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x00\xff garbage\r\n\r\n",
+        b"GET /healthz HTTP/9.9\r\n\r\n",
+    ],
+    ids=["many", "long", "path", "garbage", "version"],
+)
+def test_what_is_no_request_is_refused_and_not_logged(request_, caplog):
+    """A head may hold a password, and whoever sends nonsense could fill the log."""
+    caplog.set_level(logging.INFO)
+
+    async def scenario(port):
+        answer = await said(port, request_)
+        assert answer.startswith(b"HTTP/1.0 400") or answer == b"reset"
+        answer = await said(port, GET + b"Connection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200")
+
+    with_listener(scenario)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("path", [b"/healthz", b"/nowhere", b"/v1/results"])
+def test_an_answer_does_not_tell_what_runs_here(path):
+    async def scenario(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        assert "Server: Headwater\r\n" in head
+        assert "ython" not in head
+        writer.close()
+
+    with_listener(scenario)
