@@ -4,14 +4,14 @@ Owns one class for each kind of thing kept; several aggregates of one argument s
 know windows, groups or text. Invariant: what is kept depends on the values (and their events'
 order) that are in, not on the order in which they came; values are neither null nor infinite.
 
-Panes `take` values in runs and are `merged`; sliding windows `add` the values of one event after
-the other, in order, and `remove` the oldest. Nulls never come here.
+Panes `take` values in runs and are `merged`; what moves with a window adds and removes single
+values (more of that in aggregates_moving.py). Nulls never come here.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -100,44 +100,6 @@ class Extreme:
     def restore(self, data: Any) -> None:
         """Take up what `plain` gave."""
         self.value = data
-
-
-class SlidingLeast:
-    """The least of the values inside: only those that may yet become it are kept, ascending."""
-
-    __slots__ = ("candidates",)
-
-    def __init__(self) -> None:
-        self.candidates: deque[Any] = deque()
-
-    def add(self, value: Any) -> None:
-        """Add the newest."""
-        candidates = self.candidates
-        while candidates and candidates[-1] > value:
-            candidates.pop()
-        candidates.append(value)
-
-    def remove(self, value: Any) -> None:
-        """Take back the oldest."""
-        if self.candidates[0] == value:
-            self.candidates.popleft()
-
-    def result(self) -> Any:
-        """The value; None of none."""
-        return unsigned_zero(self.candidates[0]) if self.candidates else None
-
-
-class SlidingGreatest(SlidingLeast):
-    """The greatest of the values inside: those that may yet become it, descending."""
-
-    __slots__ = ()
-
-    def add(self, value: Any) -> None:
-        """Add the newest."""
-        candidates = self.candidates
-        while candidates and candidates[-1] < value:
-            candidates.pop()
-        candidates.append(value)
 
 
 class Bag:
@@ -291,31 +253,6 @@ class Ends:
     def _take_last(self, at: Order, value: Any) -> None:
         if self.last_at is None or at > self.last_at:
             self.last_at, self.last_value = at, value
-
-
-class SlidingEnds:
-    """The values inside, oldest first."""
-
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: deque[Any] = deque()
-
-    def add(self, value: Any) -> None:
-        """Add the newest."""
-        self.values.append(value)
-
-    def remove(self, _: Any) -> None:
-        """Take back the oldest."""
-        self.values.popleft()
-
-    def first(self) -> Any:
-        """The first value; None of none."""
-        return self.values[0] if self.values else None
-
-    def last(self) -> Any:
-        """The last value; None of none."""
-        return self.values[-1] if self.values else None
 
 
 def unsigned_zero(value: Any) -> Any:

@@ -1,9 +1,9 @@
-"""The agent of a windowed definition: `aggr every T`, `every T range R` and `range R`.
+"""The agent of a windowed definition: `aggr` with `every T`, `range R`, both, or `session G`.
 
 Owns the door: which kind of window runs, the order of what comes out, watermarks and snapshots.
-Must not know how windows keep their events (window_panes.py, window_slide.py) nor what a group
-becomes (window_outcome.py). Invariant: what it reports depends on the events alone, never on how
-they were batched or when their watermarks came.
+Must not know how windows keep their events (window_panes.py, window_slide.py, window_runs.py) nor
+what a group becomes (window_outcome.py). Invariant: what it reports depends on the events alone,
+never on how they were batched or when their watermarks came.
 
 Sums past signed 64 bits stay exact within expressions; as an attribute they are null, as an event
 carries none such. So is a float beyond its range.
@@ -18,8 +18,12 @@ from typing import Any
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected, Event, event_class
 from broker.core.window_bound import end_anchor
+from broker.core.window_days import DAY_MS, DayGrid
+from broker.core.window_grid import Grid
+from broker.core.window_ordered import OrderedWindows
 from broker.core.window_outcome import WindowOutcome
-from broker.core.window_panes import Grid, PaneWindows
+from broker.core.window_panes import PaneWindows
+from broker.core.window_runs import RunWindows, Sessions, Turns
 from broker.core.window_shape import (
     DURATION_MAX_MS,
     EVENTS_MAX,
@@ -28,11 +32,11 @@ from broker.core.window_shape import (
     Shape,
     WindowLimits,
 )
-from broker.core.window_slide import SlidingWindows
+from broker.core.window_slide import SlidingWindows, SteppedWindows
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 _order = attrgetter("order")
 
@@ -40,8 +44,8 @@ _order = attrgetter("order")
 class WindowAgent:
     """One case of a windowed definition (see agent.Agent).
 
-    Raises ValueError of what the engine does not run: sessions, whole days in a zone, `distinct`,
-    and `consuming` where windows share events.
+    Raises ValueError of what the checker refuses too: `consuming` where windows share events, a
+    zone that the host does not know, a range in a zone that is not of whole days.
     """
 
     waits = True
@@ -59,21 +63,15 @@ class WindowAgent:
         assert isinstance(task.node, Definition), "windows are of definitions"
         window = task.node.window
         assert window is not None, "this definition has no window"
-        _refuse_what_does_not_run(window, case)
+        if case.consuming and (window.every_ms is None or window.range_ms is not None):
+            raise ValueError("`consuming` does not run where windows share events")
         shape = Shape(task, case)
-        limits = WindowLimits(groups_max, events_max)
+        limits = WindowLimits(groups_max, events_max, duration_max_ms)
         self._outcome = WindowOutcome(task, case, output, shape.names, shape.aggregation)
         self._anchor = end_anchor(task.node, case.assign)
         self._duration_max_ms = duration_max_ms
-        self._windows: PaneWindows | SlidingWindows
-        if window.every_ms is not None:
-            grid = Grid(window.every_ms, window.range_ms)
-            self._windows = PaneWindows(shape, self._outcome, grid, limits)
-        else:
-            assert window.range_ms is not None, "one of every, range"
-            self._windows = SlidingWindows(
-                shape, self._outcome, window.range_ms, limits, input_classes(task)
-            )
+        classes = input_classes(task)
+        self._windows = _windows(window, shape, self._outcome, limits, classes)
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
         """See agent.Agent."""
@@ -138,10 +136,37 @@ def input_classes(task: Task) -> dict[str, type[Event]]:
     return classes
 
 
-def _refuse_what_does_not_run(window: Window, case: Case) -> None:
+def _windows(
+    window: Window,
+    shape: Shape,
+    outcome: WindowOutcome,
+    limits: WindowLimits,
+    classes: dict[str, type[Event]],
+) -> PaneWindows | OrderedWindows:
+    """What runs a window: in panes as long as events need no order, one by one where they do."""
     if window.session_ms is not None:
-        raise ValueError("session windows do not run yet")
-    if window.every_days is not None:
-        raise ValueError("windows of whole days in a zone do not run yet")
-    if case.consuming and (window.every_ms is None or window.range_ms is not None):
-        raise ValueError("`consuming` does not run where windows share events")
+        longest = shape.duration_max_ms(limits.duration_max_ms)
+        sessions = Sessions(window.session_ms, window.session_max_ms, longest)
+        return RunWindows(shape, outcome, sessions, limits, classes)
+    grid = grid_of(window)
+    if grid is None:
+        assert window.range_ms is not None, "one of every, range, session"
+        return SlidingWindows(shape, outcome, window.range_ms, limits, classes)
+    if not shape.distinct:
+        return PaneWindows(shape, outcome, grid, limits)
+    if window.range_ms is None:
+        return RunWindows(shape, outcome, Turns(grid), limits, classes)
+    return SteppedWindows(shape, outcome, grid, limits, classes)
+
+
+def grid_of(window: Window) -> Grid | DayGrid | None:
+    """The windows of `every`; None without it. ValueError of a zone or range that cannot be."""
+    if window.every_days is None:
+        return None if window.every_ms is None else Grid(window.every_ms, window.range_ms)
+    assert window.zone is not None, "days are of a zone"
+    if window.range_ms is None:
+        return DayGrid(window.zone, window.every_days)
+    range_days, rest = divmod(window.range_ms, DAY_MS)
+    if rest:
+        raise ValueError("a range in a zone is of whole days")
+    return DayGrid(window.zone, window.every_days, range_days)

@@ -1,7 +1,8 @@
-"""How early an assigned time can end a window's event.
+"""How early an assigned time can end a window's event, and how long an event may have lasted.
 
-Owns the reading of assigned times as lower bounds. Must not know what is open. Invariant: no event
-ends before its anchor, whatever its group's events; where nothing can be said, None is.
+Owns the reading of assigned times and of conditions as bounds. Must not know what is open.
+Invariant: no event ends before its anchor, whatever its group's events; where nothing can be said,
+None is.
 
 The checker lets assigned times lie within their occurrence (an end also after it), so they are
 choices among times of the span and of the events.
@@ -9,14 +10,16 @@ choices among times of the span and of the events.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
+from broker.core.expressions import conjuncts
 from language.tree import (
     Arithmetic,
     Assignment,
     Attribute,
     Call,
+    Comparison,
     Constant,
     Definition,
     Expression,
@@ -87,3 +90,38 @@ def _anchor(node: Expression, outside: AnchorOf, inside: AnchorOf) -> Anchor | N
 
 def _is_no_less_than_zero(node: Expression) -> bool:
     return isinstance(node, Constant) and isinstance(node.value, int | float) and node.value >= 0
+
+
+# --- durations -------------------------------------------------------------------------------
+
+
+def longest_asked(conditions: tuple[Expression, ...]) -> int | None:
+    """The greatest duration that passes conditions as `duration <= 5 s`; None if any passes."""
+    found = [
+        limit
+        for condition in conditions
+        for part in conjuncts(condition)
+        for limit in _limits(part)
+    ]
+    return min(found, default=None)
+
+
+def _limits(condition: Expression) -> Iterator[int]:
+    """What a comparison, or a chain of them, allows `duration` at most."""
+    if not isinstance(condition, Comparison):
+        return
+    pairs = zip(condition.operands, condition.operators, condition.operands[1:], strict=False)
+    for left, operator, right in pairs:
+        if operator in {"=", "<", "<="} and _is_duration(left) and isinstance(right, Constant):
+            yield from _whole(right.value)
+        if operator in {"=", ">", ">="} and _is_duration(right) and isinstance(left, Constant):
+            yield from _whole(left.value)
+
+
+def _is_duration(node: Expression) -> bool:
+    return isinstance(node, Name) and node.name == "duration"
+
+
+def _whole(value: object) -> Iterator[int]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield max(0, int(value))

@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any
 
-from broker.core.aggregates import (
-    Bag,
-    Distinct,
-    Ends,
-    Extreme,
+from broker.core.aggregates import Bag, Distinct, Ends, Extreme, Tally
+from broker.core.aggregates_moving import (
+    Greatest,
+    Least,
+    ScatteredEnds,
     SlidingEnds,
     SlidingGreatest,
     SlidingLeast,
-    Tally,
 )
 from broker.core.event import INT64_MAX, INT64_MIN, slot_of
 from broker.core.exact import Moments, WholeMoments
@@ -52,6 +51,8 @@ def new_sliding(keeping: Keeping) -> Any:
     """An empty thing kept by a sliding window."""
     if keeping.what in ("moments", "squares"):
         return _new_moments(keeping)
+    if keeping.scattered and keeping.what in SCATTERED:
+        return SCATTERED[keeping.what]()
     return {
         "tally": Tally,
         "bag": Bag,
@@ -60,6 +61,9 @@ def new_sliding(keeping: Keeping) -> Any:
         "greatest": SlidingGreatest,
         "ends": SlidingEnds,
     }[keeping.what]()
+
+
+SCATTERED = {"least": Least, "greatest": Greatest, "ends": ScatteredEnds}
 
 
 def _new_moments(keeping: Keeping) -> Moments:
@@ -123,7 +127,10 @@ def compile_slide(aggregation: Aggregation, names: Names, leaf: int, method: str
         code, nullable = argument_code(argument, names, constants)
         indent = "        " if nullable else "    "
         lines += [f"    v = {code}", *(["    if v is not None:"] if nullable else [])]
-        lines += [f"{indent}k[{at}].{method}(v)" for at in argument.kept.values()]
+        for what, at in argument.kept.items():
+            # Where values come in any order, the first and the last are told by their events.
+            of = what == "ends" and names.scattered(leaf)
+            lines.append(f"{indent}k[{at}].{method}{'_of(v, e)' if of else '(v)'}")
     return build("\n".join([*lines, "    return"]) + "\n", "slide", constants)
 
 
@@ -215,12 +222,15 @@ def compile_assign(
 
 
 def compile_make(
-    assignments: tuple[Assignment, ...], output: type[Any], kinds: dict[str, str]
+    assignments: tuple[Assignment, ...],
+    output: type[Any],
+    kinds: dict[str, str],
+    given: dict[str, int],
 ) -> Callable[[tuple[Any, ...], int, int], Any]:
     """A function of (assigned values, start, end of the span) → an event of the output's type.
 
     Times are put in place of the span's after all is evaluated; null leaves the span's. What is
-    no attribute of the type is left out.
+    no attribute of the type is left out; `given` are attributes that all the events have.
     """
     constants = Constants()
     for name, helper in (("as_float", as_float), ("as_int", as_int), ("as_ms", as_ms)):
@@ -235,8 +245,9 @@ def compile_make(
             lines.append(f"    if t is not None: {target} = t")
     fields = ["start=start", "end=end"]
     fields += [f"{name}=v[{at_of[name]}]" for name in HEADER_FIELDS if name in at_of]
+    fields += [f"a_{name}={constants.add(value)}" for name, value in given.items()]
     for name, kind in kinds.items():
-        if name not in at_of:
+        if name not in at_of or name in given:
             continue
         converter = {"float": "as_float", "int": "as_int"}.get(kind, "")
         code = f"{converter}(v[{at_of[name]}])"

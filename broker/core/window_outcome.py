@@ -38,6 +38,10 @@ from language.tree import (
 
 TIMES = ("timestamp", "start", "end", "duration")
 
+# A window's number, or the id and end of the event that closes or opens it: an id may come again
+# with another end.
+WindowKey = int | tuple[str, int]
+
 
 class Summary(Protocol):
     """What is known of a group's events in a window: their span, greatest ε and weakest certainty.
@@ -99,6 +103,10 @@ class RowNames:
     def argument_scope(self) -> Scope:
         """See window_plan.Names."""
         return self
+
+    def scattered(self, leaf: int) -> bool:  # noqa: ARG002
+        """See window_plan.Names."""
+        return False
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
         """See expressions.Scope. A part of the group's key is what the row assigned."""
@@ -169,42 +177,57 @@ class WindowOutcome:
         self._post = None if post is None else PostStage(post, case.assign, names)
         kinds = task.output.attributes if task.output is not None else {}
         assigned = case.assign if post is None else post.assign
-        self._make = compile_make(assigned, output, dict(kinds))
+        window = task.node.window
+        session_ms = None if window is None else window.session_ms
+        given = {} if session_ms is None else {"interval": session_ms}
+        self._make = compile_make(assigned, output, dict(kinds), given)
 
-    def events(self, window: int | str, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+    def events(self, window: WindowKey, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
         """The events of the (key, summary) that stand in a window, in no promised order."""
-        made = []
-        rows = [self._row(key, summary) for key, summary in standing]
-        if self._post is not None:
-            rows = self._post.combined([row for _, row in rows])
-        for group, row in rows:
-            event = self._event(window, group, row)
-            if event is not None:
-                made.append(event)
+        made: list[Detected] = []
+        if self._post is None:
+            for key, summary in standing:
+                self.add(window, key, summary, made)
+            return made
+        rows = [self._row(group_of(key, self._names), summary) for key, summary in standing]
+        for group, row in self._post.combined(rows):
+            self._put(window, group, row, made)
         return made
 
-    def _row(self, key: Any, summary: Summary) -> tuple[tuple[Any, ...], Row]:
+    def add(self, window: WindowKey, key: Any, summary: Summary, made: list[Detected]) -> None:
+        """Put to those made what becomes of the one group that stands in a window."""
+        if self._post is not None:
+            made += self.events(window, [(key, summary)])
+            return
         group = group_of(key, self._names)
+        self._put(window, group, self._row(group, summary), made)
+
+    def _row(self, group: tuple[Any, ...], summary: Summary) -> Row:
         start, end = summary.start, summary.end
         values = self._assign(summary.kept, summary.counts, group, start, end)
-        row = Row(values, summary.constituents(), start, end, summary.uncertainty, summary.maybe)
-        return group, row
+        constituents = summary.constituents()
+        return Row(values, constituents, start, end, summary.uncertainty, summary.maybe)
 
-    def _event(self, window: int | str, group: tuple[Any, ...], row: Row) -> Detected | None:
+    def _put(
+        self, window: WindowKey, group: tuple[Any, ...], row: Row, events: list[Detected]
+    ) -> None:
         if row.maybe and self._certain_only:
-            return None
+            return
         made: Detected = self._make(row.v, row.start, row.end)
         if made.start > made.end:
             self.dropped_inverted += 1
-            return None
+            return
         made.uncertainty = row.uncertainty
         # Lists of ids that are made only where they are compared stand in for tuples.
         made.constituents = cast("Any", row.constituents)
         made.by_place = cast("Any", Places(row.constituents))
-        made.tie = (self._name, self._case, window)
         if row.maybe:
             made.certainty = "maybe"
-        # An id may come again with another end: a closing event is named by both.
-        window_key: Any = [window, row.end] if isinstance(window, str) else window
-        made.id = window_id(self._task, self._case, window_key, group)
-        return made
+        named: Any = window
+        if window.__class__ is tuple:
+            made.tie = (self._name, self._case, window[0])
+            named = list(window)
+        else:
+            made.tie = (self._name, self._case, named)
+        made.id = window_id(self._task, self._case, named, group)
+        events.append(made)

@@ -3,26 +3,23 @@
 Owns which pane an event falls into and which windows a pane belongs to, and what is open. Must not
 know what is kept of a pane's events nor what a window's group becomes. Invariant: a window's
 events are those of its panes, whatever the order in which they came.
-
-Panes are those of paired windows (Krishnamurthy, Wu, Franklin: On-the-fly sharing for streamed
-aggregation, SIGMOD 2006): the edges of windows are at kT and kT − R, so at most two
-panes lie in each T, and every event is taken once however many windows it belongs to.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected
 from broker.core.source import Constants, build
 from broker.core.window_code import key_lines
+from broker.core.window_days import DayGrid
+from broker.core.window_grid import Grid
 from broker.core.window_merge import Groups, merger_of
 from broker.core.window_outcome import WindowOutcome
-from broker.core.window_partial import Partial
+from broker.core.window_partial import PENDING_MAX, Partial, key_of, plain_key
 from broker.core.window_plan import OperandNames
 from broker.core.window_shape import (
     CLOSED,
@@ -32,76 +29,8 @@ from broker.core.window_shape import (
     WindowLimits,
 )
 
-PENDING_MAX = 1_024  # events set aside before they are folded: runs fold cheaper than single ones
 
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """The panes and windows of `every T` (no range) or `every T range R`, by number."""
-
-    every_ms: int
-    range_ms: int | None = None
-
-    @property
-    def halved(self) -> bool:
-        """Whether each T has two panes: a window's beginning cuts it."""
-        return self.range_ms is not None and self.range_ms % self.every_ms != 0
-
-    @property
-    def cut_ms(self) -> int:
-        """Where, from kT, the second pane of a T begins."""
-        return self.every_ms - (self.range_ms or 0) % self.every_ms
-
-    @property
-    def panes_each(self) -> int:
-        """How many panes a window has at most."""
-        first, last = self.panes_of(0)
-        return last - first + 1
-
-    def windows_of(self, pane: int) -> tuple[int, int]:
-        """The first and the last window that has the pane; none where the last comes first."""
-        if self.range_ms is None:
-            return pane, pane
-        whole = self.range_ms // self.every_ms
-        if not self.halved:
-            return pane + 1, pane + whole
-        period, second = divmod(pane, 2)
-        return period + 1, period + whole + second
-
-    def panes_of(self, window: int) -> tuple[int, int]:
-        """The first and the last pane of a window."""
-        if self.range_ms is None:
-            return window, window
-        whole = self.range_ms // self.every_ms
-        if not self.halved:
-            return window - whole, window - 1
-        return 2 * (window - whole) - 1, 2 * window - 1
-
-    def closes_at(self, window: int) -> int:
-        """The last instant of a window: with this watermark nothing more falls into it."""
-        return (window + (self.range_ms is None)) * self.every_ms - 1
-
-    def closed_by(self, watermark: int) -> int:
-        """The last window that a watermark closes."""
-        return (watermark + 1) // self.every_ms - (self.range_ms is None)
-
-    def begins_at(self, pane: int) -> int:
-        """The first instant of a pane."""
-        if not self.halved:
-            return pane * self.every_ms
-        period, second = divmod(pane, 2)
-        return period * self.every_ms + second * self.cut_ms
-
-    def pane_lines(self, constants: Constants) -> list[str]:
-        """Lines that set `pane` to that of the event in `e`."""
-        every = constants.add(self.every_ms)
-        if not self.halved:
-            return [f"pane = e.end // {every}"]
-        cut = constants.add(self.cut_ms)
-        return [f"period, rest = divmod(e.end, {every})", f"pane = 2 * period + (rest >= {cut})"]
-
-
-def compile_take(names: OperandNames, grid: Grid, leaf: int) -> Callable[..., None]:
+def compile_take(names: OperandNames, grid: Grid | DayGrid, leaf: int) -> Callable[..., None]:
     """A function of (events, windows) that sets a leaf's events aside in their partials.
 
     They wait in `pending`; partials in which none was waiting are put among those touched.
@@ -127,6 +56,7 @@ def compile_take(names: OperandNames, grid: Grid, leaf: int) -> Callable[..., No
     head = [
         "def take(events, windows):",
         "    last = groups = None",
+        "    low = high = 0",
         "    touched = windows.touched",
     ]
     lines = [*head, "    for e in events:", *(f"        {line}" for line in body)]
@@ -137,7 +67,7 @@ class PaneWindows:
     """The open panes of one case, and when their windows close."""
 
     def __init__(
-        self, shape: Shape, outcome: WindowOutcome, grid: Grid, limits: WindowLimits
+        self, shape: Shape, outcome: WindowOutcome, grid: Grid | DayGrid, limits: WindowLimits
     ) -> None:
         self._shape = shape
         self._outcome = outcome
@@ -305,13 +235,3 @@ class PaneWindows:
         groups = self._panes.pop(pane)
         self._open -= len(groups)
         self._values -= sum(self._shape.grown(one.counts) for one in groups.values())
-
-
-def plain_key(key: Any) -> Any:
-    """A group's key as plain data."""
-    return list(key) if isinstance(key, tuple) else key
-
-
-def key_of(data: Any) -> Any:
-    """The key that `plain_key` gave as plain data."""
-    return tuple(data) if isinstance(data, list) else data

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from broker.core.aggregates import plain_value, value_of
 from broker.core.window_code import Fold
 from broker.core.window_ids import NEVER, Constituents, Heads
 from broker.core.window_shape import Shape
+
+PENDING_MAX = 1_024  # events set aside before they are folded: runs fold cheaper than single ones
 
 
 class Partial:
@@ -95,3 +98,17 @@ class Partial:
         for one, plain in zip(made.kept, kept, strict=True):
             one.restore(plain)
         return made
+
+
+def plain_key(key: Any) -> Any:
+    """A key of a group, of `distinct` or of a window as plain data."""
+    if isinstance(key, tuple):
+        return [plain_key(part) for part in key]
+    return plain_value(key)
+
+
+def key_of(data: Any) -> Any:
+    """The key that `plain_key` gave as plain data."""
+    if isinstance(data, list):
+        return tuple(key_of(part) for part in data)
+    return value_of(data)

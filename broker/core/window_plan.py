@@ -59,11 +59,16 @@ class HasAttributes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An atom of the windowed detect; its leaf is its place in the list of them."""
+    """An atom of the windowed detect; its leaf is its place in the list of them.
+
+    `distinct` are the keys of which only the first event in a window counts; None if all count.
+    """
 
     name: str
     event_type: str
     outer: bool
+    distinct: tuple[str, ...] | None = None
+    conditions: tuple[Expression, ...] = ()
 
 
 @dataclass(slots=True)
@@ -81,10 +86,14 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """One thing to keep: what, and whether of integers alone."""
+    """One thing to keep: what, whether of integers alone, and whether values come in any order.
+
+    So they do in a window that moves where its operand is `distinct`.
+    """
 
     what: str
     whole: bool
+    scattered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +106,25 @@ class Result:
 
 
 def read_operands(pattern: Pattern) -> list[Operand]:
-    """The atoms joined by `and`, in the order of the text.
-
-    A `distinct` operand will be one with keys here, and a test before its events are taken.
-    """
+    """The atoms joined by `and`, in the order of the text."""
     if isinstance(pattern, Link) and pattern.operator == "and":
         return read_operands(pattern.left) + read_operands(pattern.right)
-    outer = isinstance(pattern, Select) and pattern.kind == "outer"
-    atom = pattern.operand if outer and isinstance(pattern, Select) else pattern
-    if isinstance(atom, Atom):
-        return [Operand(atom.alias or atom.type, atom.type, outer)]
-    raise ValueError(f"an operand of a window is an atom, not {type(atom).__name__}")
+    outer = False
+    keys: list[str] = []  # of several `distinct` each drops on its own
+    distinct = False
+    while isinstance(pattern, Select) and pattern.kind in ("outer", "distinct"):
+        outer = outer or pattern.kind == "outer"
+        if pattern.kind == "distinct":
+            if distinct:
+                raise ValueError("an operand of a window is `distinct` once")
+            distinct = True
+            keys += pattern.keys or ("end",)
+        pattern = pattern.operand
+    if isinstance(pattern, Atom):
+        name = pattern.alias or pattern.type
+        asked = tuple(keys) if distinct else None
+        return [Operand(name, pattern.type, outer, asked, pattern.conditions)]
+    raise ValueError(f"an operand of a window is an atom, not {type(pattern).__name__}")
 
 
 def calls_in(node: Expression) -> Iterator[Call]:
@@ -183,7 +200,8 @@ class Aggregation:
                 argument.kept.pop(weaker, None)
         for what in argument.kept:
             argument.kept[what] = len(self.keepings)
-            self.keepings.append(Keeping(what, argument.kind == "int"))
+            scattered = self._names.scattered(argument.leaf)
+            self.keepings.append(Keeping(what, argument.kind == "int", scattered))
 
     def _result(self, call: Call) -> Result:
         operand = self._operand(call)
@@ -223,6 +241,9 @@ class Names(Protocol):
 
     def argument_scope(self) -> Scope:
         """Where an argument's names live, with the event in `e`."""
+
+    def scattered(self, leaf: int) -> bool:
+        """Whether the leaf's events may begin to count in any order."""
 
 
 def quantile_of(call: Call) -> Fraction:
@@ -284,6 +305,10 @@ class OperandNames:
     def argument_scope(self) -> Scope:
         """See Names."""
         return EventScope()
+
+    def scattered(self, leaf: int) -> bool:
+        """See Names."""
+        return self.operands[leaf].distinct is not None
 
     def _kind(self, leaf: int, attribute: str) -> str:
         if attribute in COMMON_ATTRIBUTES:

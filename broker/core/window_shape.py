@@ -6,9 +6,14 @@ Invariant: a shape holds no events; its agents may be restored from any snapshot
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from broker.core.aggregates import hashable
+from broker.core.expressions import attribute_code
+from broker.core.source import Constants, build
+from broker.core.window_bound import longest_asked
 from broker.core.window_code import (
     Fold,
     Slide,
@@ -52,6 +57,8 @@ class Shape:
         self.leaves = range(len(operands))
         self._asked = tuple(leaf for leaf in self.leaves if not operands[leaf].outer)
         self._always = not self._asked or len(operands) == 1  # a group has an event
+        self.distinct_keys = [_distinct_key(operand.distinct) for operand in operands]
+        self.distinct = any(key is not None for key in self.distinct_keys)
         # Only detected events can be of less than full certainty.
         self.detected = [operand.event_type in task.needs for operand in operands]
         self.growing = [self._growing(leaf) for leaf in self.leaves]
@@ -81,6 +88,19 @@ class Shape:
         pairs = zip(counts, self.growing, strict=True)
         return sum([count * growing for count, growing in pairs])
 
+    def duration_max_ms(self, primitive_max_ms: int) -> int | None:
+        """How long an event of an operand may last; None where nobody knows.
+
+        A primitive event lasts as long as events may; what a definition makes may last longer.
+        """
+        longest = []
+        for leaf in self.leaves:
+            asked = longest_asked(self.names.operands[leaf].conditions)
+            allowed = None if self.detected[leaf] else primitive_max_ms
+            known = [one for one in (asked, allowed) if one is not None]
+            longest.append(min(known, default=None))
+        return None if None in longest else max(one for one in longest if one is not None)
+
     def _growing(self, leaf: int) -> int:
         """How many values are kept for each event of a leaf."""
         return sum(
@@ -89,3 +109,20 @@ class Shape:
             if argument.leaf == leaf
             for what in argument.kept
         )
+
+
+def _distinct_key(names: tuple[str, ...] | None) -> Callable[[Any], Any] | None:
+    """A function of an event: its keys, None where one is null, which equals nothing."""
+    if names is None:
+        return None
+    constants = Constants()
+    constants.helper("hashable", hashable)
+    lines = ["def key_of(e):"]
+    for at, name in enumerate(names):
+        code, nullable = attribute_code("e", name)
+        lines.append(f"    k{at} = hashable({code})")
+        if nullable:
+            lines.append(f"    if k{at} is None: return None")
+    parts = "".join(f"k{at}, " for at in range(len(names)))
+    lines.append(f"    return {'k0' if len(names) == 1 else f'({parts})'}")
+    return build("\n".join(lines) + "\n", "key_of", constants)

@@ -88,9 +88,20 @@ class PatternChecker:
             self._window(node.right)
         elif isinstance(node, tree.Select) and node.kind in {"outer", "distinct"}:
             self._distinct(node)
-            self._window(node.operand)
+            self._operand(node.operand, {node.kind})
         else:
             self.collector.note("HW403", _place(node))
+
+    def _operand(self, node: tree.Pattern, above: set[str]) -> None:
+        """What `outer` and `distinct`, each once, stand before: one atom."""
+        if isinstance(node, tree.Select) and node.kind in {"outer", "distinct"} - above:
+            self._distinct(node)
+            self._operand(node.operand, above | {node.kind})
+        elif isinstance(node, tree.Atom):
+            self._atom(node)
+        else:
+            place = node.span if isinstance(node, tree.Select) else _place(node)
+            self.collector.note("HW403", place)
 
     # --- patterns ---
 

@@ -66,18 +66,6 @@ def _every(node: tree.Node) -> tree.Span | None:
     return None
 
 
-def _session(node: tree.Node) -> tree.Span | None:
-    if isinstance(node, tree.Window) and node.session_ms is not None:
-        return node.place("session_ms")
-    return None
-
-
-def _zone(node: tree.Node) -> tree.Span | None:
-    if isinstance(node, tree.Window) and node.zone is not None:
-        return node.place("zone")
-    return None
-
-
 def _ending(node: tree.Node) -> tree.Span | None:
     if isinstance(node, tree.Subscription) and (node.for_ms, node.until_ms) != (None, None):
         return node.place("ending")
@@ -100,7 +88,7 @@ NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
     tree.Repeat: {"HW904": _whole},
     tree.Select: {"HW905": _prefix("nth"), "HW906": _prefix("first"), "HW907": _prefix("distinct")},
     tree.Detect: {"HW909": _context, "HW910": _thinned, "HW911": _maybe},
-    tree.Window: {"HW912": _every, "HW913": _session, "HW914": _zone},
+    tree.Window: {"HW912": _every},
     tree.Lookup: {"HW915": _whole},
     tree.Subscription: {"HW916": _ending},
     tree.Thinning: {"HW917": _whole},
@@ -109,15 +97,20 @@ NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
 }
 """By the kind of node, the code of each construct and how to tell where it stands in the node."""
 
+RUN_IN_WINDOWS = frozenset(("HW907",))
+"""What an operand of a window may be, though no other does yet."""
+
 
 def note_pending(
     item: tree.Definition | tree.Subscription, declared: Declared, collector: Collector
 ) -> None:
     """Note all of the item that does not run yet."""
+    window = item.window if isinstance(item, tree.Definition) else None
+    runs = RUN_IN_WINDOWS if window is not None and window.aggregated else frozenset()
     for node in descendants(item):
         for code, find in NOT_RUN_YET.get(type(node), {}).items():
             place = find(node)
-            if place is not None and not _unknown_function(node, declared):
+            if place is not None and code not in runs and not _unknown_function(node, declared):
                 collector.note(code, place)
 
 

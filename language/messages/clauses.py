@@ -88,6 +88,10 @@ ENTRIES: tuple[Entry, ...] = (
                 'event A(x: int)\ndefine D(n) aggr every ‸36 h in "UTC"\n'
                 "  detect A\n  assign n = Count(A)"
             ),
+            bad(
+                'event A(x: int)\ndefine D(n) aggr every 1 day in "UTC" ‸range 36 h\n'
+                "  detect A\n  assign n = Count(A)"
+            ),
         ),
     ),
     Entry(

@@ -38,6 +38,7 @@ ENTRIES: tuple[Entry, ...] = (
             defining("define D(n) aggr every 5 s\n  detect A ‸then B\n  assign n = Count(A)"),
             defining("define D(n) aggr every 5 s\n  detect A ‸or B\n  assign n = Count(A)"),
             bad(COUNTED + "  detect A ‸within 5 s\n  assign n = Count(A)"),
+            bad(COUNTED + "  detect outer (A as a ‸and A as b)\n  assign n = Count(a)"),
         ),
     ),
     Entry(

@@ -49,7 +49,7 @@ ENTRIES: tuple[Entry, ...] = (
         "HW907",
         "`distinct`",
         detecting("detect ‸distinct(x) A then B within 5 s"),
-        defining("define D(n) aggr every 5 s\n  detect ‸distinct(t) A\n  assign n = Count(A)"),
+        detecting("detect A and ‸distinct B within 5 s"),
     ),
     _pending(
         "HW908",
@@ -81,20 +81,6 @@ ENTRIES: tuple[Entry, ...] = (
         "`every` without `aggr`",
         defining("define D(x) ‸every 5 mins\n  detect A\n  assign x = A.x"),
         defining("define D() ‸every 1 h\n  detect A and B within 5 s"),
-    ),
-    _pending(
-        "HW913",
-        "sessions",
-        defining("define D(n) aggr ‸session 5 mins\n  detect A\n  assign n = Count(A)"),
-        defining("define D(n) aggr ‸session 5 s max 1 min\n  detect A\n  assign n = Count(A)"),
-    ),
-    _pending(
-        "HW914",
-        "days of a time zone",
-        defining(
-            'define D(n) aggr every 1 day in ‸"Europe/Zurich"\n  detect A\n  assign n = Count(A)'
-        ),
-        defining('define D(n) aggr every 7 days in ‸"UTC"\n  detect A\n  assign n = Count(A)'),
     ),
     _pending(
         "HW915",

@@ -97,6 +97,8 @@ def _check_lengths(parts: dict[str, int | str], words: dict[str, Token]) -> None
             return
     every_ms = lengths.get("every_ms", lengths.get("every_days"))
     range_ms = lengths.get("range_ms")
+    if "every_days" in lengths and range_ms and range_ms % DAY_MS:
+        note("HW426", span_of(words["range_ms"]))
     if every_ms and range_ms and range_ms > every_ms * WINDOWS_AT_ONCE_MAX:
         count = -(-range_ms // every_ms)
         note("HW436", span_of(words["range_ms"]), count=count, limit=WINDOWS_AT_ONCE_MAX)

@@ -612,7 +612,7 @@ def test_a_state_of_another_version_is_refused():
         agent.restore({**agent.state(), "version": 9})
 
 
-def test_what_does_not_run_yet_is_refused():
+def test_what_cannot_be_is_refused():
     task = task_of(COUNT)
     (case,) = task.node.cases  # type: ignore[union-attr]
 
@@ -620,18 +620,18 @@ def test_what_does_not_run_yet_is_refused():
         node = replace(task.node, window=Window(aggregated=True, **window), cases=(case,))
         return WindowAgent(replace(task, node=node), case, event_class("W", {}, detected=True))
 
-    with pytest.raises(ValueError, match="session"):
-        with_window(case, session_ms=5)
-    with pytest.raises(ValueError, match="days"):
-        with_window(case, every_days=1, zone="Europe/Zurich")
     consuming = replace(case, consuming=("A",))
     assert with_window(consuming, every_ms=5)
     for shared in ({"every_ms": 5, "range_ms": 7}, {"range_ms": 7}):
         with pytest.raises(ValueError, match="consuming"):
             with_window(consuming, **shared)
-    distinct = replace(case.detect, pattern=Select("distinct", case.detect.pattern))
-    with pytest.raises(ValueError, match="an operand of a window is an atom"):
-        with_window(replace(case, detect=distinct), every_ms=5)
+    with pytest.raises(ValueError, match="Mars"):
+        with_window(case, every_days=1, zone="Mars/Olympus")
+    with pytest.raises(ValueError, match="whole days"):
+        with_window(case, every_days=1, range_ms=5, zone="UTC")
+    twice = Select("distinct", Select("distinct", case.detect.pattern))
+    with pytest.raises(ValueError, match="once"):
+        with_window(replace(case, detect=replace(case.detect, pattern=twice)), every_ms=5)
 
 
 def test_a_year_of_silence_costs_no_more_than_a_day():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.core.event import Detected, Event
 from tests.broker.core.window_support import (
     AGGREGATES,
     Defined,
+    History,
     Leaf,
     agent_of,
     alike,
@@ -38,6 +42,26 @@ SHAPES = {
         ),
         ("g",),
     ),
+    "one distinct operand": ((Leaf("distinct(i) A", "A", distinct=("i",)),), ("location",)),
+    "distinct by two keys, and outer": (
+        (
+            Leaf("distinct(g, s) A", "A", distinct=("g", "s")),
+            Leaf("outer distinct B as b", "B", outer=True, distinct=("end",)),
+        ),
+        (),
+    ),
+    "an event that counts at one operand alone": (
+        (
+            Leaf("A as A", "A"),
+            Leaf(
+                "distinct(location) A(i > 0) as q",
+                "A",
+                own=lambda e: (e.a_i or 0) > 0,
+                distinct=("location",),
+            ),
+        ),
+        (),
+    ),
 }
 WINDOWS = [
     ("every 7 ms", 7, None),
@@ -65,9 +89,67 @@ def test_windows_are_what_a_naive_recomputation_gives(shape: str, data: st.DataO
     assign = data.draw(st.sampled_from([tuple(AGGREGATES), WITHOUT_VALUES]))
     defined = Defined(*data.draw(st.sampled_from(WINDOWS)), leaves, group_by, assign)
     events = data.draw(traces())
-    history = data.draw(histories(events))
-    made = run(defined, history, lambda: agent_of(defined.text))
+    hold(defined, events, data.draw(histories(events)))
+
+
+def hold(defined: Defined, events: list[Event], history: History, **limits: int) -> list[Detected]:
+    """Hold an agent to the naive recomputation."""
+    made = run(defined, history, lambda: agent_of(defined.text, **limits))
     wanted = [(window, *rest) for window, _, *rest in expected(defined, events)]
     assert alike(told(defined, made)) == alike(wanted)
     ids = [event.id for event in made]
     assert len(set(ids)) == len(ids)
+    return made
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(data=st.data())
+def test_sessions_are_what_a_naive_recomputation_gives(shape: str, data: st.DataObject) -> None:
+    """As above; besides, each event tells the gap."""
+    leaves, group_by = SHAPES[shape]
+    gap = data.draw(st.sampled_from([1, 3, 8, 20]))
+    most = data.draw(st.sampled_from([None, 1, 10, 40]))
+    text = f"session {gap} ms" + ("" if most is None else f" max {most} ms")
+    defined = Defined(text, None, None, leaves, group_by, WITHOUT_VALUES, session=(gap, most))
+    events = data.draw(traces())
+    longest = max(event.end - event.start for event in events)
+    made = hold(defined, events, data.draw(histories(events)), duration_max_ms=longest)
+    assert all(event.a_interval == gap for event in made)  # type: ignore[attr-defined]
+
+
+ZONES = ["UTC", "Europe/Zurich", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Apia"]
+
+
+@pytest.mark.parametrize("shape", ["one operand, no group", "one distinct operand"])
+@given(data=st.data())
+def test_local_days_are_what_a_naive_recomputation_gives(shape: str, data: st.DataObject) -> None:
+    """Also where clocks change, at midnight too, and where a whole day is skipped (Apia, 2011)."""
+    leaves, group_by = SHAPES[shape]
+    zone = data.draw(st.sampled_from(ZONES))
+    every = data.draw(st.sampled_from([1, 2, 7]))
+    reach = data.draw(st.sampled_from([None, None, 1, 3, 14]))
+    text = f'every {every} days in "{zone}"' + ("" if reach is None else f" range {reach} days")
+    defined = Defined(text, None, None, leaves, group_by, WITHOUT_VALUES, days=(every, reach, zone))
+    noon = data.draw(st.sampled_from(MOMENTS))
+    around = st.integers(-5 * 86_400, 5 * 86_400).map(lambda s: noon + 1_000 * s)
+    near = st.sampled_from([-1, 0, 1, -3_600_000, 3_600_000, 3_599_999]).map(lambda ms: noon + ms)
+    events = data.draw(traces(most=8))
+    for event in events:
+        length = event.end - event.start
+        event.end = data.draw(st.one_of(around, near))
+        event.start = event.end - length
+    hold(defined, events, data.draw(histories(events)))
+
+
+# Midnights, in UTC, of days on which one of the zones changes its clocks or its date.
+MOMENTS = [
+    int(datetime.fromisoformat(text).timestamp()) * 1_000
+    for text in (
+        "2024-03-31T01:00+00:00",  # Zurich: 23 hours
+        "2024-10-27T01:00+00:00",  # 25 hours
+        "2018-11-04T03:00+00:00",  # Sao Paulo: the day begins at one
+        "2018-02-18T02:00+00:00",  # its clocks go back at midnight
+        "2011-12-30T10:00+00:00",  # Apia: no 30 December
+        "1969-12-31T23:00+00:00",
+    )
+]

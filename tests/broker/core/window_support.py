@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 from hypothesis import strategies as st
@@ -112,6 +114,7 @@ class Leaf:
     event_type: str
     outer: bool = False
     own: Callable[[Any], bool] = lambda event: True
+    distinct: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,8 @@ class Defined:
     group_by: tuple[str, ...] = ()
     assign: tuple[str, ...] = tuple(AGGREGATES)
     extra: tuple[str, ...] = ()  # assignments as they stand, of no interest to the model
+    session: tuple[int, int | None] | None = None  # gap and maximum
+    days: tuple[int, int | None, str] | None = None  # how many, range, zone
 
     @property
     def text(self) -> str:
@@ -161,6 +166,12 @@ def windows_of(defined: Defined, events: Sequence[Event]) -> Iterator[tuple[Any,
     """Each window that holds events of one group: its name, and those events in order."""
     ordered = sorted(events, key=lambda e: e.order)
     every, reach = defined.every_ms, defined.range_ms
+    if defined.session is not None:
+        yield from sessions_of(ordered, *defined.session)
+        return
+    if defined.days is not None:
+        yield from days_of(ordered, *defined.days)
+        return
     if every is None:
         assert reach is not None
         for at, newest in enumerate(ordered):
@@ -177,6 +188,64 @@ def windows_of(defined: Defined, events: Sequence[Event]) -> Iterator[tuple[Any,
             yield k, inside
 
 
+def sessions_of(
+    ordered: Sequence[Event], gap: int, most: int | None
+) -> Iterator[tuple[Any, list[Event]]]:
+    """Sessions, by the words of the language."""
+    inside: list[Event] = []
+    for event in ordered:
+        joins = (
+            bool(inside)
+            and event.start - max(e.end for e in inside) <= gap
+            and (most is None or event.end - min(e.start for e in inside) <= most)
+        )
+        if inside and not joins:
+            yield inside[0].id, inside
+            inside = []
+        inside = [*inside, event]
+    if inside:
+        yield inside[0].id, inside
+
+
+def days_of(
+    ordered: Sequence[Event], every: int, reach: int | None, zone: str
+) -> Iterator[tuple[Any, list[Event]]]:
+    """Windows of whole local days: each event's date is asked of the calendar."""
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+
+    def day(event: Event) -> int:
+        local = (epoch + timedelta(milliseconds=event.end)).astimezone(ZoneInfo(zone))
+        return local.date().toordinal() - epoch.date().toordinal()
+
+    numbered = [(day(event), event) for event in ordered]
+    last = max(number for number, _ in numbered)
+    for k in range(numbered[0][0] // every - 1, (last + (reach or every)) // every + 2):
+        low, high = (
+            (k * every, (k + 1) * every) if reach is None else (k * every - reach, k * every)
+        )
+        inside = [event for number, event in numbered if low <= number < high]
+        if inside:
+            yield k, inside
+
+
+def counted(leaf: Leaf, events: Sequence[Event]) -> list[Event]:
+    """The leaf's events in a window, in order, without those that `distinct` drops."""
+    own = [e for e in events if e.event_type == leaf.event_type and leaf.own(e)]
+    if leaf.distinct is None:
+        return own
+    kept: list[Event] = []
+    for event in own:
+        keys = [value_of(event, name) for name in leaf.distinct]
+        earlier = [[value_of(one, name) for name in leaf.distinct] for one in kept]
+        if None in keys or keys not in earlier:
+            kept.append(event)
+    return kept
+
+
+def value_of(event: Event, name: str) -> Any:
+    return getattr(event, name if name in ("location", "source", "end", "start") else f"a_{name}")
+
+
 def expected(defined: Defined, events: Sequence[Event]) -> list[tuple[Any, ...]]:
     """(window, group, ids, span, uncertainty, values by name) of all that stands."""
     groups: dict[tuple[Any, ...], list[Event]] = {}
@@ -184,19 +253,13 @@ def expected(defined: Defined, events: Sequence[Event]) -> list[tuple[Any, ...]]
         mine = any(
             leaf.event_type == event.event_type and leaf.own(event) for leaf in defined.leaves
         )
-        key = tuple(
-            getattr(event, name if name in ("location", "source") else f"a_{name}")
-            for name in defined.group_by
-        )
+        key = tuple(value_of(event, name) for name in defined.group_by)
         if mine and None not in key:
             groups.setdefault(key, []).append(event)
     found = []
     for key, members in groups.items():
         for window, inside in windows_of(defined, members):
-            by_leaf = [
-                [e for e in inside if e.event_type == leaf.event_type and leaf.own(e)]
-                for leaf in defined.leaves
-            ]
+            by_leaf = [counted(leaf, inside) for leaf in defined.leaves]
             asked = [
                 own for own, leaf in zip(by_leaf, defined.leaves, strict=True) if not leaf.outer
             ]
@@ -338,7 +401,7 @@ def histories(draw: Any, events: list[Event]) -> History:
         size = draw(st.integers(1, 4))
         batch, rest = order[at : at + size], order[at + size :]
         at += size
-        highest = min([e.end for e in rest], default=60) - 1
+        highest = min([e.end for e in rest], default=max(e.end for e in events) + 15) - 1
         if draw(st.booleans()):
             watermark = max(watermark, highest - draw(st.sampled_from([0, 0, 1, 7])))
         history.batches.append((batch, watermark))

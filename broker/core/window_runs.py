@@ -1,0 +1,265 @@
+"""Windows of which each group has one open at a time: sessions, and `every T` with `distinct`.
+
+Owns the open run of events of each group, and when it closes. Must not know what aggregates keep
+nor what a group becomes. Invariant: a group's events are taken in order, and each is in one run:
+it joins the open one, or closes it and opens the next.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from heapq import heappop, heappush, heapreplace
+from typing import Any, Protocol
+
+from broker.core.agent import WATERMARK_END
+from broker.core.event import Detected, Event
+from broker.core.shelf import Shelf
+from broker.core.window_days import DayGrid
+from broker.core.window_grid import Grid
+from broker.core.window_ordered import OrderedWindows
+from broker.core.window_outcome import WindowKey, WindowOutcome
+from broker.core.window_partial import PENDING_MAX, Partial, key_of, plain_key
+from broker.core.window_shape import GROUPS_OVERFLOW, Shape, WindowLimits
+from broker.core.window_wait import Entry
+
+Watch = tuple[int, int, Any]  # a time, the number of a run, its group's key
+
+
+class Run:
+    """An open run: its name, the span of its events, and the partial of those that count."""
+
+    __slots__ = ("end", "first_end", "kept", "name", "number", "partial", "seen", "start")
+
+    def __init__(self, shape: Shape, number: int, name: WindowKey, start: int, end: int) -> None:
+        self.number = number
+        self.name = name
+        self.start = start
+        self.first_end = self.end = end
+        self.partial = Partial(shape)
+        self.kept = 1  # itself, the values that it keeps and the keys that it has seen
+        self.seen: list[set[Any]] = [set() for _ in shape.leaves]
+
+
+class Course(Protocol):
+    """Which events belong to one run."""
+
+    def name(self, event: Any) -> WindowKey | None:
+        """The name of the run that an event opens; None of one that is in no window."""
+
+    def joins(self, run: Run, event: Any) -> bool:
+        """Whether the next event in order joins the open run."""
+
+    def closes_at(self, run: Run) -> int:
+        """The watermark from which on no event can join."""
+
+
+class Sessions:
+    """`session G max M`: an event joins that begins at most G after the session's end, and ends at
+    most M after its beginning.
+
+    Events still to come end after the watermark but may have begun before, as much as one may
+    last: `duration_max_ms`, None where nobody knows.
+    """
+
+    def __init__(self, gap_ms: int, max_ms: int | None, duration_max_ms: int | None) -> None:
+        self._gap_ms = gap_ms
+        self._max_ms = WATERMARK_END if max_ms is None else max_ms
+        self._wait_ms = WATERMARK_END if duration_max_ms is None else gap_ms + duration_max_ms
+
+    def name(self, event: Any) -> WindowKey | None:
+        """A session is named by its first event."""
+        return (event.id, event.end)
+
+    def joins(self, run: Run, event: Any) -> bool:
+        """See Course."""
+        near: bool = event.start - run.end <= self._gap_ms
+        return near and event.end - run.start <= self._max_ms
+
+    def closes_at(self, run: Run) -> int:
+        """See Course."""
+        return min(run.start + self._max_ms, run.end + self._wait_ms, WATERMARK_END)
+
+
+class Turns:
+    """`every T`: a window's events are one run."""
+
+    def __init__(self, grid: Grid | DayGrid) -> None:
+        self._grid = grid
+
+    def name(self, event: Any) -> WindowKey | None:
+        """The window's number."""
+        first, last = self._grid.windows_of(self._grid.pane_of(event.end))
+        return first if first <= last else None
+
+    def joins(self, run: Run, event: Any) -> bool:
+        """See Course."""
+        return run.name == self.name(event)
+
+    def closes_at(self, run: Run) -> int:
+        """See Course."""
+        assert isinstance(run.name, int), "turns are numbered"
+        return self._grid.closes_at(run.name)
+
+
+class RunWindows(OrderedWindows):
+    """The open runs of one case."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        outcome: WindowOutcome,
+        course: Course,
+        limits: WindowLimits,
+        classes: Mapping[str, type[Event]],
+    ) -> None:
+        super().__init__(shape, outcome, limits, classes)
+        self._course = course
+        self._folds = shape.folds()
+        # By group, in the order in which they were opened: the first began with the least end.
+        self._runs: OrderedDict[Any, Run] = OrderedDict()
+        self._opened = 0
+        # Heaps of when runs close and of their ends, as these were; what has grown is put anew.
+        self._closing: list[Watch] = []
+        self._ending: list[Watch] = []
+        self._touched: list[Partial] = []
+        self._pending = 0  # events of those touched
+
+    def take(self, entry: Entry, made: list[Detected]) -> None:
+        """See OrderedWindows."""
+        event, leaves, key = entry
+        run = self._runs.get(key)
+        if run is None or not self._course.joins(run, event):
+            if run is not None:
+                self._close(key, run, made)
+            run = self._open(key, event)
+            if run is None:
+                return
+        elif event.start < run.start:
+            run.start = event.start
+            heappush(self._closing, (self._course.closes_at(run), run.number, key))
+        run.end = event.end
+        for leaf in leaves:
+            self._put(run, leaf, event)
+        if self._pending >= PENDING_MAX:
+            self._fold()
+
+    def settle(self, made: list[Detected]) -> None:
+        """See OrderedWindows."""
+        while (due := self.due()) is not None and due <= self.watermark:
+            key = self._closing[0][2]
+            self._close(key, self._runs[key], made)
+
+    def due(self) -> int | None:
+        """See OrderedWindows."""
+        return self._least(self._closing, self._course.closes_at)
+
+    def least_newest_end(self, watermark: int) -> int:
+        """See OrderedWindows. With `distinct` the newest event may not count; the first does."""
+        if self.shape.distinct:
+            return self.least_end(watermark)
+        least = super().least_newest_end(watermark)
+        end = self._least(self._ending, _end_of)
+        return least if end is None else min(least, end)
+
+    def least_end(self, watermark: int) -> int:
+        """See OrderedWindows."""
+        least = super().least_newest_end(watermark)
+        if self._runs:
+            least = min(least, next(iter(self._runs.values())).first_end)
+        return least
+
+    def plain(self, shelf: Shelf) -> Any:  # noqa: ARG002  # partials hold no events
+        """See OrderedWindows."""
+        self._fold()
+        return [
+            [
+                plain_key(key),
+                [plain_key(run.name), run.start, run.end, run.first_end, run.kept],
+                run.partial.plain(),
+                [[plain_key(one) for one in sorted(seen, key=repr)] for seen in run.seen],
+            ]
+            for key, run in self._runs.items()
+        ]
+
+    def renew(self, data: Any, shelf: Shelf) -> None:  # noqa: ARG002
+        """See OrderedWindows."""
+        self._runs.clear()
+        self._closing, self._ending, self._touched, self._pending = [], [], [], 0
+        for key, (name, start, end, first_end, kept), partial, seen in data:
+            run = self._begin(key_of(key), key_of(name), start, first_end)
+            run.end, run.kept = end, kept
+            run.partial = Partial.of_plain(self.shape, partial)
+            run.seen = [{key_of(one) for one in keys} for keys in seen]
+            self.inside += kept - 1
+
+    # --- runs ----------------------------------------------------------------------------
+
+    def _open(self, key: Any, event: Any) -> Run | None:
+        """The run that an event opens; None where it is in no window or (counted) past a limit."""
+        name = self._course.name(event)
+        if name is None:
+            return None
+        if len(self._runs) >= self.limits.groups_max:
+            self.drops[GROUPS_OVERFLOW] += 1
+            return None
+        return self._begin(key, name, event.start, event.end)
+
+    def _begin(self, key: Any, name: WindowKey, start: int, end: int) -> Run:
+        self._opened += 1
+        run = self._runs[key] = Run(self.shape, self._opened, name, start, end)
+        self.inside += 1
+        heappush(self._closing, (self._course.closes_at(run), run.number, key))
+        heappush(self._ending, (end, run.number, key))
+        return run
+
+    def _put(self, run: Run, leaf: int, event: Any) -> None:
+        kept = self.shape.growing[leaf]
+        key_of = self.shape.distinct_keys[leaf]
+        if key_of is not None:
+            key = key_of(event)
+            if key is not None:
+                seen = run.seen[leaf]
+                if key in seen:
+                    return
+                seen.add(key)
+                kept += 1
+        run.kept += kept
+        self.inside += kept
+        partial = run.partial
+        pending = partial.pending[leaf]
+        if not pending:
+            self._touched.append(partial)
+        pending.append(event)
+        self._pending += 1
+
+    def _fold(self) -> None:
+        for partial in self._touched:
+            partial.fold(self.shape, self._folds)
+        self._touched.clear()
+        self._pending = 0
+
+    def _close(self, key: Any, run: Run, made: list[Detected]) -> None:
+        self._fold()
+        del self._runs[key]
+        self.inside -= run.kept
+        if self.shape.stands(run.partial.counts):
+            self.outcome.add(run.name, key, run.partial, made)
+
+    def _least(self, heap: list[Watch], time_of: Callable[[Run], int]) -> int | None:
+        """The least time of an open run, from a heap of times that only ever grow."""
+        while heap:
+            time, number, key = heap[0]
+            run = self._runs.get(key)
+            if run is None or run.number != number:
+                heappop(heap)
+                continue
+            now = time_of(run)
+            if now == time:
+                return time
+            heapreplace(heap, (now, number, key))
+        return None
+
+
+def _end_of(run: Run) -> int:
+    return run.end
