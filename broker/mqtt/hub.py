@@ -24,7 +24,7 @@ from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
 from broker.mqtt.packets import V5, V311, Connect, Disconnect, Puback, Publish
 from broker.mqtt.publishing import receive
-from broker.mqtt.reasons import TRANSIENT, ProtocolError, Reason
+from broker.mqtt.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
 from broker.mqtt.session import Session
 from broker.mqtt.timers import Timers
@@ -289,9 +289,10 @@ class Hub:
         """A client broke the standard: close it alone, and tell it where there are words."""
         if connection.closed:
             return
-        reason = error.reason.name.lower()
+        code = error.reason
         if connection.session is None:
             handshake.refuse(connection, error)
-            self.close(connection, reason, now_ms, error.text)
+            self.close(connection, code.name.lower(), now_ms, error.text)
         else:
-            self.dismiss(connection, error.reason, reason, now_ms, error.text)
+            code = Reason.PROTOCOL_ERROR if code in CONNACK_ONLY else code
+            self.dismiss(connection, code, code.name.lower(), now_ms, error.text)

@@ -195,8 +195,13 @@ class Outgoing:
             self._charge(-held.message.size_bytes)
             self._send(pipe, held, 0, now_ms)
         while self._replays and pipe.room > 0 and not self._again and self._free(pipe) > 0:
-            topic = next(iter(self._replays))
-            self._send_retained(pipe, topic, self._replays.pop(topic), now_ms)
+            topic, replay = next(iter(self._replays.items()))
+            message = self._retained.get(topic)
+            if message is not None and message.qos and replay.qos and not self._fits(message):
+                break
+            del self._replays[topic]
+            if message is not None:
+                self._send_retained(pipe, message, replay, now_ms)
         while self._waiting and pipe.room > 0 and not self._again and self._free(pipe) > 0:
             self._send_first(pipe, self._waiting.popleft(), now_ms)
 
@@ -275,15 +280,24 @@ class Outgoing:
         else:
             self._charge(-held.message.size_bytes)
 
-    def _send_retained(self, pipe: Pipe, topic: str, replay: Replay, now_ms: int) -> None:
-        message = self._retained.get(topic)
-        if message is None or (replay.no_local and message.sender == self.client_id):
+    def _fits(self, message: Message) -> bool:
+        """Whether a retained message may be in flight too, or has to wait for PUBACKs.
+
+        It may where nothing else is, else nothing would make it leave.
+        """
+        size_bytes, limits = message.size_bytes, self._limits
+        return not self._queued_bytes or (
+            self._queued_bytes + size_bytes <= limits.queue_bytes_max
+            and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
+        )
+
+    def _send_retained(self, pipe: Pipe, message: Message, replay: Replay, now_ms: int) -> None:
+        if replay.no_local and message.sender == self.client_id:
             return
         held = Held(message, True, replay.identifiers)
         self._counters.routed += 1
         if not (message.qos and replay.qos):
             self._send(pipe, held, 0, now_ms)
         else:
-            # Not held against the bounds: it is kept anyway, and in flight are few.
             self._charge(message.size_bytes)
             self._send_first(pipe, held, now_ms)

@@ -67,6 +67,19 @@ CONNECT_RETURN_CODES = {
 }
 
 
+# What may be said in a CONNACK alone (table 3-13): whoever is connected and sends a second, faulty
+# CONNECT hears of the greater fault.
+CONNACK_ONLY = frozenset(
+    {
+        Reason.UNSUPPORTED_PROTOCOL_VERSION,
+        Reason.CLIENT_IDENTIFIER_NOT_VALID,
+        Reason.BAD_USER_NAME_OR_PASSWORD,
+        Reason.BAD_AUTHENTICATION_METHOD,
+        Reason.SERVER_UNAVAILABLE,
+    }
+)
+
+
 class ProtocolError(Exception):
     """A peer broke the standard or a limit; `reason` is what MQTT 5 calls it."""
 

@@ -217,6 +217,24 @@ def test_resubscribing_while_stalled_does_not_pile_up_retained_messages():
     assert len(client.publishes()) == 100
 
 
+def test_retained_messages_in_flight_are_bounded_in_bytes_and_the_rest_follows():
+    """Else a client that confirms nothing could make ever more versions of them be kept."""
+    world = World(limits={"queue_bytes_max": 5_000, "queue_bytes_total_max": 20_000})
+    for number in range(20):
+        world.publish(f"r/{number:02}", bytes(1000), qos=1, retain=True)
+    client = world.client(p.V5)
+    client.subscribe("r/#")
+    heard, waiting = [], client.take()
+    assert len(waiting) == 4
+    while waiting:
+        assert world.hub.counters.queued_bytes <= 5_000
+        heard += [packet.topic for packet in waiting]
+        client.send(*(p.Puback(packet.packet_id) for packet in waiting))
+        waiting = client.take()
+    assert heard == [f"r/{number:02}" for number in range(20)]
+    assert client.closed is None
+
+
 def test_qos_0_messages_waiting_for_a_lost_client_are_counted():
     world = World()
     client = kept(world, p.V5)

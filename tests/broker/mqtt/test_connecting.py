@@ -60,6 +60,15 @@ def test_a_second_connect_closes(version):
         assert client.take() == [p.Disconnect(Reason.PROTOCOL_ERROR)]
 
 
+@pytest.mark.parametrize("second", [p.Connect(p.V5, "c" * 1000), p.Connect(6, "c")])
+def test_a_second_connect_that_is_faulty_itself_is_told_what_a_disconnect_may_say(second):
+    """Table 3-13: the reasons for refusing a CONNECT are no reasons for a DISCONNECT."""
+    client = World().client(p.V5)
+    client.send_bytes(encode(second, p.V5))
+    assert client.closed == "protocol_error"
+    assert client.take() == [p.Disconnect(Reason.PROTOCOL_ERROR)]
+
+
 @VERSIONS
 def test_packets_that_follow_a_connect_at_once_are_handled(version):
     """Section 3.1.4: a client need not wait for its CONNACK."""
