@@ -6,10 +6,10 @@ fault.Fault.
 
 from __future__ import annotations
 
-from tests.planted.fault import EVERYTHING, part
+from tests.planted.fault import CORE, EVERYTHING, part
 
-PANES = part(
-    "broker/core/window_panes.py",
+GRID = part(
+    "broker/core/window_grid.py",
     r"""
 closes-one-late: a window closes a moment after its last instant
 - * self.every_ms - 1
@@ -22,7 +22,13 @@ pane-edge: an event at a window's beginning falls into the pane before it
 last-window-lost: the second pane of a T is missing in its last window
 - period + whole + second
 + period + whole
+""",
+    tests=EVERYTHING,
+)
 
+PANES = part(
+    "broker/core/window_panes.py",
+    r"""
 pane-kept: a pane goes on after its last window
 - [1] <= window:
 + [1] < window:
@@ -38,27 +44,131 @@ restored-open: after a restore panes that are kept do not count
     tests=EVERYTHING,
 )
 
+DAYS = part(
+    "broker/core/window_days.py",
+    r"""
+days-of-24-hours: a day ends 24 hours after it began
+- self._days.start(day), self._days.start(day + 1)
++ self._days.start(day), self._days.start(day) + DAY_MS
+
+midnight-in-the-day-before: the instant of midnight belongs to the day that ends
+- while self.start(day + 1) <= time_ms:
++ while self.start(day + 1) < time_ms:
+""",
+    tests=CORE,
+)
+
+WAIT = part(
+    "broker/core/window_wait.py",
+    r"""
+stray-after-the-line: events that came out of order are taken after the others
+- mixed.sort(key=_first)
++ mixed.sort(key=str)
+
+ties-as-they-came: events of one end are taken as they came
+- if len(set(ends)) < len(ends):
++ if len(set(ends)) < 0:
+
+leaf-once: an event of two operands comes to the first alone
+- if leaf not in leaves:
++ if not leaves:
+""",
+    tests=CORE,
+)
+
 SLIDE = part(
     "broker/core/window_slide.py",
     r"""
 far-edge-left-out: an event exactly R before the newest is let go
-- inside[0][0].end < end:
-+ inside[0][0].end <= end:
+- event.end - self._range_ms)
++ event.end - self._range_ms + 1)
 
 swept-too-far: a silent group loses what the next event may reach back to
-- least = self._watermark + 1 - self._range_ms
-+ least = self._watermark + 2 - self._range_ms
+- self.leave(self.watermark + 1 - self._range_ms)
++ self.leave(self.watermark + 2 - self._range_ms)
 
-maybe-stays: a window stays uncertain when its uncertain event is gone
-- self.maybes -= 1
-+ self.maybes -= 0
+not-inside-again: events inside are not counted after a restore
+- group.add(entry, self.adds)
+-                 self.inside += 1
++ group.add(entry, self.adds)
++                 self.inside += 0
 
-not-held-again: events that wait are not counted after a restore
-- self._waiting.setdefault(event.end, []).append((event, tuple(leaves)))
--             self._held += 1
-+ self._waiting.setdefault(event.end, []).append((event, tuple(leaves)))
+step-skipped: of windows that move by ticks one is left out
+- self._next = self._next + 1 if self.groups else None
++ self._next = self._next + 2 if self.groups else None
 """,
-    tests=EVERYTHING,
+    tests=CORE,
+)
+
+GROUP = part(
+    "broker/core/window_group.py",
+    r"""
+alike-goes-for-good: when what counted has gone, none of its kind counts
+- if alike:
+-                     self._count(leaf, alike[0], adds)
++ if alike:
++                     pass
+
+newest-counts: of events with equal keys the newest counts
+- self._count(leaf, alike[0], adds)
++ self._count(leaf, alike[-1], adds)
+
+null-is-alike: events without a key are one of a kind
+- key = None if key_of is None else key_of(event)
+-             if key is None:
+-                 self._count(leaf, event, adds)
+-                 continue
++ key = None if key_of is None else key_of(event)
++             if key_of is None:
++                 self._count(leaf, event, adds)
++                 continue
+""",
+    tests=CORE,
+)
+
+RUNS = part(
+    "broker/core/window_runs.py",
+    r"""
+gap-excluded: an event exactly G after a session's end opens the next
+- event.start - run.end <= self._gap_ms
++ event.start - run.end < self._gap_ms
+
+max-from-its-end: M is measured from the session's end
+- event.end - run.start <= self._max_ms
++ event.end - run.end <= self._max_ms
+
+start-stays: an event that began before its session leaves the session's beginning
+- run.start = event.start
+-             heappush
++ heappush
+
+closes-too-early: a session closes though a long event may still join
+- gap_ms + duration_max_ms
++ gap_ms
+
+seen-forgotten: `distinct` in a run forgets what a snapshot held
+- run.seen = [{key_of(one) for one in keys} for keys in seen]
++ run.seen = [set() for keys in seen]
+""",
+    tests=CORE,
+)
+
+IDS = part(
+    "broker/core/window_ids.py",
+    r"""
+first-id-alone: of a window's constituents the first alone is listed
+- ids += order[2]
++ ids = ids or list(order[2])
+
+bound-too-near: a pane forgets events that tie with the last it keeps
+- if low > self.bound:
++ if low >= self.bound:
+
+trail-of-later-events: what a sliding window told grows with it
+- self._skip, min(inside, IDS_MAX))
++ self._skip, IDS_MAX)
+""",
+    tests=CORE,
 )
 
 MERGE = part(
@@ -87,10 +197,6 @@ turned-with-old: panes that are over are turned with the others
 AGGREGATES = part(
     "broker/core/aggregates.py",
     r"""
-least-of-equals: with one of two least values the other goes
-- candidates[-1] > value:
-+ candidates[-1] >= value:
-
 rank-of-n: quantiles go by n and not by n - 1
 - (len(self.values) - 1) * over
 + len(self.values) * over
@@ -103,6 +209,22 @@ unsorted-bag: values that came later are not sorted in
 tally-of-others: a merged count leaves out its own
 - made.n = self.n + sum(
 + made.n = sum(
+""",
+    tests=EVERYTHING,
+)
+
+MOVING = part(
+    "broker/core/aggregates_moving.py",
+    r"""
+least-of-equals: with one of two least values the other goes
+- candidates[-1] > value:
++ candidates[-1] >= value:
+
+last-is-the-newest: Last is the value that came last, not the last in order
+- at = bisect_left(self.orders, event.order)
+-         self.orders.insert(at, event.order)
++ at = len(self.orders)
++         self.orders.insert(at, event.order)
 """,
     tests=EVERYTHING,
 )
@@ -157,4 +279,7 @@ span-begins-at-end: `start` is the end in a window's assignments
     tests=EVERYTHING,
 )
 
-TABLE = [*PANES, *SLIDE, *MERGE, *AGGREGATES, *EXACT, *SHAPE, *CODE]
+TABLE = [
+    *(*GRID, *PANES, *DAYS, *WAIT, *SLIDE, *GROUP, *RUNS, *IDS),
+    *(*MERGE, *AGGREGATES, *MOVING, *EXACT, *SHAPE, *CODE),
+]
