@@ -58,8 +58,9 @@ def run(spec: s.Spec, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
 
     Returns:
         Results as the product writes them, without `id`, `subscriber` and `actor`, and with
-        `structure` (alias -> nested identities of the bound events), `primitives` (alias -> the
-        ids of the primitive events in the bound ones, in order) and `order` ([end, start, ids]).
+        `structure` (alias -> nested identities of the bound events; absences too), `primitives`
+        (alias -> the ids of the primitive events in the bound ones, in order) and `order` ([end,
+        start, ids]).
         `events` lists ids for primitive events and None for each detected one.
     """
     return World(spec, events).results()
@@ -225,7 +226,11 @@ class World:
             "group": {name: _as_given(value) for name, value in group},
             "values": values,
             "events": {name: [_own_id(event) for event in events] for name, events in bound},
-            "structure": {name: [event.identity for event in events] for name, events in bound},
+            "structure": {
+                name: [event.identity for event in place]
+                for name, place in zip(one.names, one.places, strict=True)
+                if place or name in one.lists
+            },
             "primitives": {
                 name: [one for event in events for one in event.primitive_ids]
                 for name, events in bound

@@ -158,8 +158,17 @@ class Builder:
         op = self.draw.pick(ops)
         if op == "or":
             return s.Or(left, right)
-        bounded = op in BOUNDED and self.draw.chance(bounds)
+        bounded = op in BOUNDED and self.draw.chance(bounds) and self.may_bound(op, left, right)
         return s.Pair(op, left, right, self.bound() if bounded else None)
+
+    def may_bound(self, op: Op, left: s.Pattern, right: s.Pattern) -> bool:
+        """Whether a bound between them leaves no question. Under `first` and `latest` it would, if
+        something that lasts could begin in time and end after the bound has passed.
+        """
+        if self.context not in ("first", "latest"):
+            return True
+        plain = (right,) if op != "and" else (left, right)
+        return all(isinstance(one, s.Atom) and one.type in PRIMITIVES for one in plain)
 
     def bound(self) -> s.Bound:
         """One with both ends, or open on one side."""
@@ -171,14 +180,17 @@ class Builder:
 
     def case(self, pattern: s.Pattern) -> s.Case:
         """A case whose operators have the asked context, from `detect` or each by itself."""
-        if self.context == "unrestricted":
-            return s.Case(pattern, "unrestricted" if self.draw.chance(10) else None)
-        if self.draw.chance(40):
-            return s.Case(pattern, "recent")
-        if self.draw.chance(20):
-            some = _with_contexts(pattern, lambda: "unrestricted" if self.draw.chance(40) else None)
-            return s.Case(some, "recent")
-        return s.Case(_with_contexts(pattern, lambda: "recent"), None)
+        context, draw = self.context, self.draw
+        if context == "unrestricted":
+            return s.Case(pattern, context if draw.chance(10) else None)
+        if context == "latest" and _operators(pattern) - {"then"}:
+            return s.Case(_with_contexts(pattern, lambda op: context if op == "then" else None))
+        if draw.chance(40):
+            return s.Case(pattern, context)
+        if draw.chance(20):
+            some = _with_contexts(pattern, lambda _: "unrestricted" if draw.chance(40) else None)
+            return s.Case(some, context)
+        return s.Case(_with_contexts(pattern, lambda _: context), None)
 
     # --- expressions over what is bound -----------------------------------------------------
 
@@ -248,13 +260,34 @@ class Builder:
         return options[start : start + 3]
 
 
-def _with_contexts(pattern: s.Pattern, told: Callable[[], s.Context | None]) -> s.Pattern:
+def single_atoms(pattern: s.Pattern) -> tuple[s.Atom, ...]:
+    """The atoms that stand for one event each."""
+    if isinstance(pattern, s.Listed | s.Times | s.Run | s.Absent):
+        return ()
+    if isinstance(pattern, s.Atom):
+        return (pattern,)
+    inner = (pattern.left,) if isinstance(pattern, s.Without) else s.parts_of(pattern)
+    return tuple(atom for part in inner for atom in single_atoms(part))
+
+
+def _operators(pattern: s.Pattern) -> set[str]:
+    """The operators that choose among pairs."""
+    own = {pattern.op} if isinstance(pattern, s.Pair) else set()
+    return own.union(*(_operators(part) for part in s.parts_of(pattern)))
+
+
+def _with_contexts(pattern: s.Pattern, told: Callable[[str], s.Context | None]) -> s.Pattern:
+    """The pattern with a context at each operator, but not where all is unrestricted anyway."""
     match pattern:
-        case s.Pair(_, left, right):
+        case s.Atom() | s.Absent():
+            return pattern
+        case s.Pair(op, left, right):
             sides = _with_contexts(left, told), _with_contexts(right, told)
-            return replace(pattern, left=sides[0], right=sides[1], context=told())
+            return replace(pattern, left=sides[0], right=sides[1], context=told(op))
         case s.Or(left, right):
             return s.Or(_with_contexts(left, told), _with_contexts(right, told))
-        case s.Suffixed(operand, _) | s.Last(operand):
-            return replace(pattern, operand=_with_contexts(operand, told))
-    return pattern
+        case s.Without(left, _):
+            return replace(pattern, left=_with_contexts(left, told))
+    if isinstance(pattern, s.Outer):
+        return pattern
+    return replace(pattern, operand=_with_contexts(pattern.operand, told))
