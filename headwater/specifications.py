@@ -1,41 +1,53 @@
 """What the command line does with specifications: check, explain, format.
 
-Owns the outcome's form and the exit status. Must not judge or print a text itself: `language` does.
-Invariant: status 0 exactly where there is nothing to complain of.
+Owns the outcome's form, the exit status and the replacing of files. Must not judge or print a text
+itself: `language` does. Invariant: each file named gets its turn, whatever the others hold, and a
+file is either as it was or wholly its canonical text.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from headwater.cli.output import complain, print_json
+from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.errors import explain as explained
 from headwater.errors import for_programs, titles
-from language import check_text
+from language import check_text, format_text
 from language.errors import LanguageError
 
-GOOD, PROBLEMS, MISUSED = 0, 1, 2
-Texts = list[tuple[str, str]]
+GOOD, PROBLEMS, FAULTY = 0, 1, 2
+STANDARD_INPUT = "-"
 
 
-def check(texts: Texts, *, as_json: bool = False) -> int:
-    """Every error of each text; 1 where there is one."""
-    checked = [check_text(text, file=name) for name, text in texts]
+def check(names: Sequence[str], *, as_json: bool = False) -> int:
+    """Every error of each file; 1 where there is one, 2 where a file cannot be read."""
+    status, count = GOOD, 0
+    told: list[dict[str, Any]] = []
+    for name in names:
+        try:
+            checked = check_text(read_text(name), file=name)
+        except CommandError as error:
+            status = FAULTY
+            _complain_of(error, as_json=as_json)
+            told.append({"file": name, "ok": False, "errors": _messages(error)})
+            continue
+        errors = [one.to_dict() for one in checked.diagnostics]
+        told.append({"file": name, "ok": checked.ok, "errors": errors})
+        count += len(errors)
+        if errors and not as_json:
+            complain(checked.report().rstrip("\n"))
     if as_json:
-        print_json(
-            [
-                {"file": one.file, "ok": one.ok, "errors": [d.to_dict() for d in one.diagnostics]}
-                for one in checked
-            ]
-        )
-    else:
-        for one in checked:
-            if not one.ok:
-                complain(one.report().rstrip("\n"))
-    count = sum(len(one.diagnostics) for one in checked)
-    if count and not as_json:
+        print_json(told)
+    elif count:
         complain(f"{count} error{'s' if count > 1 else ''}")
-    return PROBLEMS if count else GOOD
+    return status or (PROBLEMS if count else GOOD)
 
 
 def explain(code: str | None, *, as_json: bool = False) -> int:
@@ -45,40 +57,86 @@ def explain(code: str | None, *, as_json: bool = False) -> int:
         if as_json:
             print_json(known)
         else:
-            print("\n".join(f"{one}  {title}" for one, title in known.items()))
+            sys.stdout.write("".join(f"{one}  {title}\n" for one, title in known.items()))
         return GOOD
     try:
         told = explained(code)
     except LanguageError as error:
-        complain(str(error))
-        return MISUSED
+        raise CommandError(FAULTY, str(error)) from None
     if as_json:
         print_json(for_programs(code))
     else:
-        print(told, end="")
+        sys.stdout.write(told)
     return GOOD
 
 
-def fmt(texts: Texts, *, check: bool = False, as_json: bool = False) -> int:
-    """Each text in its canonical form, in its file; with `check` only whether it is."""
-    from language import format_text
+def fmt(names: Sequence[str], *, check: bool = False, as_json: bool = False) -> int:
+    """Each file in its canonical form; with `check` only whether it is, 1 where it is not.
 
-    changed = []
-    for name, text in texts:
+    2 where a file cannot be read or written, or holds what cannot be read as a specification.
+    """
+    told = []
+    for name in names:
         try:
-            formatted = format_text(text)
+            one = _formatted(name, check=check, as_json=as_json)
+        except CommandError as error:
+            _complain_of(error, as_json=as_json)
+            one = {"file": name, "ok": False, "errors": _messages(error)}
         except LanguageError as error:
-            complain(str(error).rstrip("\n").replace("<text>", name))
-            return PROBLEMS
-        if name == "-" and not check:
-            print(formatted, end="")
-        elif formatted != text:
-            changed.append(name)
-            if not check:
-                Path(name).write_text(formatted, encoding="utf-8")
+            if not as_json:
+                complain(str(error).rstrip("\n").replace("<text>", name))
+            one = {"file": name, "ok": False, "errors": [d.to_dict() for d in error.diagnostics]}
+        told.append(one)
     if as_json:
-        print_json({"changed": changed})
-    else:
-        for name in changed:
+        print_json(told)
+    if not all(one["ok"] for one in told):
+        return FAULTY
+    return PROBLEMS if check and any(one["changed"] for one in told) else GOOD
+
+
+def _formatted(name: str, *, check: bool, as_json: bool) -> dict[str, Any]:
+    text = read_text(name)
+    formatted = format_text(text)
+    told = {"file": name, "ok": True, "changed": formatted != text}
+    if name == STANDARD_INPUT and not check:
+        if as_json:
+            told["text"] = formatted
+        else:
+            sys.stdout.write(formatted)
+        return told
+    if told["changed"]:
+        if not check:
+            _replace(name, formatted)
+        if not as_json:
             complain(f"{name}: {'would change' if check else 'formatted'}")
-    return PROBLEMS if changed and check else GOOD
+    return told
+
+
+def _replace(name: str, text: str) -> None:
+    """Put a new file in the old one's place. Raises CommandError; then the old one stands."""
+    path = os.path.realpath(name)  # where the name is a link, it goes on being one
+    folder, base = os.path.split(path)
+    made = ""
+    try:
+        Path(path).open("ab").close()  # replacing asks the folder alone; the file has its word too
+        number, made = tempfile.mkstemp(prefix=f".{base[:100]}.", dir=folder)
+        with os.fdopen(number, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        shutil.copymode(path, made)
+        Path(made).replace(path)
+    except OSError as error:
+        if made:
+            with contextlib.suppress(OSError):
+                Path(made).unlink()
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(FAULTY, f"{name}: cannot be written: {reason}") from None
+
+
+def _complain_of(error: CommandError, *, as_json: bool) -> None:
+    if not as_json:
+        for text in error.messages:
+            complain(f"headwater: {text}")
+
+
+def _messages(error: CommandError) -> list[dict[str, str]]:
+    return [{"message": text} for text in error.messages]

@@ -10,7 +10,7 @@ from headwater.cli import http_client
 from headwater.cli.output import CommandError, print_json
 from headwater.cli.reach import add_options, broker_of
 
-EXAMPLE = "  headwater cancel Frost --as station-team"
+EXAMPLE = "  headwater cancel ColdStation"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

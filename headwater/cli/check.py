@@ -20,5 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Checks; 1 where an error was found, 2 where a file cannot be read."""
-    status: int = entry("headwater.texts", "check")(arguments.specs, as_json=arguments.json)
+    status: int = entry("headwater.specifications", "check")(
+        arguments.specs, as_json=arguments.json
+    )
     return status

@@ -9,7 +9,7 @@ import argparse
 from headwater.cli.output import print_json
 from headwater.cli.settings import add_options, loaded
 
-EXAMPLE = "  headwater config show --config site.toml --origin"
+EXAMPLE = "  headwater config show --set mqtt.port=1884 --origin"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,8 @@
 """Diagnostics as a person reads them: place, sentence, source line, caret, hint.
 
-Owns this form for errors that came from a broker as JSON. Must not know what an error means.
-Invariant: whatever a reply holds, something readable is printed.
+Owns the way to this form for errors that came from a broker as JSON. Must not know what an error
+means, nor the form itself: `language` does. Invariant: whatever a reply holds, something readable
+is printed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,20 +11,18 @@ from typing import Any
 
 def rendered(name: str, text: str, errors: Sequence[Mapping[str, Any]]) -> str:
     """The errors of a specification; `name` is its file and `text` what was sent."""
-    lines = text.split("\n")
-    return "\n".join(_one(name, lines, error) for error in errors)
+    return "\n".join(_one(name, text, error) for error in errors)
 
 
-def _one(name: str, lines: Sequence[str], error: Mapping[str, Any]) -> str:
-    code = f"{error['code']}: " if error.get("code") else ""
+def _one(name: str, text: str, error: Mapping[str, Any]) -> str:
+    from language.diagnostics import Diagnostic, report
+
+    code, message = str(error.get("code") or ""), str(error.get("message") or "refused")
     line, column = error.get("line"), error.get("column")
-    if not isinstance(line, int) or not isinstance(column, int) or not 0 < line <= len(lines):
-        return f"{name}: {code}{error.get('message', 'refused')}"
-    shown = lines[line - 1].rstrip("\r")
-    # Tabs stay tabs before the caret, so that it stands below its column however wide they are.
-    indent = "".join("\t" if c == "\t" else " " for c in shown[: max(column - 1, 0)])
-    told = [f"{name}:{line}:{column}: {code}{error.get('message', 'refused')}"]
-    told += [f"    {shown}", f"    {indent}^"]
-    if error.get("hint"):
-        told.append(f"    {error['hint']}")
-    return "\n".join(told)
+    placed = isinstance(line, int) and 0 < line <= text.count("\n") + 1
+    if not placed or not isinstance(column, int) or not code:
+        return f"{name}: {code and code + ': '}{message}"
+    assert isinstance(line, int)
+    hint = str(error.get("hint") or "")
+    told = report(text, [Diagnostic(code, message, line, column, 0, 1, hint)], file=name)
+    return told if hint else told.rpartition("\n")[0]

@@ -26,6 +26,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Formats; with --check only looks. 2 where a file cannot be read, understood or written."""
-    work = entry("headwater.texts", "fmt")
+    work = entry("headwater.specifications", "fmt")
     status: int = work(arguments.specs, check=arguments.check, as_json=arguments.json)
     return status

@@ -9,7 +9,7 @@ import re
 
 from headwater.cli.frame import entry
 
-EXAMPLE = "  headwater replay frost.hw --events morning.csv.gz --output results.jsonl"
+EXAMPLE = "  headwater replay examples/fog.hw --events examples/data/molene.csv.gz"
 UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 
 

@@ -13,7 +13,7 @@ from headwater.cli.diagnostics import rendered
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.cli.reach import Broker, add_options, broker_of
 
-EXAMPLE = "  headwater submit frost.hw --broker http://127.0.0.1:8080 --wait"
+EXAMPLE = "  headwater submit examples/weather.hw --wait"
 LOOK_EVERY_S = 0.2
 ACTIVE = "active"
 

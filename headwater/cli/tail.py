@@ -5,16 +5,17 @@ arrives is printed before the next is read.
 """
 
 import argparse
+import difflib
 import json
 import re
 from contextlib import closing
 
 from headwater.cli import http_client
-from headwater.cli.output import CommandError
+from headwater.cli.output import CommandError, complain
 from headwater.cli.reach import Broker, add_options, broker_of
 from headwater.cli.results import as_line
 
-EXAMPLE = "  headwater tail Frost --broker mqtt://127.0.0.1:1883 --count 3"
+EXAMPLE = "  headwater tail ColdStation --count 3"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -68,12 +69,24 @@ class Printer:
 
 
 def _over_http(broker: Broker, subscription: str | None, printer: Printer) -> None:
+    if subscription:
+        _warn_of_unknown(broker, subscription)
     params = {"subscription": subscription} if subscription else {}
     with closing(http_client.stream(broker, "/v1/results", **params)) as lines:
         for line in lines:
             if not printer.take(line):
                 return
     raise broker.unreachable("the broker ended the stream")
+
+
+def _warn_of_unknown(broker: Broker, subscription: str) -> None:
+    """It may come yet, or never: a misspelt name would be waited for in silence."""
+    _status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
+    names = [str(one.get("subscription")) for one in answer.get("subscriptions", [])]
+    if subscription not in names:
+        near = difflib.get_close_matches(subscription, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        complain(f"no subscription {subscription} is there yet, waiting for it{hint}")
 
 
 def _count(text: str) -> int:

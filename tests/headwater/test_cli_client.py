@@ -64,7 +64,7 @@ def test_json_is_the_brokers_own_answer(face, spec, capsys):
 def test_a_faulty_specification_is_told_with_a_caret_and_installs_nothing(face, spec, capsys):
     path = spec("Frost\nbad")
     assert main(["submit", path, "--broker", face.url]) == 2
-    assert capsys.readouterr().err == f"{path}:2:1: HW100: bad\n    bad\n    ^\n"
+    assert capsys.readouterr().err == f"{path}:2:1: HW100: bad\n    2 | bad\n      | ^\n"
     assert face.broker.installed == {}
 
 
@@ -81,6 +81,14 @@ def test_tail_prints_what_it_is_asked_for_and_ends_with_the_count(face, capsys, 
     assert main(["tail", "Frost", "--count", "2", "--broker", face.url, *flags]) == 0
     line = FROST.decode() if flags else "1970-01-01T00:00:01.000Z Frost temp=-1.5"
     assert capsys.readouterr().out.splitlines() == [line, line]
+
+
+def test_tail_says_that_it_waits_for_a_subscription_that_is_not_there(face, spec, capsys):
+    assert main(["submit", spec("Frost"), "--broker", face.url]) == 0
+    face_feeds(face, ("Frst", b'{"subscription": "Frst", "end": 0}'))
+    assert main(["tail", "Frst", "--count", "1", "--broker", face.url]) == 0
+    told = capsys.readouterr().err
+    assert told == "no subscription Frst is there yet, waiting for it; did you mean Frost?\n"
 
 
 def test_tail_ends_with_3_when_the_broker_goes(face, capsys):
@@ -229,7 +237,7 @@ def test_submit_and_cancel_work_over_mqtt(mosquitto, spec, capsys):
         assert main(["submit", spec("Frost"), *at, "--as", "anna"]) == 0
         assert capsys.readouterr().out == "installed: Frost\n"
         assert main(["submit", spec("bad"), *at]) == 2
-        assert "spec.hw:1:2: HW1: no\n    bad\n     ^\n" in capsys.readouterr().err
+        assert "spec.hw:1:2: HW1: no\n    1 | bad\n      |  ^\n" in capsys.readouterr().err
         assert main(["cancel", "Frost", *at]) == 0
         assert main(["cancel", "bad", *at]) == 1
         assert main(["cancel", "none", *at]) == 1

@@ -205,8 +205,24 @@ def test_ctrl_c_ends_tail_cleanly(face):
 def test_a_diagnostic_stands_under_its_column_also_behind_tabs():
     error = {"code": "HW104", "message": "no such name", "line": 2, "column": 4, "hint": "try x"}
     assert rendered("a.hw", "one\n\ttwo\r\n", [error]) == (
-        "a.hw:2:4: HW104: no such name\n    \ttwo\n    \t  ^\n    try x"
+        "a.hw:2:4: HW104: no such name\n    2 | \ttwo\n      | \t  ^\n      = try x"
     )
+
+
+def test_a_diagnostic_of_a_broker_looks_like_one_of_check(tmp_path, capsys):
+    """But for the width of the caret, which is not sent."""
+    path = tmp_path / "a.hw"
+    path.write_text("event A(x: int)\nsubscription S from u to a\ndetect B\n")
+    assert main(["check", str(path)]) == 1
+    told = capsys.readouterr().err.removesuffix("1 error\n").rstrip("\n")
+    assert main(["check", str(path), "--json"]) == 1
+    (checked,) = json.loads(capsys.readouterr().out)
+    assert rendered(str(path), path.read_text(), checked["errors"]) == told
+
+
+def test_a_diagnostic_without_a_hint_has_no_empty_line_for_it():
+    error = {"code": "HW104", "message": "x", "line": 1, "column": 1}
+    assert rendered("a.hw", "one", [error]).splitlines()[-1] == "      | ^"
 
 
 @pytest.mark.parametrize("error", [{}, {"line": 9, "column": 1}, {"line": "x", "column": 1}])

@@ -42,7 +42,7 @@ def test_an_unknown_code_is_a_sentence(capsys):
     assert main(["explain", "HW999"]) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == "no error has the code HW999; the first is HW101\n"
+    assert told.err == "headwater: no error has the code HW999; the first is HW101\n"
 
 
 def test_the_page_has_a_section_for_each_code():

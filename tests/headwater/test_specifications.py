@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from headwater import texts
+from headwater import specifications
 from headwater.cli import main
 from language import format_text
 
@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_written_stands_as_it_was(folder, monkeypatch, cap
     def full(*_arguments, **_options):
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(texts.shutil, "copymode", full)
+    monkeypatch.setattr(specifications.shutil, "copymode", full)
     before = sorted(folder.iterdir())
     assert main(["fmt", "good.hw"]) == 2
     assert "good.hw: cannot be written: no space left on device" in capsys.readouterr().err

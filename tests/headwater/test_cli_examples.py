@@ -1,0 +1,112 @@
+"""The example in each command's help works as it stands, in a clone with a broker running."""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.cli.frame import COMMANDS
+from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, client
+
+ROOT = Path(__file__).parents[2]
+NOT_HERE = {"demo"}  # tests/headwater/demo, as it takes half a minute
+ENDLESS = {"broker", "tail"}
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory):
+    """A broker with the weather subscriptions installed, where all commands look for one."""
+    folder = tmp_path_factory.mktemp("examples")
+    data = folder / "data"
+    with RunningBroker(folder, CONFIG, f"--set=broker.data_dir={data}") as broker:
+        status, _ = broker.get(
+            "/v1/subscriptions?client=cli", "POST", (ROOT / "examples/weather.hw").read_bytes()
+        )
+        assert status == 200
+        yield {
+            "HEADWATER_BROKER": f"http://127.0.0.1:{broker.port('http')}",
+            "HEADWATER__HTTP__PORT": "0",
+            "HEADWATER__BROKER__DATA_DIR": str(folder / "other"),
+            "PYTHONPATH": str(ROOT),
+        }
+        assert broker.end() == 0
+
+
+def words_of(name: str) -> list[str]:
+    """The command's example as a shell would take it, its ports free ones."""
+    module = importlib.import_module(f"headwater.cli.{name.replace(' ', '_')}")
+    line = module.EXAMPLE.strip().partition(" #")[0].partition(" >>")[0]
+    words = []
+    for word in shlex.split(line.replace("mqtt.port=1884", "mqtt.port=0")):
+        found = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob(word))]
+        words += found if "*" in word else [word]
+    assert words[: 1 + len(name.split())] == ["headwater", *name.split()]
+    return words[1:]
+
+
+@pytest.mark.parametrize("name", [n for n in COMMANDS if n not in NOT_HERE | ENDLESS])
+def test_the_example_of_a_command_works(name, environ, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = subprocess.run(
+        [sys.executable, "-m", "headwater.cli", *words_of(name)],
+        cwd=tmp_path,
+        env=os.environ | environ,
+        input="sesame\n",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_example_of_broker_works_until_ctrl_c(environ, tmp_path):
+    with started("broker", environ, tmp_path) as process:
+        assert " ready " in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_the_example_of_tail_ends_with_its_count(environ, tmp_path):
+    """Of a subscription by the example's name, as the results of the other one take a while."""
+    text = "event Probe(v: int) subscription ColdStation from me to a detect Probe"
+    own = [f"--set=broker.data_dir={tmp_path}/data"]
+    with RunningBroker(tmp_path, CONFIG, *own) as broker:
+        assert broker.get("/v1/subscriptions", "POST", text.encode())[0] == 200
+        url = f"http://127.0.0.1:{broker.port('http')}"
+        with started("tail", environ | {"HEADWATER_BROKER": url}, tmp_path) as process:
+
+            async def publish():
+                async with client(broker.port()) as one, asyncio.timeout(PATIENCE_S):
+                    while process.poll() is None:
+                        await one.publish("headwater/events/Probe/p", '{"v": 1}', qos=1)
+
+            asyncio.run(publish())
+            assert process.returncode == 0
+            assert process.stdout.read().count(" ColdStation Probe=") == 3
+            assert process.stderr.read() == ""
+
+
+@contextlib.contextmanager
+def started(name, environ, folder):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headwater.cli", *words_of(name)],
+        cwd=folder,
+        env=os.environ | environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
