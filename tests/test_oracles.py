@@ -1,7 +1,7 @@
 """The reference matcher is held to cases that were worked out by hand, never to its own output.
 
-Its readings (the list in the docstring of `tests.oracles.matcher`) have a test each where they
-show; what must hold whatever the reading is stated as a property in `test_oracle_generation`.
+Its readings (READINGS.md beside the matcher) have a test each where they show;
+what must hold whatever the reading is stated as a property in `test_oracle_generation`.
 """
 
 import math

@@ -5,32 +5,7 @@ Must not know: the product; no code is shared with it.
 Invariant: all results follow from the whole trace at once (all input on time, certain time, the
 watermark infinite at the end); no state is carried from event to event.
 
-Where the language's description leaves a choice, these readings are taken:
-
-1. `then` with touching ends: refused as soon as one reading of p and one of q share that instant,
-   even if a longer event touches there as well ("two readings ... never follow each other").
-2. `last`: of the occurrences of the whole pattern of the `detect`, after contexts and every suffix,
-   those that agree in all places not under this `last`; several `last` are judged independently.
-3. Suffix tests are judged at every operator whose pattern holds all the names they need, and on the
-   pattern they follow; an `or` whose bound side lacks the named alias makes comparisons with it
-   False there. `within T from A` fails where A stands for nothing.
-4. `recent` breaks ties between candidates of equal (end, start, ids) by the constituents'
-   (definition, case, window), then place by place in the order of the text. Results likewise.
-5. The ids of a detected constituent are spliced into the list that is compared.
-6. `and[..b]`: overlapping operands have gap 0.
-7. Consumption: after each report the pattern is matched anew without the named events, and the
-   first occurrence later in order than the reported one comes next.
-8. A window's operands collect independently; an event that meets two operands is in both.
-9. In `post`, an assigned null is null (it is skipped), also for `timestamp`; `post` without
-   `group by` makes one group per window.
-10. Regions of the globe do not hold positions in metres; a box takes any two opposite corners; a
-    polygon is flat in degrees.
-11. Median and Quantile are exact linear interpolation, rounded once; StdDev is the float nearest to
-    the root of the exact variance.
-12. A detected event takes its attributes from `assign`, reserved names apart; results without
-    `assign` hold them per alias, and say nothing of an alias that stands for no event. Assigned
-    nulls stay among a result's values.
-13. `seq` is 1 where not written; a result without `group by` has an empty group.
+Where the language's description leaves a choice, READINGS.md says which is taken.
 """
 
 from __future__ import annotations
