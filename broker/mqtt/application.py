@@ -23,12 +23,13 @@ class ClientInfo(Struct, frozen=True):
 
 
 class Token(Struct):
-    """What `complete` needs to answer the publisher of one QoS 1 message; made by the face."""
+    """What `complete` needs to answer the publisher of one message; made by the face."""
 
     connection: Any
     packet_id: int
     size_bytes: int
     outcome: int = -1  # the reason code, once there is one
+    qos: int = 1
 
 
 class InboundMessage(Struct, frozen=True):

@@ -139,18 +139,19 @@ class Connection:
         elif isinstance(packet, Disconnect):
             self._disconnect(packet, now_ms)
         elif isinstance(packet, Pubrel):
-            # Only a client that met another server under this session can send one; let it finish.
-            code = Reason.PACKET_IDENTIFIER_NOT_FOUND if self.version == V5 else Reason.SUCCESS
-            self.send(encode(Pubcomp(packet.packet_id, code), self.version))
+            self._release(packet)
         else:
             raise violation(f"a client must not send {type(packet).__name__.upper()} here")
         return not self.closed
 
-    def admit(self, packet: Publish) -> Publish:
-        """Check a PUBLISH that has a QoS or properties, and resolve its topic alias."""
+    def admit(self, packet: Publish) -> Publish | None:
+        """Check a PUBLISH that has a QoS or properties, and resolve its topic alias.
+
+        None: it was taken before, and its client is told so again.
+        """
         if packet.qos:
-            if packet.qos == 2:
-                raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a PUBLISH has QoS 2")
+            if packet.qos == 2 and self._repeated(packet):
+                return None
             if len(self.pending) >= self.hub.limits.receive_max and self.version == V5:
                 raise ProtocolError(
                     Reason.RECEIVE_MAXIMUM_EXCEEDED,
@@ -159,6 +160,35 @@ class Connection:
         if packet.properties is not None:
             return self._resolve(packet, packet.properties)
         return packet
+
+    def _repeated(self, packet: Publish) -> bool:
+        """Whether a QoS 2 message was taken before and is not released yet (MQTT-4.3.3-2).
+
+        MQTT 5 clients were told Maximum QoS 1. 3.1.1 has no words to refuse it: it is taken, and
+        goes on at QoS 1, as no subscriber is granted more.
+        """
+        if self.version == V5:
+            raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a PUBLISH has QoS 2")
+        assert self.session is not None
+        unreleased = self.session.unreleased
+        if packet.packet_id in unreleased:
+            self.acknowledge(packet, 0)
+            return True
+        if len(unreleased) + len(self.pending) >= self.hub.limits.receive_max:
+            raise ProtocolError(
+                Reason.RECEIVE_MAXIMUM_EXCEEDED,
+                f"more than {self.hub.limits.receive_max} QoS 2 messages are not released",
+            )
+        return False
+
+    def _release(self, packet: Pubrel) -> None:
+        """A QoS 2 message is done with; one that nobody knows is let go, too."""
+        assert self.session is not None
+        there = self.session.unreleased.pop(packet.packet_id, 0) is None
+        code = Reason.SUCCESS
+        if self.version == V5 and not there:
+            code = Reason.PACKET_IDENTIFIER_NOT_FOUND
+        self.send(encode(Pubcomp(packet.packet_id, code), self.version))
 
     def _resolve(self, packet: Publish, properties: Properties) -> Publish:
         """Set or use a topic alias and drop it from the properties (section 3.3.2.3.4)."""
@@ -188,17 +218,22 @@ class Connection:
             token = pending.popleft()
             self.pending_bytes -= token.size_bytes
             self.hub.counters.pending_bytes -= token.size_bytes
-            self._send_puback(token.packet_id, token.outcome)
+            self._answer(token.packet_id, token.outcome, token.qos)
 
-    def acknowledge(self, packet_id: int, code: int) -> None:
-        """Send the PUBACK of a message that nobody else has to complete, when its turn comes."""
+    def acknowledge(self, packet: Publish, code: int) -> None:
+        """Answer a message that nobody else has to complete, when its turn comes."""
         if self.pending:
-            self.pending.append(Token(self, packet_id, 0, code))
+            self.pending.append(Token(self, packet.packet_id, 0, code, packet.qos))
         else:
-            self._send_puback(packet_id, code)
+            self._answer(packet.packet_id, code, packet.qos)
 
-    def _send_puback(self, packet_id: int, code: int) -> None:
-        if code and self.version == V5:
+    def _answer(self, packet_id: int, code: int, qos: int) -> None:
+        """PUBREC or PUBACK."""
+        if qos == 2:
+            assert self.session is not None
+            self.session.unreleased[packet_id] = None
+            self.send(b"\x50\x02" + packet_id.to_bytes(2, "big"))
+        elif code and self.version == V5:
             self.send(b"\x40\x03" + packet_id.to_bytes(2, "big") + bytes((code,)))
         else:
             self.send(b"\x40\x02" + packet_id.to_bytes(2, "big"))

@@ -29,7 +29,10 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
     hub = connection.hub
     qos = packet.qos
     if packet.properties is not None or qos == 2 or (qos and connection.pending):
-        packet = connection.admit(packet)
+        admitted = connection.admit(packet)
+        if admitted is None:
+            return
+        packet = admitted
     router = hub.router
     route = router.routes.get(packet.topic)
     if route is None or route.version != router.version:
@@ -44,8 +47,8 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
             if router.spread(route, message, now_ms):
                 code = 0
     if qos and code >= 0:
-        if code or connection.pending:
-            connection.acknowledge(packet.packet_id, code)
+        if code or connection.pending or qos == 2:
+            connection.acknowledge(packet, code)
         else:
             connection.send(b"\x40\x02" + packet.packet_id.to_bytes(2, "big"))
 
@@ -112,7 +115,7 @@ def _hand_up(
     if connection is not None:
         connection.handing_up = True
         if packet.qos:
-            token = Token(connection, packet.packet_id, len(packet.payload))
+            token = Token(connection, packet.packet_id, len(packet.payload), qos=packet.qos)
             connection.wait_for(token)
     hub.counters.handed_up += 1
     hub.messages.append(

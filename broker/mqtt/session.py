@@ -26,6 +26,7 @@ class Session:
         "expiry_timer",
         "outgoing",
         "subscriptions",
+        "unreleased",
         "will",
         "will_timer",
     )
@@ -37,6 +38,7 @@ class Session:
         self.expiry_ms = 0  # how long it outlives its connection
         self.expiry_timer: Timer | None = None
         self.subscriptions: dict[str, Subscription] = {}
+        self.unreleased: dict[int, None] = {}  # QoS 2 messages that were taken, by packet id
         self.will: Will | None = None
         self.will_timer: Timer | None = None
 

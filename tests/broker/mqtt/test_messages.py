@@ -40,13 +40,65 @@ def test_subscribe_grants_at_most_qos_1(version):
     assert World().client(version).subscribe("a", qos=2) == (1,)
 
 
-@VERSIONS
-def test_a_publish_of_qos_2_closes_the_client(version):
-    """MQTT 5 told it Maximum QoS 1; 3.1.1 has no word for it."""
-    client = World().client(version)
+def test_a_publish_of_qos_2_closes_a_v5_client():
+    """It was told Maximum QoS 1 (MQTT-3.2.2-11)."""
+    client = World().client(p.V5)
     client.publish("a", qos=2)
     assert client.closed == "qos_not_supported"
-    assert client.take() == ([p.Disconnect(Reason.QOS_NOT_SUPPORTED)] if version == p.V5 else [])
+    assert client.take() == [p.Disconnect(Reason.QOS_NOT_SUPPORTED)]
+
+
+@pytest.mark.parametrize("topic", ["a", "headwater/events/T/s"])
+def test_a_311_client_publishes_at_qos_2_and_subscribers_get_qos_1(topic):
+    """3.1.1 knows no refusal. MQTT-4.3.3-2: a repetition before its PUBREL is not taken again."""
+    world = World()
+    watcher = world.client(p.V5, "watcher")
+    watcher.subscribe(topic, qos=2)
+    client = kept(world, p.V311)
+    client.publish(topic, b"x", qos=2, packet_id=7)
+    assert client.take() == [p.Pubrec(7)]
+    client.send(p.Publish(topic, b"x", 2, dup=True, packet_id=7))
+    assert client.take() == [p.Pubrec(7)]
+    client.lose()
+    client = kept(world, p.V311)
+    client.send(p.Publish(topic, b"x", 2, dup=True, packet_id=7))
+    assert client.take() == [p.Pubrec(7)]
+    got = watcher.take_one(p.Publish)
+    assert (got.payload, got.qos) == (b"x", 1)
+    client.send(p.Pubrel(7))
+    assert client.take() == [p.Pubcomp(7)]
+    client.publish(topic, b"y", qos=2, packet_id=7)
+    assert client.take() == [p.Pubrec(7)]
+    assert watcher.take_one(p.Publish).payload == b"y"
+    assert [m.qos for m in world.handed()] == ([2, 2] if topic != "a" else [])
+
+
+def test_a_qos_2_message_waits_for_the_application_and_one_refused_may_come_again():
+    world = World(complete=False)
+    client = kept(world, p.V311)
+    client.publish("headwater/x", b"1", qos=2, packet_id=1)
+    client.publish("a", b"2", qos=2, packet_id=2)
+    assert client.take() == []
+    (message,) = world.handed()
+    world.complete(message)
+    assert client.take() == [p.Pubrec(1), p.Pubrec(2)]
+    client.publish("headwater/x", b"3", qos=2, packet_id=3)
+    (message,) = world.handed()
+    world.complete(message, Reason.SERVER_BUSY)
+    assert client.closed == "refused_by_application"
+    client = kept(world, p.V311)
+    client.send(p.Publish("headwater/x", b"3", 2, dup=True, packet_id=3))
+    assert [message.payload for message in world.handed()] == [b"3"]
+
+
+def test_qos_2_messages_that_are_never_released_are_bounded():
+    world = World(limits={"receive_max": 5})
+    client = world.client(p.V311)
+    for packet_id in range(1, 6):
+        client.publish("a", qos=2, packet_id=packet_id)
+    assert (len(client.take()), client.closed) == (5, None)
+    client.publish("a", qos=2, packet_id=6)
+    assert client.closed == "receive_maximum_exceeded"
 
 
 def test_a_v5_publisher_hears_that_nobody_listened():

@@ -71,6 +71,18 @@ def test_qos_2_is_granted_as_qos_1(port, own, version):
         assert sub.lines[-1].endswith(": 1")
 
 
+def test_a_311_client_publishes_at_qos_2_and_it_comes_at_qos_1(port, own):
+    """3.1.1 has no words to refuse it: the client gets its PUBREC and PUBCOMP."""
+    old = ("-V", "mqttv311", "-t", own, "-q", 2)
+    with subscriber(port, *old) as sub:
+        numbers = [str(number) for number in range(200)]
+        publish(port, *old, "-l", lines="".join(f"{number}\n" for number in numbers))
+        said = publish(port, *old, "-m", "last")
+        assert "received PUBREC" in said
+        assert "received PUBCOMP" in said
+        assert sub.messages(201) == [f"{own}|1|0|{text}" for text in (*numbers, "last")]
+
+
 def test_a_v5_publisher_is_told_beforehand_that_there_is_no_qos_2(port, own):
     status, _, errors = run("mosquitto_pub", port, *V5, "-t", own, "-q", 2, "-m", "x")
     assert "QoS not supported on broker, try a lower QoS" in errors
