@@ -21,7 +21,8 @@ from broker.core.limits import Limits
 from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
 from broker.core.pattern import lay_out
 from broker.core.pattern_agent import PatternAgent
-from broker.core.window import WindowAgent
+from broker.core.window import WindowAgent, grid_of
+from broker.core.window_tick import TickAgent, TickOutcome
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ class Matcher:
             layout = lay_out(case)
             outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, layout))
             return self._pattern_agent(case, outcome)
-        if isinstance(task.node, Definition) and task.node.window is not None:
+        window = task.node.window if isinstance(task.node, Definition) else None
+        if window is not None and window.aggregated:
             return WindowAgent(
                 task,
                 case,
@@ -148,7 +150,14 @@ class Matcher:
                 duration_max_ms=self._limits.event_duration_ms_max,
             )
         outcome = DefinitionOutcome(task, case, lay_out(case), output)
-        return self._pattern_agent(case, outcome)
+        if window is None:
+            return self._pattern_agent(case, outcome)
+        ticks = grid_of(window)
+        assert ticks is not None, "without `aggr` a window is `every`"
+        ticking = TickOutcome(outcome)
+        inner = self._pattern_agent(case, ticking)
+        made = {output.event_type: output}
+        return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
     def _pattern_agent(self, case: Case, outcome: Any) -> PatternAgent:
         return PatternAgent(

@@ -60,12 +60,6 @@ def _maybe(node: tree.Node) -> tree.Span | None:
     return node.place("maybe drop") if isinstance(node, tree.Detect) and node.maybe_drop else None
 
 
-def _every(node: tree.Node) -> tree.Span | None:
-    if isinstance(node, tree.Window) and not node.aggregated:
-        return node.span
-    return None
-
-
 def _ending(node: tree.Node) -> tree.Span | None:
     if isinstance(node, tree.Subscription) and (node.for_ms, node.until_ms) != (None, None):
         return node.place("ending")
@@ -88,7 +82,6 @@ NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
     tree.Repeat: {"HW904": _whole},
     tree.Select: {"HW905": _prefix("nth"), "HW906": _prefix("first"), "HW907": _prefix("distinct")},
     tree.Detect: {"HW909": _context, "HW910": _thinned, "HW911": _maybe},
-    tree.Window: {"HW912": _every},
     tree.Lookup: {"HW915": _whole},
     tree.Subscription: {"HW916": _ending},
     tree.Thinning: {"HW917": _whole},

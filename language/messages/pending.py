@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, Marked, bad, defining, detecting
+from language.messages.entry import Entry, Marked, bad, detecting
 
 HELP = "a later version runs it; nothing of a text is installed while one of its parts cannot run"
 
@@ -75,12 +75,6 @@ ENTRIES: tuple[Entry, ...] = (
         "`maybe drop`",
         detecting("detect[‸maybe drop] A and B"),
         detecting("detect[recent, ‸maybe drop] A then B"),
-    ),
-    _pending(
-        "HW912",
-        "`every` without `aggr`",
-        defining("define D(x) ‸every 5 mins\n  detect A\n  assign x = A.x"),
-        defining("define D() ‸every 1 h\n  detect A and B within 5 s"),
     ),
     _pending(
         "HW915",
