@@ -16,29 +16,40 @@ from broker.core.effects import Emission
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.matcher import Matcher
 from language import Specification
-from simulation.clients import Account
+from simulation import texts
+from simulation.account import Account, CheckFailedError
 from simulation.site import SimulatedBroker
-
-
-class CheckFailedError(AssertionError):
-    """A run did not hold what it must; the text says what."""
+from simulation.visitors import Visit
 
 
 def check_conservation(broker: SimulatedBroker, account: Account) -> None:
-    """Every event that arrived is in the ledger, once; and no bad payload is missing there."""
+    """Every event that arrived is in the ledger, once, and for the reason that the account has."""
     ledger = broker.core.ledger
     ledger.check()
-    received = ledger.events.received
-    if received != account.sent + account.bad:
-        raise CheckFailedError(
-            f"{account.sent} events and {account.bad} bad payloads arrived, {received} are counted"
-        )
-    late = ledger.events.dropped.get("late", 0)
-    if late != account.late:
-        raise CheckFailedError(f"{account.late} events were told to be late, {late} are counted")
-    fed = ledger.events.out + ledger.events.filtered
+    events = ledger.events
+    if events.received != account.received:
+        raise CheckFailedError(f"{account.received} arrived, {events.received} are counted")
+    wrong = {
+        reason: (account.dropped[reason], events.dropped.get(reason, 0))
+        for reason in sorted({*account.dropped, *events.dropped})
+        if account.dropped[reason] != events.dropped.get(reason, 0)
+    }
+    if wrong:
+        raise CheckFailedError(f"dropped by reason, (account, ledger): {wrong}")
+    fed = events.out + events.filtered
     if fed != len(account.taken):
         raise CheckFailedError(f"{len(account.taken)} events were let in, {fed} came to tasks")
+    if ledger.results != len(broker.results):
+        raise CheckFailedError(f"{ledger.results} results counted, {len(broker.results)} given")
+
+
+def check_told(broker: SimulatedBroker, account: Account) -> None:
+    """Each payload that was refused is told of once, with its reason."""
+    told = Counter(
+        json.loads(one.payload)["reason"] for _, one in broker.published if one.topic == "rejected"
+    )
+    if told != account.refusals:
+        raise CheckFailedError(f"refused: {dict(account.refusals)}, told: {dict(told)}")
 
 
 def check_acknowledged(broker: SimulatedBroker, account: Account) -> None:
@@ -88,12 +99,38 @@ def check_replay(
     return wanted.total()
 
 
+def check_visit(visit: Visit, results: Iterable[tuple[int, Emission]], account: Account) -> int:
+    """Who comes and goes gets all of what arrived meanwhile, and nothing that never was; how many.
+
+    To be asked of subscriptions of which each result depends on its own events alone.
+    """
+    specification = texts.checked(texts.text_of([visit.name], visit.client, visit.seq)).demand()
+    last = visit.to_step if visit.to_step is not None else account.step + 1
+    meanwhile = [
+        event for key, event in account.taken.items() if visit.from_step < account.steps[key] < last
+    ]
+    least = {_key(one) for one in replayed(specification, meanwhile)}
+    most = {_key(one) for one in replayed(specification, account.taken.values())}
+    found = set()
+    for at, one in results:
+        said = json.loads(one.payload)
+        if (one.subscriber, one.subscription, said["seq"]) == (visit.client, visit.name, visit.seq):
+            found.add(_key(said))
+            if visit.gone_at is not None and at > visit.gone_at:
+                raise CheckFailedError(f"{visit.client} is gone and gets {said}")
+    if not least <= found <= most:
+        raise CheckFailedError(
+            f"{visit}: missing {sorted(least - found)[:2]}, surplus {sorted(found - most)[:2]}"
+        )
+    return len(found)
+
+
 def replayed(
     specification: Specification, events: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The results of a specification on events, all on time and in order."""
     intake = Intake(IntakeOptions(lateness_ms=None))
-    intake.declare(specification.event_types.values())
+    intake.declare(one for one in specification.event_types.values() if not one.defined)
     matcher = Matcher()
     for task in specification.graph.tasks.values():
         matcher.install(task)

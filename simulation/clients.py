@@ -1,10 +1,7 @@
-"""Simulated sensors: readings with delays, repeats, and what is wrong with them.
+"""Simulated sensors: readings with delays, repeats, moves, absences, and what is wrong with them.
 
 Owns what a sensor sends and when it arrives. Must not know the core's judgement of it. Invariant:
 a sensor draws all that it does from the world's generator, in a fixed order.
-
-`taken` is the independent account of what a broker let in: of each payload that arrived, the events
-that are good, less those that the same step told to be late; the first of each id and end counts.
 """
 
 from __future__ import annotations
@@ -14,95 +11,116 @@ from typing import Any
 
 from msgspec import Struct
 
-from broker.core.effects import Effect, Publish
-from broker.core.messages import EventsReceived, Payload, SourceAdvertised
+from broker.core.messages import EventsReceived, Payload, SourceAdvertised, SourceWithdrawn
+from simulation.account import Account, Arrival
+from simulation.malformed import BAD
 from simulation.site import SimulatedBroker
 from simulation.world import World
 
-BAD = (
-    b"{",
-    b"\xff\xfe",
-    b'{"val": NaN}',
-    b'{"val": "warm"}',
-    b"[]]",
-    b'"warm"',
-    b'{"timestamp": "soon"}',
-    b'{"timestamp": 0, "val": 1, "uncertainty": -1}',
-    b"[" * 100,
-)
+RESENT_MAX = 5  # readings that a sensor sends again when it begins anew
 
 
 class Habits(Struct, frozen=True):
     """How a sensor behaves; probabilities lie in 0..1, times are in ms.
 
     A reading arrives `delay_ms` or less after it was taken; `stray` of them are `stray_ms` older.
+    `repeat` come again, `contradict` of these say something else. `bad` payloads come besides, or
+    spoil a batch. A reading lasts `lasts_ms` or less. `own_place` of them say where they are.
     """
 
     period_ms: int
     delay_ms: int
     repeat: float = 0.0
+    contradict: float = 0.0
     bad: float = 0.0
     stray: float = 0.0
     stray_ms: int = 0
     batch_max: int = 1
+    lasts_ms: int = 0
+    own_place: float = 0.0
 
 
-class Account:
-    """What arrived at a broker, by the clients' own judgement."""
+class Door:
+    """The way of payloads to a broker: alone, or those of some ms together, as from a face.
 
-    def __init__(self) -> None:
-        self.taken: dict[tuple[str, int], dict[str, Any]] = {}
-        self.tokens: list[str] = []
-        self.sent = 0
-        self.bad = 0
-        self.late = 0
+    It knows what each source's advertisement supplies when a payload comes.
+    """
 
-    def token(self) -> str:
-        """A token that nobody else has."""
-        self.tokens.append(f"token {len(self.tokens)}")
-        return self.tokens[-1]
+    def __init__(
+        self, world: World, broker: SimulatedBroker, account: Account, together_ms: int = 0
+    ) -> None:
+        self.world = world
+        self.account = account
+        self._broker = broker
+        self._together_ms = together_ms
+        self._waiting: list[Arrival] = []
+        self._places: dict[str, dict[str, Any]] = {}
 
-    def note(self, events: list[dict[str, Any]], effects: list[Effect]) -> None:
-        """Events arrived, and the broker did this."""
-        late = _late_of(effects)
-        self.late += len(late)
-        for event in events:
-            key = (event["id"], event["timestamp"])
-            if key not in late:
-                self.taken.setdefault(key, event)
+    def arrive(self, arrival: Arrival) -> None:
+        """A payload is there."""
+        if not self._waiting and self._together_ms:
+            self.world.after(self._together_ms, self._hand_on)
+        self._waiting.append(arrival)
+        if not self._together_ms:
+            self._hand_on()
 
+    def advertise(self, source: str, type_name: str, place: dict[str, Any]) -> None:
+        """Say what a source is; its readings need not say it then."""
+        self._hand_on()
+        self._places[source] = place
+        said = {"source": source, "types": [type_name], **place}
+        self.account.next_step()
+        token = self.account.token()
+        self._broker.tell(SourceAdvertised(source, json.dumps(said).encode(), token))
 
-def _late_of(effects: list[Effect]) -> set[tuple[str, int]]:
-    said = [
-        json.loads(one.payload)
-        for effect in effects
-        if isinstance(effect, Publish)
-        for one in effect.publications
-        if one.topic.startswith("late/")
-    ]
-    return {(event["id"], event["timestamp"]) for event in said}
+    def withdraw(self, source: str) -> None:
+        """Say that a source sends no more."""
+        self._hand_on()
+        self._places.pop(source, None)
+        self.account.next_step()
+        self.account.withdrawn(source)
+        self._broker.tell(SourceWithdrawn(source, self.account.token()))
+
+    def _hand_on(self) -> None:
+        arrivals, self._waiting = self._waiting, []
+        if not arrivals:
+            return
+        payloads = []
+        for one in arrivals:
+            payloads.append(Payload(one.type_name, one.source, one.data, self.account.token()))
+            supplied = {"type": one.type_name, "source": one.source}
+            place = self._places.get(one.source, {})
+            one.events = [{**supplied, **place, **event} for event in one.events]
+        self.account.next_step()
+        effects = self._broker.tell(EventsReceived(tuple(payloads)))
+        self.account.note(arrivals, effects, self.world.now)
 
 
 class Sensor:
-    """One source, of readings of one type."""
+    """One source, of readings of one type; `declared` tells whether any specification knows it."""
 
-    def __init__(
-        self, world: World, broker: SimulatedBroker, account: Account, name: str, type_name: str
-    ) -> None:
-        self._world = world
-        self._broker = broker
-        self._account = account
-        self._name = name
+    def __init__(self, door: Door, name: str, type_name: str, *, declared: bool = True) -> None:
+        self.name = name
+        self._door = door
+        self._world = door.world
         self._type_name = type_name
-        self._place: dict[str, Any] = {}
+        self._declared = declared
+        self._sent: list[dict[str, Any]] = []
         self._count = 0
 
     def advertise(self, place: dict[str, Any]) -> None:
-        """Say where it is; its readings need not say it then."""
-        self._place = place
-        said = {"source": self._name, "types": [self._type_name], **place}
-        token = self._account.token()
-        self._broker.tell(SourceAdvertised(self._name, json.dumps(said).encode(), token))
+        """Say where it is now."""
+        self._door.advertise(self.name, self._type_name, place)
+
+    def withdraw(self) -> None:
+        """Say that it leaves."""
+        self._door.withdraw(self.name)
+
+    def begin_anew(self, place: dict[str, Any]) -> None:
+        """Come back as after a loss of power: advertise, and send again what was sent last."""
+        self.advertise(place)
+        if self._sent:
+            self._arrive(self._sent[-RESENT_MAX:])
 
     def send_from(self, begin_ms: int, end_ms: int, habits: Habits) -> None:
         """Plan all that it sends in this time."""
@@ -126,37 +144,60 @@ class Sensor:
         self._count += 1
         if draw.random() < habits.stray:
             time_ms -= habits.stray_ms
-        value = float(draw.randint(0, 9))
-        return {"id": f"{self._name}-{self._count}", "timestamp": time_ms, "val": value}
+        reading: dict[str, Any] = {"id": f"{self.name}-{self._count}"}
+        lasts_ms = draw.randint(0, habits.lasts_ms) // 500 * 500
+        if lasts_ms:
+            reading |= {"start": time_ms - lasts_ms, "end": time_ms}
+        else:
+            reading["timestamp"] = time_ms
+        reading["val"] = float(draw.randint(0, 9))
+        if draw.random() < habits.own_place:
+            reading["location"] = f"roof/{draw.randint(0, 2)}"
+        return reading
 
     def _plan(self, events: list[dict[str, Any]], time_ms: int, habits: Habits) -> None:
         draw = self._world.random
-        self._arrive_at(time_ms + draw.randint(0, habits.delay_ms), events)
+        spoilt = draw.random() < habits.bad
+        self._arrive_at(time_ms + draw.randint(0, habits.delay_ms), events, spoilt=spoilt)
         while draw.random() < habits.repeat:
-            self._arrive_at(time_ms + draw.randint(0, 3 * habits.delay_ms), events)
+            again = events
+            if draw.random() < habits.contradict:
+                again = [{**event, "val": event["val"] + 0.5} for event in events]
+            self._arrive_at(time_ms + draw.randint(0, 3 * habits.delay_ms), again)
 
-    def _arrive_at(self, time_ms: int, events: list[dict[str, Any]]) -> None:
-        self._world.at(time_ms, lambda: self._arrive(events))
+    def _arrive_at(
+        self, time_ms: int, events: list[dict[str, Any]], *, spoilt: bool = False
+    ) -> None:
+        bad = self._world.random.choice(_ITEMS) if spoilt else None
+        self._world.at(time_ms, lambda: self._arrive(events, bad))
 
-    def _arrive(self, events: list[dict[str, Any]]) -> None:
-        data = json.dumps(events[0] if len(events) == 1 else events).encode()
-        self._account.sent += len(events)
-        effects = self._tell(data)
-        whole = [
-            {"type": self._type_name, "source": self._name, **self._place, **event}
-            for event in events
-        ]
-        self._account.note(whole, effects)
+    def _arrive(self, events: list[dict[str, Any]], bad: tuple[bytes, str] | None = None) -> None:
+        """Alone or as a batch; a bad item in a batch leaves the others what they are."""
+        self._sent += events
+        items = [json.dumps(event).encode() for event in events]
+        arrival = Arrival(self._type_name, self.name, b"")
+        if self._declared:
+            arrival.events = list(events)
+        else:
+            arrival.dropped["undeclared_type"] = len(events)
+        if bad is not None:
+            items.insert(len(items) // 2, bad[0])
+            reason = self._reason(*bad)
+            arrival.dropped[reason] = arrival.dropped.get(reason, 0) + 1
+        arrival.data = items[0] if len(items) == 1 else b"[" + b",".join(items) + b"]"
+        self._door.arrive(arrival)
 
     def _plan_bad(self, time_ms: int) -> None:
-        data = self._world.random.choice(BAD)
+        data, reason = self._world.random.choice(BAD)
+        dropped = {self._reason(data, reason): 1}
+        arrival = Arrival(self._type_name, self.name, data, dropped=dropped)
+        self._world.at(time_ms, lambda: self._door.arrive(arrival))
 
-        def arrive() -> None:
-            self._account.bad += 1
-            self._tell(data)
+    def _reason(self, data: bytes, reason: str) -> str:
+        """Of a type that nobody knows, only what is wrong with the text itself can be told."""
+        told = self._declared or reason in _OF_TEXTS or b"NaN" in data
+        return reason if told else "undeclared_type"
 
-        self._world.at(time_ms, arrive)
 
-    def _tell(self, data: bytes) -> list[Effect]:
-        payload = Payload(self._type_name, self._name, data, self._account.token())
-        return self._broker.tell(EventsReceived((payload,)))
+_OF_TEXTS = frozenset(("not_json", "not_an_event", "too_deep"))
+_ITEMS = tuple((data, reason) for data, reason in BAD if data[:1] == b"{" and data[-1:] == b"}")

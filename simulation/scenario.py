@@ -4,7 +4,9 @@ Owns what is drawn and when a run is good. Must not know how a check is done. In
 with the same seed does the same, byte for byte; a failure names the seed that repeats it.
 
 Some subscriptions are there from the beginning and stay: their results must be those of a replay.
-Others come and go meanwhile, and some requests are faulty: they must not disturb anything.
+Others come and go meanwhile, and some requests are faulty: they must not disturb anything. Sensors
+send late, out of order, twice, contradicting themselves, malformed and of types that nobody knows;
+they move, leave, come back, and begin anew.
 """
 
 from __future__ import annotations
@@ -12,43 +14,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
 from broker.core.broker import BrokerOptions
-from broker.core.messages import (
-    CancelRequested,
-    SourceWithdrawn,
-    SpecificationSubmitted,
-    Started,
-    Stopped,
-)
+from broker.core.messages import Started, Stopped
 from simulation import checkers, texts
-from simulation.clients import Account, Habits, Sensor
+from simulation.account import Account
+from simulation.clients import Door, Habits, Sensor
 from simulation.site import SimulatedBroker
+from simulation.visitors import STAYS, Visitors
 from simulation.world import World
 
 BEGIN_MS = 1_700_000_000_000
 SETTLED_S_MAX = 7_200  # a run that is not at rest by then never will be
-FAULTY = (
-    "subscription",
-    "detect",
-    texts.DECLARATIONS + "subscription X from a to b detect Nothing",
-)
 
 
 class ScenarioFailedError(AssertionError):
-    """A run that is not good; the text begins with the seed that repeats it."""
+    """A run that is not good; the text begins with the command that repeats it."""
 
 
 class Outcome(Struct, frozen=True):
-    """What a run came to. `digest` is that of all effects, in order."""
+    """What a run came to. `digest` is that of all effects, in order.
+
+    `compared` results were held to a replay, `visited` to the bounds for those who come and go;
+    of `judged` events the lateness was known beforehand.
+    """
 
     seed: int
     events: int
     late: int
     results: int
     compared: int
+    visited: int
+    judged: int
     actions: int
     digest: str
 
@@ -58,7 +58,7 @@ def run(seed: int) -> Outcome:
     try:
         return Scenario(seed).run()
     except Exception as error:
-        text = f"seed {seed} (repeat it with simulation.scenario.run({seed})): {error}"
+        text = f"seed {seed} (repeat it: python -m simulation.scenario {seed}): {error}"
         raise ScenarioFailedError(text) from error
 
 
@@ -70,121 +70,104 @@ class Scenario:
         random = Random(seed)
         self.world = World(random, BEGIN_MS)
         self._lateness_ms = random.choice((0, 500, 2_000))
-        self._options = BrokerOptions(
-            name=f"site-{seed}",
-            lateness_ms=self._lateness_ms,
-            idle_timeout_ms=random.choice((5_000, 30_000)),
+        idle_timeout_ms = random.choice((5_000, 30_000))
+        options = BrokerOptions(
+            name=f"site-{seed}", lateness_ms=self._lateness_ms, idle_timeout_ms=idle_timeout_ms
         )
-        self.broker = SimulatedBroker(self.world, self._options)
-        self.account = Account()
-        self._sources: list[str] = []
-        self._requests = 0
-        self._stays = ""
+        self.broker = SimulatedBroker(self.world, options)
+        self.account = Account(self._lateness_ms, idle_timeout_ms)
+        self.visitors = Visitors(self.world, self.broker, self.account)
+        self.stays = ""
+        self._door = Door(self.world, self.broker, self.account, random.choice((0, 0, 20, 700)))
+        self._sensors: list[Sensor] = []
 
     def run(self) -> Outcome:
         """All of it, with the checks."""
         self.broker.tell(Started())
-        end_ms = BEGIN_MS + self.world.random.choice((15_000, 15_000, 45_000))
-        self._submit_what_stays()
+        draw = self.world.random
+        end_ms = BEGIN_MS + draw.choice((15_000, 15_000, 45_000))
+        names = draw.sample(list(texts.SUBSCRIPTIONS), draw.randint(1, 4))
+        self.stays = texts.text_of(names, STAYS)
+        self.visitors.submit(STAYS, self.stays, good=True)
         self._plan_sensors(end_ms)
-        self._plan_others(end_ms)
+        self.visitors.plan_visits(BEGIN_MS, end_ms, self.stays)
         self.world.run(end_ms)
         self._settle()
-        compared = self._check()
+        compared, visited = self._check()
         self.broker.tell(Stopped())
         return Outcome(
             seed=self.seed,
             events=len(self.account.taken),
-            late=self.account.late,
+            late=self.account.dropped["late"],
             results=len(self.broker.results),
             compared=compared,
+            visited=visited,
+            judged=self.account.judged,
             actions=self.world.happened,
             digest=sha256(self.broker.log).hexdigest(),
         )
 
     # --- what happens --------------------------------------------------------------------
 
-    def _submit_what_stays(self) -> None:
-        draw = self.world.random
-        names = draw.sample(list(texts.SUBSCRIPTIONS), draw.randint(1, 4))
-        self._stays = texts.text_of(names, "anna")
-        self._submit("anna", self._stays, good=True)
-
-    def _submit(self, client: str, text: str, *, good: bool) -> None:
-        self._requests += 1
-        request = f"request {self._requests}"
-        self.broker.tell(
-            SpecificationSubmitted(
-                client, request, text, request, self.account.token(), checked=texts.checked(text)
-            )
-        )
-        reply = self.broker.replies[request]
-        if reply["ok"] is not good:
-            raise AssertionError(f"{client} was told {reply} of {text}")
-
     def _plan_sensors(self, end_ms: int) -> None:
         draw = self.world.random
         for number in range(draw.randint(3, 7)):
-            name, type_name = f"s{number}", draw.choice(texts.TYPES)
-            sensor = Sensor(self.world, self.broker, self.account, name, type_name)
-            self._sources.append(name)
+            type_name = draw.choice(texts.TYPES)
+            sensor = Sensor(self._door, f"s{number}", type_name)
+            self._sensors.append(sensor)
             if draw.random() < 0.8:
-                position = [46 + draw.randint(-2, 2) / 100, 7 + draw.randint(-2, 2) / 100]
-                sensor.advertise({"location": f"hall/{number}", "position": position})
+                sensor.advertise(self._place(number))
             begin_ms = BEGIN_MS + draw.choice((0, 0, 10_000))
-            sensor.send_from(begin_ms, end_ms, self._habits())
+            sensor.send_from(begin_ms, end_ms, self._habits(lasting=type_name == texts.LASTING))
+            self._plan_absence(sensor, number, end_ms)
+        if draw.random() < 0.3:
+            stranger = Sensor(self._door, "stranger", "Unheard", declared=False)
+            stranger.send_from(BEGIN_MS, end_ms, self._habits(lasting=True))
 
-    def _habits(self) -> Habits:
+    def _plan_absence(self, sensor: Sensor, number: int, end_ms: int) -> None:
+        """It may move, be withdrawn (and send on all the same), come back, or begin anew."""
+        draw = self.world.random
+        time_ms = draw.randint(BEGIN_MS, end_ms)
+        acts: tuple[Callable[[], None] | None, ...] = (
+            None,
+            lambda: sensor.advertise(self._place(number)),
+            sensor.withdraw,
+            lambda: sensor.begin_anew(self._place(number)),
+        )
+        act = draw.choice(acts)
+        if act is not None:
+            self.world.at(time_ms, act)
+        if act is sensor.withdraw or (act is not None and draw.random() < 0.3):
+            back_ms = time_ms + draw.randint(1, 10_000)
+            self.world.at(back_ms, lambda: sensor.begin_anew(self._place(number)))
+
+    def _place(self, number: int) -> dict[str, Any]:
+        draw = self.world.random
+        position = [46 + draw.randint(-2, 2) / 100, 7 + draw.randint(-2, 2) / 100]
+        return {"location": f"hall/{number % 3}", "position": position}
+
+    def _habits(self, *, lasting: bool) -> Habits:
         """Most of what comes is in time; of what is not, there is some."""
         draw = self.world.random
         return Habits(
             period_ms=draw.choice((700, 1_500, 5_000)),
             delay_ms=draw.choice((0, self._lateness_ms, 2 * self._lateness_ms)),
             repeat=draw.choice((0.0, 0.2)),
-            bad=draw.choice((0.0, 0.05)),
+            contradict=draw.choice((0.0, 0.3)),
+            bad=draw.choice((0.0, 0.05, 0.2)),
             stray=draw.choice((0.0, 0.05)),
             stray_ms=self._lateness_ms + draw.randint(1, 20_000),
             batch_max=draw.choice((1, 1, 4)),
+            lasts_ms=4_000 if lasting else draw.choice((0, 0, 1_000)),
+            own_place=draw.choice((0.0, 0.1)),
         )
-
-    def _plan_others(self, end_ms: int) -> None:
-        """Clients who come and go, and who make mistakes."""
-        draw = self.world.random
-        for number in range(draw.randint(0, 3)):
-            client = f"client-{number}"
-            name = draw.choice(list(texts.SUBSCRIPTIONS))
-            begin_ms = draw.randint(BEGIN_MS, end_ms)
-            self.world.at(begin_ms, self._submitting(client, name, 1))
-            if draw.random() < 0.5:
-                self.world.at(begin_ms + 5_000, self._submitting(client, name, 2))
-            if draw.random() < 0.7:
-                self.world.at(begin_ms + 10_000, self._cancelling(client, name))
-        faulty = draw.choice(FAULTY)
-        self.world.at(
-            draw.randint(BEGIN_MS, end_ms), lambda: self._submit("fool", faulty, good=False)
-        )
-        self.world.at(
-            draw.randint(BEGIN_MS, end_ms), lambda: self._submit("bob", self._stays, good=True)
-        )
-
-    def _submitting(self, client: str, name: str, seq: int) -> Callable[[], None]:
-        return lambda: self._submit(client, texts.text_of([name], client, seq), good=True)
-
-    def _cancelling(self, client: str, name: str) -> Callable[[], None]:
-        def cancel() -> None:
-            self._requests += 1
-            request = f"request {self._requests}"
-            token = self.account.token()
-            self.broker.tell(CancelRequested(client, request, name, request, token))
-
-        return cancel
 
     def _settle(self) -> None:
         """Let all that is under way arrive, some sources leave, and time decide the rest."""
-        self.world.run(self.world.now + 10_000)
-        for source in self._sources:
+        self.world.run(self.world.now + 25_000)
+        for sensor in self._sensors:
             if self.world.random.random() < 0.3:
-                self.broker.tell(SourceWithdrawn(source, self.account.token()))
+                sensor.withdraw()
         limit_ms = self.world.now + SETTLED_S_MAX * 1_000
         self.world.run(limit_ms)
         if self.broker.core.next_wake() is not None:
@@ -192,10 +175,23 @@ class Scenario:
 
     # --- what must hold ------------------------------------------------------------------
 
-    def _check(self) -> int:
+    def _check(self) -> tuple[int, int]:
         checkers.check_conservation(self.broker, self.account)
+        checkers.check_told(self.broker, self.account)
         checkers.check_acknowledged(self.broker, self.account)
         checkers.check_no_result_twice(self.broker.results)
-        specification = texts.checked(self._stays).demand()
+        specification = texts.checked(self.stays).demand()
         events = self.account.taken.values()
-        return checkers.check_replay(specification, self.broker.results, events)
+        compared = checkers.check_replay(specification, self.broker.results, events)
+        visited = 0
+        for visit in self.visitors.visits:
+            if visit.name in texts.ALONE:
+                visited += checkers.check_visit(visit, self.broker.results, self.account)
+        return compared, visited
+
+
+if __name__ == "__main__":
+    import sys
+
+    for argument in sys.argv[1:]:
+        sys.stdout.write(f"{run(int(argument))}\n")

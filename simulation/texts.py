@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from language import Checked, check_text
 
-TYPES = ("Temp", "Humidity", "Wind")
+TYPES = ("Temp", "Humidity", "Wind", "Rain")
+LASTING = "Rain"  # the type whose readings last
 DECLARATIONS = "".join(f"event {name}(val: float)\n" for name in TYPES)
 
 DEFINITIONS = {
@@ -19,6 +20,11 @@ DEFINITIONS = {
 define Warm(val)
 detect Temp(val > 5)
 assign val = Temp.val
+""",
+    "Shower": """
+define Shower(val, top, location)
+detect Rain(val > 1) as a overlaps Rain as b
+assign val = a.val, top = b.val, location = a.location
 """,
     "Mean": """
 define Mean(source, val, n) aggr every 10 s
@@ -41,6 +47,12 @@ case 1:
   assign top = r.top
 """,
 }
+
+# Those of which each result depends on its own events alone, whatever else there was.
+ALONE = (
+    *("After", "Damp", "Drying", "Either", "Gaps", "Hot", "Rise", "Showers", "Soaked", "Valley"),
+    "Warmth",
+)
 
 # By name: the definitions that it uses, each before its users, and what it detects.
 SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -82,6 +94,16 @@ SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "Warmth": (("Warm",), "detect Warm(val > 6) as x then[..5 s] Warm as y"),
     "Means": (("Mean",), "detect Mean(n > 1) as m"),
     "Falling": (("Mean",), "detect Mean as m then[..30 s] Mean(val < 5) as n\ngroup by source"),
+    "Soaked": (
+        (),
+        "detect Rain(val > 3) as r contains Wind(val > 5) as w",
+    ),
+    "Showers": (
+        (),
+        "detect Rain(val > 2) as a parallel Rain(val < 7) as b within 6 s where a.val >= b.val",
+    ),
+    "Drying": (("Shower",), "detect Shower as s then[..10 s] Humidity(val < 5) as h"),
+    "Gaps": ((), "detect Rain as a and[1 s..3 s] Rain as b within 8 s\ngroup by location"),
     "Storms": (("Recent", "Storm"), "detect Storm(top > 8) as s and Temp(val < 2) as t within 9 s"),
 }
 

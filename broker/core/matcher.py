@@ -111,11 +111,11 @@ class Matcher:
             del self._seats[seat.index]
             seat.domain.seats -= 1
             for content in seat.contents:
-                routes = [route for route in self._routes[content] if route[0] is not seat]
-                if routes:
-                    self._routes[content] = routes
-                else:
-                    del self._routes[content]
+                # Two leaves of a case may want one content: the second finds nothing left of it.
+                routes = self._routes.pop(content, ())
+                rest = [route for route in routes if route[0] is not seat]
+                if rest:
+                    self._routes[content] = rest
                 self.filterer.remove(content)
             if not seat.domain.seats:
                 self._drop_domain(seat.domain)

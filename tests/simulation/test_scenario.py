@@ -12,12 +12,15 @@ import pytest
 from broker.core.matcher import Matcher
 from broker.core.pattern_agent import PatternAgent
 from simulation import scenario, texts
+from simulation.account import CheckFailedError
+from simulation.checkers import check_visit
+from simulation.malformed import BAD
 from simulation.scenario import Scenario, ScenarioFailedError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FAST_SEEDS = 200
+FAST_SEEDS = 80
 LONG_SEEDS = 5_000
-PART = 50
+PART = 20
 
 
 @pytest.mark.parametrize("first", range(0, FAST_SEEDS, PART))
@@ -27,27 +30,33 @@ def test_scenarios_hold_what_they_must(first):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("first", range(FAST_SEEDS, FAST_SEEDS + LONG_SEEDS, 500))
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(FAST_SEEDS, FAST_SEEDS + LONG_SEEDS, 250))
 def test_many_more_scenarios_hold_what_they_must(first):
-    for seed in range(first, first + 500):
+    for seed in range(first, first + 250):
         scenario.run(seed)
 
 
 def test_scenarios_meet_what_they_are_there_for():
     """Checks of runs in which nothing happens would show nothing."""
     results, dropped = Counter(), Counter()
-    compared = 0
+    compared = visited = judged = 0
     for seed in range(60):
         one = Scenario(seed)
-        compared += one.run().compared
+        outcome = one.run()
+        compared += outcome.compared
+        visited += outcome.visited
+        judged += outcome.judged
         results.update(emission.subscription for _, emission in one.broker.results)
         dropped.update(one.broker.core.ledger.to_dict()["dropped"])
     assert compared > 1_000
+    assert visited > 100
+    assert judged > 5_000
     assert set(results) == set(texts.SUBSCRIPTIONS)
-    assert dropped["late"] > 100
-    assert dropped["repeat"] > 100
-    assert {"not_json", "not_finite", "wrong_type", "not_an_event"} <= set(dropped)
+    reasons = {reason for _, reason in BAD}
+    assert {*reasons, "late", "repeat", "conflicting_repeat", "undeclared_type"} == set(dropped)
+    assert min(dropped.values()) > 10
+    assert min(dropped["late"], dropped["repeat"], dropped["conflicting_repeat"]) > 100
 
 
 def test_the_same_seed_gives_the_same_effects_byte_for_byte():
@@ -87,7 +96,7 @@ def failing_seeds(count=20):
         except ScenarioFailedError as error:
             found[seed] = str(error)
     for seed, text in found.items():
-        assert text.startswith(f"seed {seed} (repeat it with simulation.scenario.run({seed})): ")
+        assert text.startswith(f"seed {seed} (repeat it: python -m simulation.scenario {seed}): ")
     return list(found.values())
 
 
@@ -112,6 +121,58 @@ def test_an_event_that_is_lost_is_found(monkeypatch):
     push = Matcher.push
     monkeypatch.setattr(Matcher, "push", lambda self, events, of: push(self, list(events)[:1], of))
     assert any("unaccounted" in text for text in failing_seeds())
+
+
+def test_an_event_that_is_late_for_no_reason_is_found(monkeypatch):
+    from broker.core import clocks, source_clocks
+
+    def strict(events, newest, given, lateness_ms):
+        return clocks.sifted(events, newest, given, lateness_ms - 300)
+
+    monkeypatch.setattr(source_clocks, "sifted", strict)
+    assert any("told to be late" in text for text in failing_seeds())
+
+
+def test_a_reason_that_is_not_the_right_one_is_found(monkeypatch):
+    from broker.core import reasons
+
+    monkeypatch.setattr(reasons, "CONFLICTING_REPEAT", "repeat")
+    assert any("dropped by reason" in text for text in failing_seeds())
+
+
+def test_a_refusal_that_nobody_is_told_of_is_found(monkeypatch):
+    from broker.core.broker import Broker
+
+    monkeypatch.setattr(Broker, "_reject", lambda self, *given: None)
+    assert any("told: {}" in text for text in failing_seeds())
+
+
+def test_a_subscription_that_outlives_its_cancelling_is_found(monkeypatch):
+    remove = Matcher.remove
+
+    def forgetful(self, key):
+        if self._by_task[key][0].task.kind == "definition":
+            remove(self, key)
+
+    monkeypatch.setattr(Matcher, "remove", forgetful)
+    assert failing_seeds()
+
+
+def test_what_a_visitor_must_get_and_must_not_get():
+    for seed in range(60):
+        one = Scenario(seed)
+        one.run()
+        results = one.broker.results
+        for visit in one.visitors.visits:
+            if visit.name not in texts.ALONE or not check_visit(visit, results, one.account):
+                continue
+            with pytest.raises(CheckFailedError, match="missing"):
+                check_visit(visit, [], one.account)
+            one.account.taken.clear()
+            with pytest.raises(CheckFailedError, match="surplus"):
+                check_visit(visit, results, one.account)
+            return
+    raise AssertionError
 
 
 def test_an_agent_that_forgets_too_early_is_found(monkeypatch):
@@ -149,7 +210,7 @@ def test_the_engine_gives_the_same_results_for_what_was_let_in():
     for seed in range(20):
         one = Scenario(seed)
         one.run()
-        engine = Engine(one._stays, lateness_ms=None)
+        engine = Engine(one.stays, lateness_ms=None)
         results = engine.push(list(one.account.taken.values())) + engine.finish()
         names = {(result["subscriber"], result["subscription"]) for result in results}
         found = Counter(
