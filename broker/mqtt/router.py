@@ -90,6 +90,11 @@ class Router:
             route.version = self.version
         return route
 
+    def nobody(self, topic: str) -> bool:
+        """Whether the topic is known, and that nobody has a subscription for it."""
+        route = self.routes.get(topic)
+        return route is not None and route.version == self.version and not route.deliveries
+
     def spread(self, route: Route, message: Message, now_ms: int) -> int:
         """Give the message to everyone on its way; how many these are."""
         count = 0

@@ -104,6 +104,9 @@ class MqttServer:
         ProtocolError: it is no topic name, or there is no room to retain it.
         """
         driver = self._started()
+        if not retain and self._hub.router.nobody(topic):
+            self._hub.counters.published += 1
+            return 0
         packet = Publish(topic, payload, qos, retain, properties=properties)
         count = self._hub.publish(packet, driver.now_ms())
         driver.soon()

@@ -5,6 +5,7 @@ message that cannot be sent stops no other; it is counted, and its first is logg
 """
 
 import asyncio
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.core import topics
@@ -26,6 +27,15 @@ OUTCOMES: Final[dict[Outcome, Reason]] = {
 }
 
 
+@lru_cache(maxsize=topics.NAMES_CACHED)
+def _ways(prefix: str, subscriber: str, subscription: str, actor: str) -> tuple[str, str]:
+    """The topics that a result is published to."""
+    return (
+        f"{prefix}/{topics.result(subscriber, subscription)}",
+        f"{prefix}/{topics.actor(actor)}",
+    )
+
+
 class Delivery:
     """See `broker.wiring.runner.Outside`. `fan` is there once the HTTP face is."""
 
@@ -45,8 +55,8 @@ class Delivery:
         prefix, fan = self._prefix, self.fan
         for one in effect.results:
             payload = one.payload
-            self._send(f"{prefix}/{topics.result(one.subscriber, one.subscription)}", payload)
-            self._send(f"{prefix}/{topics.actor(one.actor)}", payload)
+            for topic in _ways(prefix, one.subscriber, one.subscription, one.actor):
+                self._send(topic, payload)
             if fan is not None:
                 fan.publish(one.subscription, payload)
 

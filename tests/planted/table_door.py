@@ -19,13 +19,13 @@ tie-is-new: a repeat of the newest event is let in
 - if end <= newest:
 + if end < newest:
 
-memory-short-by-one: the memory does not reach back to the watermark
-- if event.end > watermark])
-+ if event.end > watermark + 1])
+memory-short-by-a-span: the memory does not reach back to the watermark
+- << SPAN_BITS <= watermark + 1:
++ << SPAN_BITS <= watermark + 257:
 
 newest-forgotten: past the limit the newest are forgotten and not the oldest
-- self._rebuild(remembered[gone:])
-+ self._rebuild(remembered[:-gone])
+- event.id))[gone:]
++ event.id))[:-gone]
 
 conflict-unseen: a repeat that says something else is taken for the same
 - event.attribute_values(),
