@@ -212,7 +212,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "HW437",
         "no time zone",
-        "`{name}` cannot be the name of a time zone",
+        "the time zone database has no zone called `{name}`",
         "write a name of the tz database, such as Europe/Zurich",
         (
             bad(
@@ -221,6 +221,10 @@ ENTRIES: tuple[Entry, ...] = (
             ),
             bad(
                 'event A()\ndefine D(n) aggr every 1 day in ‸"../Zurich"\n  detect A\n'
+                "  assign n = Count(A)"
+            ),
+            bad(
+                'event A()\ndefine D(n) aggr every 1 day in ‸"Europe/Zuerich"\n  detect A\n'
                 "  assign n = Count(A)"
             ),
         ),

@@ -41,7 +41,7 @@ class WindowActions:
             note("HW426", duration.span)
             days = max(1, days)
         name = text(zone)
-        if len(name) > ZONE_LENGTH_MAX or ZONE_NAME.fullmatch(name) is None:
+        if not _is_zone(name):
             note("HW437", span_of(zone), name=name)
         return {"every_days": (days, word), "zone": (name, zone)}
 
@@ -69,6 +69,19 @@ class WindowActions:
         _check_lengths(parts, words)
         marks = tuple((key, span_of(token)) for key, token in words.items())
         return tree.Window(aggregated, span=span_of(first), marks=marks, **cast("Any", parts))
+
+
+def _is_zone(name: str) -> bool:
+    """Whether the time zone database of this host has a zone of this name (PEP 615)."""
+    if len(name) > ZONE_LENGTH_MAX or ZONE_NAME.fullmatch(name) is None:
+        return False
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        return False
+    return True
 
 
 def _check_window(aggregated: bool, words: dict[str, Token], span: tree.Span) -> None:
