@@ -135,10 +135,9 @@ def _told(one: Diagnostic, lines: list[str], file: str, *, color: bool) -> str:
 
 def _window(source: str, at: int) -> tuple[str, int]:
     """The part of a long line around the offset `at`, and where it begins."""
+    begin = max(0, min(at - SOURCE_LINE_LENGTH_MAX // 2, len(source) - SOURCE_LINE_LENGTH_MAX))
     clean = "".join(
-        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in source
+        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}"
+        for c in source[begin : begin + SOURCE_LINE_LENGTH_MAX]
     )
-    if len(clean) <= SOURCE_LINE_LENGTH_MAX:
-        return clean, 0
-    begin = max(0, min(at - SOURCE_LINE_LENGTH_MAX // 2, len(clean) - SOURCE_LINE_LENGTH_MAX))
-    return clean[begin : begin + SOURCE_LINE_LENGTH_MAX], begin
+    return clean, begin

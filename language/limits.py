@@ -23,6 +23,9 @@ STRING_LENGTH_MAX = 4_096
 SET_MEMBERS_MAX = 10_000
 """Members of a set."""
 
+LIST_LENGTH_MAX = 1_000
+"""Attributes, assignments, keys or cases of one item: more are data, which belong in a table."""
+
 INTEGER_MAX = (1 << 63) - 1
 """Integers are signed, of 64 bits, in every format that carries them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from language.limits import (
     ITEMS_MAX,
+    LIST_LENGTH_MAX,
     NAME_LENGTH_MAX,
     NESTING_MAX,
     SET_MEMBERS_MAX,
@@ -11,6 +12,15 @@ from language.limits import (
     TEXT_LENGTH_MAX,
 )
 from language.messages.entry import Entry, bad, detecting
+
+
+def _attributes(count: int) -> str:
+    return ", ".join(f"x{number}: int" for number in range(count))
+
+
+def _assigned(count: int) -> str:
+    return ", ".join(f"x{number} = A.x" for number in range(count))
+
 
 ENTRIES: tuple[Entry, ...] = (
     Entry(
@@ -263,6 +273,16 @@ ENTRIES: tuple[Entry, ...] = (
         (
             detecting("detect " + "(" * NESTING_MAX + "‸(A" + ")" * (NESTING_MAX + 1)),
             detecting("detect A(‸x" + " + x" * (NESTING_MAX + 1) + " > 1)"),
+        ),
+    ),
+    Entry(
+        "HW129",
+        "list too long",
+        "{count} stand in this list, {limit} are allowed",
+        "make several events, definitions or subscriptions of it",
+        (
+            bad(lambda: f"event A({_attributes(LIST_LENGTH_MAX)}, ‸y: int)"),
+            detecting(f"detect A\nassign {_assigned(LIST_LENGTH_MAX)}, ‸y = A.x"),
         ),
     ),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from language import tree
 from language.lexicon import ATTRIBUTE_TYPES, RESERVED_KEYS
-from language.limits import NAME_LENGTH_MAX
+from language.limits import LIST_LENGTH_MAX, NAME_LENGTH_MAX
 from language.reading.options import NONE, Options
 from language.reading.patterns import Patterns
 from language.reading.values import (
@@ -19,6 +19,7 @@ from language.reading.values import (
     Marks,
     attribute_name,
     between,
+    bounded,
     duration_ms,
     integer,
     marks_of,
@@ -82,7 +83,7 @@ class Items(Patterns, WindowActions):
         word, name, *attributes, close = children
         unique_names([token for token, _ in attributes], "the event")
         found: dict[str, tree.AttributeType] = {}
-        for token, kind in attributes:
+        for token, kind in attributes[:LIST_LENGTH_MAX]:
             attribute = attribute_name(token)
             if attribute in RESERVED_KEYS:
                 note("HW211", span_of(token), name=attribute)
@@ -254,7 +255,7 @@ class Items(Patterns, WindowActions):
 
 def _assigned(found: list[tree.Assignment]) -> tuple[tree.Assignment, ...]:
     kept: dict[str, tree.Assignment] = {}
-    for one in found:
+    for one in bounded(found):
         if one.name in kept:
             note("HW215", one.span, name=one.name, what="assign")
         else:
@@ -295,7 +296,8 @@ def _check_detect_options(options: Options) -> None:
 def _cases(numbered: list[CaseParts]) -> list[tree.Case | None]:
     numbers: set[int] = set()
     cases = []
-    for part in numbered:
+    bounded([part.word for part in numbered])
+    for part in numbered[:LIST_LENGTH_MAX]:
         number = integer(part.number)
         if number in numbers:
             note("HW215", span_of(part.number), name=number, what="the cases")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from language import tree
 from language.diagnostics import Collector
@@ -24,6 +24,7 @@ from language.limits import (
     DISTANCE_M_MAX,
     DURATION_MS_MAX,
     INTEGER_MAX,
+    LIST_LENGTH_MAX,
     NAME_LENGTH_MAX,
     STRING_LENGTH_MAX,
 )
@@ -32,6 +33,7 @@ from language.tree import Constant, Span
 if TYPE_CHECKING:
     from lark import Token
 
+_P = TypeVar("_P", "Token", tree.Assignment)
 Marks = tuple[tuple[str, Span], ...]
 
 COLLECTOR: ContextVar[Collector] = ContextVar("COLLECTOR")
@@ -100,19 +102,25 @@ def attribute_name(token: Token) -> str:
 
 def unique_names(tokens: list[Token], what: str, *, attributes: bool = False) -> tuple[str, ...]:
     """The names of a list in which none may stand twice; a repeated one is noted and left out."""
-    names: list[str] = []
-    for token in tokens:
+    names: dict[str, None] = {}
+    for token in bounded(tokens):
         name = attribute_name(token) if attributes else name_of(token)
         if name in names:
             note("HW215", span_of(token), name=name, what=what)
-        else:
-            names.append(name)
+        names[name] = None
     return tuple(names)
+
+
+def bounded(parts: list[_P]) -> list[_P]:
+    """As many parts of a list as there may be; the first one beyond is noted."""
+    if len(parts) > LIST_LENGTH_MAX:
+        note("HW129", place(parts[LIST_LENGTH_MAX]), count=len(parts), limit=LIST_LENGTH_MAX)
+    return parts[:LIST_LENGTH_MAX]
 
 
 def marks_of(tokens: list[Token], prefix: str) -> Marks:
     """Where each name of a list stands, under `prefix name`."""
-    return tuple((f"{prefix} {_spelt(token)}", span_of(token)) for token in tokens)
+    return tuple((f"{prefix} {_spelt(one)}", span_of(one)) for one in tokens[:LIST_LENGTH_MAX])
 
 
 def _spelt(token: Token) -> str:
