@@ -164,6 +164,9 @@ class Driver:
         if users.remembered(effect.username, password):
             self.hub.checked(connection, good=True, now_ms=self.now_ms())
             return
+        if effect.barred:
+            self.hub.barred(connection, self.now_ms())
+            return
         if self._threads is None:
             self._threads = ThreadPoolExecutor(
                 self.hub.limits.password_checks_max, thread_name_prefix="mqtt-login"
@@ -179,7 +182,18 @@ class Driver:
             self._tell("login", f"a login could not be checked: {check.exception()!r}")
         good = check.exception() is None and check.result()
         self.hub.checked(connection, good=good, now_ms=self.now_ms())
+        if not good:
+            self._bar()
         self.perform()
+
+    def _bar(self) -> None:
+        """Look no further at the logins that wait, of addresses where too many failed meanwhile."""
+        now_ms = self.now_ms()
+        for connection, check in list(self._checks.items()):
+            if self.hub.logins.barred(connection.address, now_ms):
+                del self._checks[connection]
+                check.cancel()
+                self.hub.barred(connection, now_ms)
 
     def _tell(self, kind: str, text: str, *, traceback: bool = False) -> None:
         """One line however often; the counters have the number."""

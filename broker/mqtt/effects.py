@@ -22,11 +22,15 @@ class Close(Struct):
 
 
 class CheckPassword(Struct):
-    """Find out whether the login is good and tell `Hub.checked`."""
+    """Find out whether the login is good and tell `Hub.checked`.
+
+    `barred`: one that is not known to be good is not to be looked at, and does not pass.
+    """
 
     connection: "Connection"
     username: str
     password: bytes
+    barred: bool
 
 
 class Reading(Struct):

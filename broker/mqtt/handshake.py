@@ -47,7 +47,8 @@ def begin(hub: "Hub", connection: "Connection", connect: Connect, now_ms: int) -
         # It is read on meanwhile, within a bound: only so is it noticed when it goes away.
         connection.connect = connect
         password = connect.password or b""
-        hub.effects.append(CheckPassword(connection, connect.username, password))
+        barred = hub.logins.barred(connection.address, now_ms)
+        hub.effects.append(CheckPassword(connection, connect.username, password, barred))
 
 
 def open_connection(

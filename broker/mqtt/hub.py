@@ -22,6 +22,7 @@ from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
 from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
+from broker.mqtt.logins import Logins
 from broker.mqtt.packets import V5, V311, Connect, Disconnect, Puback, Publish
 from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
@@ -61,6 +62,7 @@ class Hub:
             prefix or Prefix(),
             authorized=authorize is not None,
         )
+        self.logins = Logins(self.limits)
         self.sessions: dict[str, Session] = {}
         self.messages: list[InboundMessage] = []  # to be handed to the application
         self.effects: list[Effect] = []
@@ -148,6 +150,7 @@ class Hub:
         connection.connect = None
         try:
             if not good:
+                self.logins.failed(connection.address, now_ms)
                 raise ProtocolError(
                     Reason.BAD_USER_NAME_OR_PASSWORD, "a user name or password is wrong"
                 )
@@ -156,6 +159,12 @@ class Hub:
             self._fail(connection, error, now_ms)
             return
         self.received(connection, b"", now_ms)
+
+    def barred(self, connection: Connection, now_ms: int) -> None:
+        """A login was not looked at, as too many of its address failed."""
+        if not connection.closed:
+            text = "too many logins from its address failed"
+            self._fail(connection, ProtocolError(Reason.CONNECTION_RATE_EXCEEDED, text), now_ms)
 
     def busy(self, connection: Connection) -> None:
         """The socket takes no more bytes."""

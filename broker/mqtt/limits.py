@@ -120,6 +120,17 @@ class Limits:
         "at once: each takes 16 MiB and up to a tenth of a second of CPU; the others wait",
         least=1,
     )
+    login_failures_max: int = _limit(
+        10,
+        "of one address within login_window_ms; then only logins that were good before pass there",
+        least=1,
+    )
+    login_window_ms: int = _limit(
+        60_000, "how long failed logins of an address are held against it", least=1
+    )
+    login_addresses_max: int = _limit(
+        10_000, "addresses with failed logins that are remembered; the oldest makes room", least=1
+    )
     close_timeout_ms: int = _limit(
         2_000, "a closing connection may take this long to empty its socket; then it is cut"
     )

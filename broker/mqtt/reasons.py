@@ -40,6 +40,7 @@ class Reason(IntEnum):
     PAYLOAD_FORMAT_INVALID = 0x99
     QOS_NOT_SUPPORTED = 0x9B
     SHARED_SUBSCRIPTIONS_NOT_SUPPORTED = 0x9E
+    CONNECTION_RATE_EXCEEDED = 0x9F
 
 
 # What a client may hear again and succeed: its message was not taken, and repeating it makes sense.
@@ -62,6 +63,7 @@ CONNECT_RETURN_CODES = {
     Reason.SERVER_UNAVAILABLE: 3,
     Reason.SERVER_BUSY: 3,
     Reason.QUOTA_EXCEEDED: 3,
+    Reason.CONNECTION_RATE_EXCEEDED: 3,
     Reason.BAD_USER_NAME_OR_PASSWORD: 4,
     Reason.NOT_AUTHORIZED: 5,
 }

@@ -5,6 +5,7 @@ import pytest
 from broker.mqtt import packets as p
 from broker.mqtt.codec import encode
 from broker.mqtt.limits import Limits
+from broker.mqtt.logins import Logins
 from broker.mqtt.reasons import Reason
 from tests.broker.mqtt.world import VERSIONS, Client, World, kept
 
@@ -344,6 +345,47 @@ def test_a_bad_login_is_refused_and_told(version):
     assert client.take_one(p.Connack).code == code
     assert client.closed == "bad_user_name_or_password"
     assert world.hub.counters.sessions == 0
+
+
+@VERSIONS
+def test_an_address_with_too_many_failed_logins_is_barred_for_a_while(version):
+    world = World(users_only=True, limits={"login_failures_max": 3, "login_window_ms": 60_000})
+
+    def attempt(address, good):
+        client = Client(world, version, address=address)
+        client.send(p.Connect(version, "c", username="ann", password=b"guess"))
+        barred = world.checks[0].barred
+        if barred:
+            world.hub.barred(world.checks.pop(0).connection, world.now_ms)
+            world.perform()
+            assert client.closed == "connection_rate_exceeded"
+            code = Reason.CONNECTION_RATE_EXCEEDED if version == p.V5 else 3
+            assert client.take_one(p.Connack).code == code
+        else:
+            world.checked(good)
+        client.lose()
+        return barred
+
+    assert [attempt("bad:1", False), attempt("bad:2", True)] == [False, False]
+    world.advance(30_000)
+    assert [attempt(f"bad:{port}", False) for port in range(4)] == [False, False, True, True]
+    assert not attempt("other:1", True)
+    world.advance(29_999)
+    assert attempt("bad:1", True)
+    world.advance(1)
+    assert not attempt("bad:1", True)
+
+
+def test_addresses_with_failed_logins_are_remembered_within_a_bound():
+    logins = Logins(Limits(login_failures_max=1, login_addresses_max=3))
+    for number in range(5):
+        logins.failed(f"10.0.0.{number}:7", 0)
+    assert [logins.barred(f"10.0.0.{number}:9", 1) for number in range(5)] == [False] * 2 + [
+        True
+    ] * 3
+    logins.failed("10.0.0.2:7", 60_000)  # anew, and now the youngest
+    logins.failed("10.0.0.9:7", 60_001)
+    assert logins.barred("10.0.0.2:7", 60_002)
 
 
 @VERSIONS

@@ -230,6 +230,53 @@ def test_logins_are_checked_side_by_side_and_do_not_stop_the_others(run):
     run(scene())
 
 
+def test_guesses_are_not_looked_at_for_long_and_known_users_come_in(run):
+    """Those that wait for their turn are dismissed too, once enough of them failed."""
+
+    class Guarded:
+        def __init__(self):
+            self.go, self.asked = threading.Semaphore(0), 0
+
+        def __bool__(self):
+            return True
+
+        def remembered(self, name, password):
+            return name == "known"
+
+        def login(self, name, password):
+            self.asked += 1
+            self.go.acquire(timeout=10)
+            return False
+
+    async def scene():
+        users = Guarded()
+        limits = Limits(login_failures_max=3, password_checks_max=1)
+        async with serving(users=users, limits=limits) as server:
+            guesses = [
+                asyncio.ensure_future(RawClient.open(server.port, username="x", client_id=f"{n}"))
+                for n in range(10)
+            ]
+            await until(lambda: server.counters()["connections"] == 10)
+            reason = "bad_user_name_or_password"
+            for failed in range(1, 4):
+                users.go.release()
+                await until(lambda failed=failed: server.counters()["closed"].get(reason) == failed)
+            users.go.release()
+            codes = []
+            for guess in guesses:
+                client = await guess
+                codes.append(client.welcome.code)
+                await client.close()
+            assert codes.count(Reason.BAD_USER_NAME_OR_PASSWORD) == 3
+            assert codes.count(Reason.CONNECTION_RATE_EXCEEDED) == 7
+            assert users.asked <= 4  # one may have begun meanwhile
+            known = await RawClient.open(server.port, username="known")
+            assert known.welcome.code == 0
+            await known.close()
+
+    run(scene())
+
+
 def test_a_login_that_cannot_be_checked_is_refused(run):
     class Broken:
         def __bool__(self):
