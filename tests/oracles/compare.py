@@ -24,9 +24,9 @@ PERMUTED_MAX = 5  # larger classes of results that look alike are only counted
 def compare(spec: s.Spec, expected: Sequence[Result], actual: Sequence[Result]) -> list[str]:
     """What differs between the reference matcher's results and the product's.
 
-    Agreement means: the same results (subscription, seq, start, end, certainty, group, values, ids
-    of primitive events), in order, with distinct ids, and one digest per structure of a detected
-    event and one structure per digest.
+    Agreement means: the same results (subscription, seq, actor, start, end, certainty, group,
+    values, ids of primitive events), in order, with distinct ids, and one digest per structure of a
+    detected event and one structure per digest.
     """
     defined = defined_aliases(spec)
     wanted = [visible(result, defined) for result in expected]
@@ -72,7 +72,8 @@ def visible(result: Result, defined: Mapping[str, frozenset[str]]) -> str:
     """All of a result that both sides can name, as one text; 7 and 7.0 are the same number."""
     made = defined[result["subscription"]]
     shown = {
-        key: result[key] for key in ("subscription", "seq", "start", "end", "certainty", "values")
+        key: result[key]
+        for key in ("subscription", "seq", "actor", "start", "end", "certainty", "values")
     }
     # An empty list may be told or left out.
     if isinstance(shown["values"], Mapping):

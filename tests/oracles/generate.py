@@ -18,6 +18,7 @@ from tests.oracles.draw import Draw, HypothesisDraw, SeededDraw
 from tests.oracles.recipes import Builder, Op
 from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS, Built, definition
 from tests.oracles.recipes_patterns import PATTERN_PARTS
+from tests.oracles.recipes_thinned import THINNED_PARTS
 from tests.oracles.traces import TYPES, Profile, trace
 
 GeneratedCase: TypeAlias = tuple[s.Spec, list[dict[str, Any]]]
@@ -99,7 +100,8 @@ def _bounded(pattern: s.Pattern) -> bool:
 def _spec(draw: Draw, construct: str, context: s.Context) -> s.Spec:
     builder = Builder(draw, context)
     definitions, case = CONSTRUCTS_WHOLE[construct].build(builder)
-    subscriptions = [s.Subscription("S1", case, seq=draw.pick((1, 1, 3)))]
+    seq = draw.pick((1, 1, 3))
+    subscriptions = [s.Subscription("S1", case, seq=seq, **builder.subscription)]
     if draw.chance(15):
         other = s.Case(s.Atom(s.atoms_of(case.pattern)[0].type))
         subscriptions.insert(draw.integer(0, 1), s.Subscription("S2", other))
@@ -289,6 +291,7 @@ _PLANE = Profile(positions="plane", null=5)
 
 _MORE = Profile(events_min=9, events_max=14)
 _PATTERN_PROFILES: dict[str, Profile] = {
+    "ending": Profile(span_s=10),
     "distinct": replace(_MORE, durative=0, span_s=8),
     "nth": _MORE,
     "list": replace(_MORE, events_min=11),
@@ -330,6 +333,6 @@ CONSTRUCTS_WHOLE: dict[str, Construct] = {
     **CONSTRUCTS,
     **{
         name: Construct(part, _PATTERN_PROFILES.get(name, _USUAL))
-        for name, part in PATTERN_PARTS.items()
+        for name, part in (PATTERN_PARTS | THINNED_PARTS).items()
     },
 }

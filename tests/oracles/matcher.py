@@ -19,6 +19,13 @@ from tests.oracles.expressions import Scope, evaluate
 from tests.oracles.patterns import occurrences
 from tests.oracles.places import Position, position_as_given
 from tests.oracles.settings import Candidates, Memory, Setting
+from tests.oracles.thinning import (
+    collected,
+    ends_before,
+    is_completed_anew,
+    not_too_many,
+    only_first,
+)
 from tests.oracles.windows import standing_groups
 
 Group = tuple[tuple[str, Value], ...]
@@ -32,7 +39,7 @@ def run(spec: s.Spec, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
         events: the trace in any order, as JSON objects.
 
     Returns:
-        Results as the product writes them, without `id`, `subscriber` and `actor`, and with
+        Results as the product writes them, without `id` and `subscriber`, and with
         `structure` (alias -> nested identities of the bound events; absences too), `primitives`
         (alias -> the ids of the primitive events in the bound ones, in order) and `order` ([end,
         start, ids]).
@@ -55,11 +62,28 @@ class World:
         """All results, in order and then by the subscription's place in the file."""
         found = []
         for place, subscription in enumerate(self.spec.subscriptions):
-            for group, occurrence in self.detections(subscription.case):
+            for group, occurrence in self._counting(subscription):
                 (end, start, ids, tails, places) = occurrence.order
                 key = (end, start, ids, tails, place, places)
                 found.append((key, self._result(subscription, group, occurrence)))
         return [result for _, result in sorted(found, key=lambda item: item[0])]
+
+    def _counting(self, subscription: s.Subscription) -> list[tuple[Group, Occurrence]]:
+        """What a subscription reports before it ends, at most as often as it asks."""
+        case = subscription.case
+        limit_ms = ends_before(subscription, self._beginning((), {}))
+        return [
+            (group, one)
+            for group, candidates in self.partitions(case)
+            for one in not_too_many(
+                [
+                    one
+                    for one in self._reported(case, group, candidates)
+                    if limit_ms is None or one.end < limit_ms
+                ],
+                subscription.at_most,
+            )
+        ]
 
     def events_of(self, type_name: str) -> tuple[Event, ...]:
         """The events of a type, primitive or defined, in order."""
@@ -118,8 +142,16 @@ class World:
             )
             found = occurrences(case.pattern, setting)
             if not case.consuming:
-                return found
-            later = [one for one in found if not reported or one.order > reported[-1].order]
+                return _thinned(found, case)
+            later = [
+                one
+                for one in found
+                if not reported
+                or (
+                    one.order > reported[-1].order
+                    and (case.thin != "one" or is_completed_anew(one, reported))
+                )
+            ]
             if not later:
                 return reported
             reported.append(later[0])
@@ -195,6 +227,7 @@ class World:
         return {
             "subscription": subscription.name,
             "seq": subscription.seq,
+            "actor": _actor(subscription, dict(group)),
             "start": one.start,
             "end": one.end,
             "certainty": "yes",
@@ -212,6 +245,18 @@ class World:
             },
             "order": list(one.order[:3]),
         }
+
+
+def _actor(subscription: s.Subscription, group: Mapping[str, Value]) -> str:
+    if subscription.actor_of is None:
+        return subscription.actor
+    return f"{subscription.actor}/{group[subscription.actor_of]}"
+
+
+def _thinned(found: list[Occurrence], case: s.Case) -> list[Occurrence]:
+    if case.thin == "one":
+        return only_first(found)
+    return collected(found) if case.thin == "collect" else found
 
 
 def types_in(pattern: s.Pattern) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tests.oracles import spec as s
 from tests.oracles.draw import Draw
@@ -42,13 +42,15 @@ class Builder:
     """Draws the parts of one specification and remembers what they need to be declared.
 
     `context` is what the operators must have; `types` are the event types to choose from;
-    `whole`, per defined type, its attributes that are whole numbers.
+    `whole`, per defined type, its attributes that are whole numbers; `subscription` is what else
+    the subscription is told, by the names of `spec.Subscription`.
     """
 
     draw: Draw
     context: s.Context
     types: tuple[str, ...] = PRIMITIVES
     whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    subscription: dict[str, Any] = field(default_factory=dict)
     sets: dict[str, tuple[s.Scalar, ...]] = field(default_factory=dict)
     regions: dict[str, s.Region] = field(default_factory=dict)
 

@@ -237,8 +237,9 @@ def text_of(spec: s.Spec) -> str:
 
 
 def _case(item: s.Case) -> list[str]:
-    context = f"[{item.context}]" if item.context else ""
-    lines = [f"detect{context} {pattern(item.pattern)}"]
+    told = [item.context, item.thin, "maybe drop" if item.maybe_drop else None]
+    options = ", ".join(one for one in told if one)
+    lines = [f"detect{f'[{options}]' if options else ''} {pattern(item.pattern)}"]
     if item.assign:
         lines.append(f"assign {_assignments(item.assign)}")
     if item.consuming:
@@ -288,4 +289,13 @@ def _definition(item: s.Definition) -> str:
 def _subscription(item: s.Subscription) -> str:
     seq = f" seq {item.seq}" if item.seq != 1 else ""
     head = f"subscription {item.name}{seq} from {item.subscriber} to {item.actor}"
-    return "\n  ".join([head, *_case(item.case)])
+    if item.actor_of is not None:
+        head += f" of group.{item.actor_of}"
+    if item.for_ms is not None:
+        head += f" for {duration(item.for_ms)}"
+    elif item.until is not None:
+        head += f" until {scalar(item.until)}"
+    lines = [head, *_case(item.case)]
+    if item.at_most is not None:
+        lines.append(f"at most {item.at_most[0]} per {duration(item.at_most[1])}")
+    return "\n  ".join(lines)

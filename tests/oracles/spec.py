@@ -252,13 +252,18 @@ Assignments: TypeAlias = tuple[tuple[str, Expr], ...]
 
 @dataclass(frozen=True)
 class Case:
-    """One `detect` with what follows it; context None is `unrestricted`."""
+    """One `detect` with what follows it; context None is `unrestricted`.
+
+    `thin` is `detect[one]` or `detect[collect]`, `maybe_drop` is `detect[maybe drop]`.
+    """
 
     pattern: Pattern
     context: Context | None = None
     assign: Assignments = ()
     consuming: tuple[str, ...] = ()
     group_by: tuple[str, ...] = ()
+    thin: Literal["one", "collect"] | None = None
+    maybe_drop: bool = False
 
 
 @dataclass(frozen=True)
@@ -296,13 +301,21 @@ class Definition:
 
 @dataclass(frozen=True)
 class Subscription:
-    """What is reported, under which name, from whom and to whom."""
+    """What is reported, under which name, from whom and to whom.
+
+    `actor_of` is the attribute of the group in `to actor of group.attribute`; `for_ms` and `until`
+    end it; `at_most` is (N, T in milliseconds).
+    """
 
     name: str
     case: Case
     seq: int = 1
     subscriber: str = "tester"
     actor: str = "out"
+    actor_of: str | None = None
+    for_ms: int | None = None
+    until: str | None = None
+    at_most: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from tests.oracles.worked_lists import LIST_CASES
 from tests.oracles.worked_negations import NEGATION_CASES
 from tests.oracles.worked_patterns import PATTERN_CASES
 from tests.oracles.worked_relations import RELATED
+from tests.oracles.worked_thinned import THINNED_CASES
 
 WORKED_CASES: tuple[WorkedCase, ...] = PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + EXAMPLES
 WORKED_CASES_WHOLE: tuple[WorkedCase, ...] = (
-    WORKED_CASES + NEGATION_CASES + LIST_CASES + CONTEXT_CASES
+    WORKED_CASES + NEGATION_CASES + LIST_CASES + CONTEXT_CASES + THINNED_CASES
 )
 
 __all__ = ["WORKED_CASES", "WORKED_CASES_WHOLE", "Expected", "WorkedCase"]
