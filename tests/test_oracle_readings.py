@@ -119,3 +119,8 @@ def test_a_bound_between_lists_and_next_beside_one_are_refused() -> None:
     for pattern in (lists, then(then(A, SOME_B, next=True), C), then(s.Listed(A), SOME_B)):
         with pytest.raises(ValueError, match=r"list"):
             matched(pattern, trace("a1 b2 c3 a4"))
+
+
+def test_an_event_that_fits_both_steps_advances_from_an_or_as_well() -> None:
+    pattern = then(s.Or(B, a("C", alias="y")), a("C", alias="z"), context="latest")
+    assert matched(pattern, trace("c1 c3 b4 b5 c7")) == ["c1 c3", "b5 c7"]

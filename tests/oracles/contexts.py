@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from tests.oracles.events import Occurrence, joined
+from tests.oracles.events import Key, Occurrence, joined
 
 Pair: TypeAlias = tuple[Occurrence, Occurrence]
 MayStand: TypeAlias = Callable[[Occurrence, Occurrence], bool]
@@ -45,6 +45,11 @@ def in_order(candidates: Iterable[Occurrence]) -> list[Occurrence]:
     return sorted(candidates, key=lambda one: one.order)
 
 
+def moment(one: Occurrence) -> Key:
+    """The order of its events, whatever places they fill."""
+    return one.order[:4]
+
+
 # --- what spends ------------------------------------------------------------------------------
 
 
@@ -71,8 +76,9 @@ def chronicle(
             if y.order < x.order and is_free(y) and may_stand(p, q):
                 yield joined((p, q))
 
-    completing = [(q.order, 0, q) for q in rights] + [(p.order, 1, p) for p in lefts]
-    for _, role, x in sorted(completing, key=lambda item: item[:2]):
+    completing = [(moment(q), 0, q.order, q) for q in rights]
+    completing += [(moment(p), 1, p.order, p) for p in lefts]
+    for _, role, _, x in sorted(completing, key=lambda item: item[:3]):
         if is_free(x):
             one = next(partners(x, role == 0), None)
             if one is not None:
@@ -100,7 +106,7 @@ class Chain:
         place comes first, so that it rather advances than begins or replaces.
         """
         listed = [(place, one) for place, some in enumerate(self.operands) for one in some]
-        return sorted(listed, key=lambda step: (step[1].order, -step[0]))
+        return sorted(listed, key=lambda step: (moment(step[1]), -step[0], step[1].order))
 
     def may_begin(self, place: int) -> bool:
         """Whether a run can begin with this operand."""
