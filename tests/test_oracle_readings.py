@@ -94,9 +94,10 @@ def test_first_on_a_relation_begins_with_either() -> None:
     assert matched(pattern, trace("b3 a1-5 a2-6 b7")) == ["a1-5 b3"]
 
 
-def test_chronicle_completes_as_the_right_operand_first() -> None:
+@pytest.mark.parametrize("context", ["first", "chronicle"])
+def test_the_earlier_event_fills_the_earlier_place(context: s.Context) -> None:
     x, y = a("A", alias="x"), a("A", alias="y")
-    case = s.Case(both(x, y, context="chronicle"))
+    case = s.Case(both(x, y, context=context))
     (result,) = run(s.Spec(types("A"), (s.Subscription("S", case),)), trace("a1 a2"))
     assert result["primitives"] == {"x": ["a1"], "y": ["a2"]}
 

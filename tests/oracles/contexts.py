@@ -102,11 +102,13 @@ class Chain:
 
     @cached_property
     def steps(self) -> list[tuple[int, Occurrence]]:
-        """Every candidate with its place, in order. Of an event that fits two places the later
-        place comes first, so that it rather advances than begins or replaces.
+        """Every candidate with its place, in order. Where the operands have an order, the later
+        place of an event that fits two comes first, so that it rather advances than replaces; else
+        the earlier one.
         """
+        turn = -1 if self.ordered else 1
         listed = [(place, one) for place, some in enumerate(self.operands) for one in some]
-        return sorted(listed, key=lambda step: (moment(step[1]), -step[0], step[1].order))
+        return sorted(listed, key=lambda step: (moment(step[1]), turn * step[0], step[1].order))
 
     def may_begin(self, place: int) -> bool:
         """Whether a run can begin with this operand."""
