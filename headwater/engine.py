@@ -34,6 +34,7 @@ class Pipeline:
     def __init__(self, specification: Specification, options: IntakeOptions) -> None:
         limits = Limits()
         self.ledger = Ledger()
+        self._begun = False
         self.intake = Intake(options, limits, self.ledger)
         self.matcher = Matcher(limits, self.ledger)
         declared = [kind for kind in specification.event_types.values() if not kind.defined]
@@ -42,9 +43,19 @@ class Pipeline:
         for key in (*graph.active(graph.roots), *graph.roots):
             self.matcher.install(graph.tasks[key])
 
+    def foresee(self, longest_ms: dict[str, int], begin: int | None) -> None:
+        """Tell what is known of a recording: the longest event of each type, the least start."""
+        self.matcher.durations.foresee(longest_ms)
+        if begin is not None:
+            self._begun = True
+            self.matcher.begin(begin)
+
     def admit(self, events: list[CoreEvent]) -> list[Result]:
         """Take decoded events of the stream; what became known."""
         admitted = self.intake.admit(events)
+        if not self._begun and admitted.events:
+            self._begun = True
+            self.matcher.begin(min([event.start for event in admitted.events]))
         return self.matcher.push(admitted.events, self.intake.watermark)
 
     def frontier(self) -> int:
@@ -55,6 +66,19 @@ class Pipeline:
         """Nothing more will come; what that decides."""
         self.intake.finish()
         return self.matcher.push([], self.intake.watermark)
+
+
+def extent(events: Iterable[CoreEvent]) -> tuple[dict[str, int], int | None]:
+    """Of a whole recording: the longest event of each type in ms, and the least start."""
+    longest_ms: dict[str, int] = {}
+    begin: int | None = None
+    for event in events:
+        lasted_ms = event.end - event.start
+        if lasted_ms > longest_ms.get(event.event_type, 0):
+            longest_ms[event.event_type] = lasted_ms
+        if begin is None or event.start < begin:
+            begin = event.start
+    return longest_ms, begin
 
 
 class Engine:
@@ -114,6 +138,7 @@ class Engine:
         self._finished = True
         release = Release()
         events = in_order(self._everything or [])
+        self._pipeline.foresee(*extent(events))
         for start in range(0, len(events), BATCH_EVENTS):
             release.add(self._pipeline.admit(events[start : start + BATCH_EVENTS]))
         release.add(self._pipeline.finish())

@@ -72,7 +72,7 @@ class Broker:
             self.limits,
             self.ledger,
         )
-        self._matcher = Matcher(self.limits, self.ledger)
+        self._matcher = Matcher(self.limits, self.ledger, strict=False)
         self._installer = Installer(self.catalogue, self._intake, self._matcher, self.limits)
         self._lives = sources.Lives()
         self._notes = Notes()

@@ -74,7 +74,7 @@ class Installer:
             specification = self._checked(text, checked)
             plan = self._plan(specification, asker, now)
             if plan.coming:
-                self._carry_out(plan)
+                self._carry_out(plan, now)
         except RefusedError as error:
             return refused(error.troubles)
         names = tuple(name for _, name in specification.subscriptions)
@@ -145,7 +145,7 @@ class Installer:
             if wanted > maximum:
                 raise RefusedError(_limited(LimitReachedError(name, maximum, what)))
 
-    def _carry_out(self, plan: _Plan) -> None:
+    def _carry_out(self, plan: _Plan, now: int) -> None:
         """Install what comes, then take away what it replaces; on any error all is as before."""
         withdrawn = self._declare(plan)
         tasks = plan.specification.graph.tasks
@@ -154,7 +154,7 @@ class Installer:
         try:
             for key in tasks:
                 if key in wanted and key not in self._matcher:
-                    self._matcher.install(tasks[key])
+                    self._matcher.install(tasks[key], now)
                     new.append(key)
         except BaseException as error:
             for key in reversed(new):

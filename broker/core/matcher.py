@@ -21,9 +21,11 @@ from broker.core.limits import Limits
 from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
 from broker.core.pattern import lay_out
 from broker.core.pattern_agent import PatternAgent
+from broker.core.staged_agent import StagedAgent, needs_stages
+from broker.core.stages.base import Durations, Foresight
 from broker.core.window import WindowAgent, grid_of
 from broker.core.window_tick import TickAgent, TickOutcome
-from language.tree import Case, Definition
+from language.tree import Case, Definition, Subscription
 
 if TYPE_CHECKING:
     from language.taskgraph import Task
@@ -57,7 +59,10 @@ class Seat:
 class Matcher:
     """The tasks of one broker (or of one process)."""
 
-    def __init__(self, limits: Limits | None = None, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, ledger: Ledger | None = None, *, strict: bool = True
+    ) -> None:
+        """`strict`: see stages.base.Durations."""
         self._limits = limits or Limits()
         self._ledger = ledger or Ledger()
         self.filterer = Filterer(self._limits, self._ledger)
@@ -69,6 +74,9 @@ class Matcher:
         self._next_index = 0
         self._watermarks: dict[Any, int] = {}
         self.classes: dict[str, type[Event]] = {}
+        self.durations = Durations(self._limits.event_duration_ms_max, strict=strict)
+        self._beginning: dict[str, list[StagedAgent]] = {}
+        self._begin: int | None = None
 
     # --- tasks ---------------------------------------------------------------------------
 
@@ -78,9 +86,10 @@ class Matcher:
     def __len__(self) -> int:
         return len(self._by_task)
 
-    def install(self, task: Task) -> None:
+    def install(self, task: Task, begin: int | None = None) -> None:
         """Run a task; the definitions that it needs must run already. Twice is once.
 
+        It begins at the instant, where one is given (else see `begin`).
         Raises LimitReachedError; then nothing of the task is left.
         """
         if task.key in self._by_task:
@@ -102,6 +111,20 @@ class Matcher:
         except BaseException:
             self.remove(task.key)
             raise
+        if begin is not None:
+            for agent in self._beginning.get(task.key, ()):
+                agent.begin(begin)
+
+    def begin(self, instant: int) -> None:
+        """The tasks that are installed, or will be, begin at the instant, if not before.
+
+        That is where a silence may begin (`absent`), and from where `for` counts.
+        """
+        if self._begin is None or instant < self._begin:
+            self._begin = instant
+        for agents in self._beginning.values():
+            for agent in agents:
+                agent.begin(instant)
 
     def remove(self, key: str) -> None:
         """Stop a task; its state is gone."""
@@ -109,6 +132,7 @@ class Matcher:
             if seat.task.output is not None:
                 self.classes.pop(f"{seat.task.name}@{key}", None)
             del self._seats[seat.index]
+            self._beginning.pop(key, None)
             seat.domain.seats -= 1
             for content in seat.contents:
                 # Two leaves of a case may want one content: the second finds nothing left of it.
@@ -128,17 +152,18 @@ class Matcher:
         self._seats[seat.index] = seat
         seats.append(seat)
         seat.domain.seats += 1
-        for leaf in layout.leaves:
-            name = input_name(task, leaf.event_type)
-            content = self.filterer.add(name, leaf.conditions)
+        wanted = [(leaf.event_type, leaf.conditions) for leaf in layout.leaves]
+        wanted += [(name, ()) for name in layout.named]
+        for place, (event_type, conditions) in enumerate(wanted):
+            content = self.filterer.add(input_name(task, event_type), conditions)
             seat.contents.append(content)
-            self._routes.setdefault(content, []).append((seat, leaf.low))
+            self._routes.setdefault(content, []).append((seat, place))
 
     def _agent(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
         if output is None:
             layout = lay_out(case)
             outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, layout))
-            return self._pattern_agent(case, outcome)
+            return self._pattern_agent(task, case, outcome)
         window = task.node.window if isinstance(task.node, Definition) else None
         if window is not None and window.aggregated:
             return WindowAgent(
@@ -151,23 +176,40 @@ class Matcher:
             )
         outcome = DefinitionOutcome(task, case, lay_out(case), output)
         if window is None:
-            return self._pattern_agent(case, outcome)
+            return self._pattern_agent(task, case, outcome)
         ticks = grid_of(window)
         assert ticks is not None, "without `aggr` a window is `every`"
         ticking = TickOutcome(outcome)
-        inner = self._pattern_agent(case, ticking)
+        inner = self._pattern_agent(task, case, ticking)
         made = {output.event_type: output}
         return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
-    def _pattern_agent(self, case: Case, outcome: Any) -> PatternAgent:
-        return PatternAgent(
+    def _pattern_agent(self, task: Task, case: Case, outcome: Any) -> PatternAgent | StagedAgent:
+        layout = lay_out(case)
+        subscription = task.node if isinstance(task.node, Subscription) else None
+        if not needs_stages(case, layout, subscription):
+            return PatternAgent(
+                case,
+                layout,
+                outcome,
+                self.classes,
+                duration_max_ms=self._limits.event_duration_ms_max,
+                occurrences_max=self._limits.occurrences_held_max,
+            )
+        inputs = {leaf.event_type: input_name(task, leaf.event_type) for leaf in layout.leaves}
+        agent = StagedAgent(
             case,
-            lay_out(case),
+            layout,
             outcome,
             self.classes,
-            duration_max_ms=self._limits.event_duration_ms_max,
+            Foresight(self.durations, inputs),
+            subscription=subscription,
             occurrences_max=self._limits.occurrences_held_max,
         )
+        self._beginning.setdefault(task.key, []).append(agent)
+        if self._begin is not None:
+            agent.begin(self._begin)
+        return agent
 
     def _domain(self, task: Task, case: Case) -> Domain:
         used = sorted({leaf.event_type for leaf in lay_out(case).leaves})

@@ -74,11 +74,12 @@ def order_of(occurrence: Occurrence) -> Order:
     orders.sort()
     ids = tuple([primitive for order in orders for primitive in order[2]])
     ties = tuple([tie for order in orders for tie in order[3]])
-    by_place = tuple([_member_order(member) for member in members])
+    by_place = tuple([member_order(member) for member in members])
     return (occurrence[0], occurrence[1], ids, ties, by_place)
 
 
-def _member_order(member: Any) -> tuple[Any, ...]:
+def member_order(member: Any) -> tuple[Any, ...]:
+    """The order of what is bound at one place."""
     if member is None:
         return ()
     if member.__class__ is tuple:

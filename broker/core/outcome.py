@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.core.event import Detected, Event, Order, slot_of
-from broker.core.expressions import Writer, attribute_code, finite
+from broker.core.expressions import Writer, finite
 from broker.core.identity import bound_id
-from broker.core.occurrence import events_of, order_of
+from broker.core.occurrence import Absence, events_of, flat, order_of
 from broker.core.pattern import Layout
+from broker.core.scopes import PlaceScope
 from broker.core.selection import has_last_leaf
 from broker.core.source import Constants, build
 from language.tree import Assignment, Attribute, Call, Case, Expression, Name, Subscription
@@ -27,38 +28,37 @@ Maker = Callable[[Any, tuple[Any, ...]], Any]
 SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
 
 
-class OccurrenceScope:
+class OccurrenceScope(PlaceScope):
     """Names in `assign`: aliases, `group`, and the occurrence's own span."""
 
-    def __init__(self, layout: Layout, keys: tuple[str, ...]) -> None:
-        self._places = layout.places
-        self._optional = layout.optional
-        self._keys = keys
+    def __init__(self, layout: Layout, keys: tuple[str, ...], constants: Constants) -> None:
+        super().__init__(layout, keys, lambda place: f"e{place}", constants)
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
         """See expressions.Scope."""
-        if isinstance(node, Call):
-            return None
         if isinstance(node, Name):
             if node.name == "duration":
                 return "(end - start)", False
             return SPAN_CODE[node.name], False
-        if node.base == "group":
-            return f"g[{self._keys.index(node.name)}]", False
-        place = self._places[node.base]
-        code, nullable = attribute_code(f"e{place}", node.name)
-        if place in self._optional:
-            return f"(None if e{place} is None else {code})", True
-        return code, nullable
+        return super().reference(node)
 
 
-def bound_ids(names: Sequence[str], events: Sequence[Event | None]) -> list[Any]:
-    """Alias → [(event id, end), …] of what is bound, in the order of the places."""
-    return [
-        (name, [(event.id, event.end)])
-        for name, event in zip(names, events, strict=True)
-        if event is not None
-    ]
+def bound_ids(names: Sequence[str], members: Sequence[Any]) -> list[Any]:
+    """Alias → [(event id, end), …] of what is bound, in the order of the places.
+
+    An `absent` stands there with the instant from which it holds.
+    """
+    bound: list[Any] = []
+    for name, member in zip(names, members, strict=True):
+        if member is None:
+            continue
+        if member.__class__ is Absence:
+            bound.append((name, [("", member.start)]))
+        elif member.__class__ is tuple:
+            bound.append((name, [(event.id, event.end) for event in member]))
+        else:
+            bound.append((name, [(member.id, member.end)]))
+    return bound
 
 
 class DefinitionOutcome:
@@ -83,8 +83,8 @@ class DefinitionOutcome:
         if made.start > made.end:
             self.dropped_inverted += 1
             return None
-        if len(events) == 1:
-            made.constituents = events[0].ids
+        if occurrence.__class__ is not tuple:
+            made.constituents = occurrence.ids
         else:
             order = order_of(occurrence)
             made.constituents, made.by_place = order[2], order[4]
@@ -93,8 +93,8 @@ class DefinitionOutcome:
         return made
 
     def _build(self, output: type[Event]) -> Callable[..., Detected]:
-        constants = Constants()
-        writer = Writer(OccurrenceScope(self._layout, self._case.group_by), constants)
+        constants = self._constants = Constants()
+        writer = Writer(OccurrenceScope(self._layout, self._case.group_by, constants), constants)
         constants.helper("output", output)
         constants.helper("finite", finite)
         lines = ["def make(events, g):", *self._span_lines()]
@@ -119,9 +119,13 @@ class DefinitionOutcome:
     def _span_lines(self) -> list[str]:
         places = [leaf.low for leaf in self._layout.leaves]
         lines = [f"    {', '.join(f'e{place}' for place in places)}, = events"]
-        if len(places) == 1:
+        plain = not (self._layout.listed or self._layout.silent)
+        if len(places) == 1 and plain:
             return [*lines, *(f"    {n} = e0.{n}" for n in ("start", "end", "uncertainty"))]
         bound = "[e for e in events if e is not None]" if self._layout.optional else "events"
+        if not plain:
+            self._constants.helper("flat", flat)
+            bound = "flat(events)"
         return [
             *lines,
             f"    bound = {bound}",
@@ -179,7 +183,7 @@ class SubscriptionTemplate:
 
     def _build(self, case: Case, layout: Layout) -> Callable[..., list[Any]]:
         constants = Constants()
-        writer = Writer(OccurrenceScope(layout, case.group_by), constants)
+        writer = Writer(OccurrenceScope(layout, case.group_by, constants), constants)
         constants.helper("finite", finite)
         names = ", ".join(f"e{leaf.low}" for leaf in layout.leaves)
         codes = [f"finite({writer.value(item.value)})" for item in case.assign]
@@ -195,9 +199,9 @@ class SubscriptionTemplate:
             made = self._values(result.events, result.group, result.start, result.end)
             return {name: plain(value) for name, value in zip(self.assigned, made, strict=True)}
         return {
-            name: event.attribute_values()
-            for name, event in zip(self.names, result.events, strict=True)
-            if event is not None
+            name: attribute_values(member)
+            for name, member in zip(self.names, result.events, strict=True)
+            if member is not None and member.__class__ is not Absence
         }
 
     def actor(self, group: tuple[Any, ...]) -> str:
@@ -214,7 +218,7 @@ class OccurrenceResult(msgspec.Struct, eq=False):
     template: SubscriptionTemplate
     start: int
     end: int
-    events: tuple[Event | None, ...]
+    events: tuple[Any, ...]  # by place: an event, a list of events, or None
     group: tuple[Any, ...]
     order: Order
     certainty: str = "yes"
@@ -250,11 +254,18 @@ class OccurrenceResult(msgspec.Struct, eq=False):
             "group": dict(zip(template.keys, self.group, strict=True)),
             "values": template.values(self),
             "events": {
-                name: [event.id]
-                for name, event in zip(template.names, self.events, strict=True)
-                if event is not None
+                name: [event.id for event in flat([member])]
+                for name, member in zip(template.names, self.events, strict=True)
+                if member is not None and member.__class__ is not Absence
             },
         }
+
+
+def attribute_values(member: Any) -> Any:
+    """The attributes that are not null, of an event or of each of a list."""
+    if member.__class__ is tuple:
+        return [event.attribute_values() for event in member]
+    return member.attribute_values()
 
 
 def plain(value: Any) -> Any:

@@ -61,6 +61,13 @@ class Layout:
     names: dict[str, int]  # alias of a list of composites → its first place
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """The types of which every event counts, whatever its values: for `next`."""
+        if not any(joint.next for joint in self.joints):
+            return ()
+        return tuple(dict.fromkeys(leaf.event_type for leaf in self.leaves))
+
+    @property
     def places(self) -> dict[str, int]:
         """Alias, or type without an alias → place."""
         return {**{leaf.name: leaf.low for leaf in self.leaves}, **self.names}

@@ -6,7 +6,7 @@ where the places are: whoever uses a scope says that. Invariant: an unbound plac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -29,9 +29,17 @@ class PlaceScope:
     """Names that stand for places, and `group`."""
 
     def __init__(
-        self, layout: Layout, keys: tuple[str, ...], code_of: PlaceCode, constants: Constants
+        self,
+        layout: Layout,
+        keys: tuple[str, ...],
+        code_of: PlaceCode,
+        constants: Constants,
+        *,
+        silent: bool = True,
     ) -> None:
+        """`silent`: whether places that bind nothing are null, and not what `without` looks at."""
         self._layout = layout
+        self._silent = layout.silent if silent else frozenset()
         self._places = layout.places
         self._keys = keys
         self._code_of = code_of
@@ -39,15 +47,12 @@ class PlaceScope:
         self._each: dict[int, str] = {}  # place of a list → the variable of one member
 
     @contextmanager
-    def each(self, place: int, variable: str) -> Iterator[None]:
-        """Within: the name of the list stands for one member, held in the variable."""
-        before = self._each.get(place)
-        self._each[place] = variable
+    def each_of(self, members: Mapping[int, str]) -> Iterator[None]:
+        """Within: at these places, those of a list, stands the code of one member."""
+        before = dict(self._each)
+        self._each.update(members)
         yield
-        if before is None:
-            del self._each[place]
-        else:
-            self._each[place] = before
+        self._each = before
 
     def code(self, place: int) -> str | None:
         """Code of what is bound at the place."""
@@ -69,7 +74,7 @@ class PlaceScope:
         if place in self._each:
             return attribute_code(self._each[place], node.name)
         event = self._code_of(place)
-        if event is None or place in self._layout.silent:
+        if event is None or place in self._silent:
             return "None", True
         if place in self._layout.listed:
             member, _ = attribute_code("m", node.name)
@@ -106,7 +111,7 @@ class PlaceScope:
         variable = f"m{self._constants.temporary()}"
         values = f"[{variable} for {variable} in {items}]"
         if place is not None:
-            with self.each(place, variable):
+            with self.each_of({place: variable}):
                 code = Writer(self, self._constants).value(value)
             held = self._constants.temporary()
             values = f"[{held} for {variable} in {items} if ({held} := {code}) is not None]"
@@ -133,6 +138,6 @@ def condition_code(node: Expression, scope: PlaceScope, constants: Constants) ->
     place = listed[0]
     variable = f"m{constants.temporary()}"
     items = scope.code(place) or "()"
-    with scope.each(place, variable):
+    with scope.each_of({place: variable}):
         code = condition_code(node, scope, constants)
     return f"all([{code} for {variable} in ({items} or ())])"

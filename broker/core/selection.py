@@ -1,4 +1,4 @@
-"""`last`: of the occurrences that agree in every other place, the one with the latest.
+"""`last` and `first`: of the occurrences that agree in every other place, one.
 
 Owns the choice among complete occurrences and when it is final. Must not know how they were found.
 Invariant: a choice is made only when no occurrence still to come could change it.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.agent import WATERMARK_END
-from broker.core.occurrence import events_of
+from broker.core.occurrence import Absence, events_of, flat, member_order
 from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
 from broker.core.pattern import Layout
 
@@ -21,39 +21,63 @@ Closes = Callable[[Any], int]
 
 
 class Selection:
-    """All `last` of one pattern."""
+    """All `last` and `first` of one pattern."""
 
     def __init__(self, layout: Layout, duration_max_ms: int) -> None:
-        self._ranges = layout.last
-        self._closes = [closing(layout, low, high, duration_max_ms) for low, high in self._ranges]
+        self._ranges = [(low, high, True) for low, high in layout.last]
+        self._closes = [closing(layout, low, high, duration_max_ms) for low, high in layout.last]
+        self._firsts = layout.first
+        self._ranges += [(low, high, False) for low, high in layout.first]
 
     def closes_at(self, occurrence: Any) -> int:
         """The watermark from which on the choices that involve the occurrence are final."""
-        return max(closes(occurrence) for closes in self._closes)
+        return max([int(occurrence[0]), *(closes(occurrence) for closes in self._closes)])
 
     def chosen(self, occurrences: Sequence[Any]) -> list[Any]:
-        """The occurrences that each `last` chooses, in the order given."""
+        """The occurrences that each `last` and `first` chooses, in the order given."""
         stay = set(range(len(occurrences)))
         bound = [events_of(occurrence) for occurrence in occurrences]
-        for low, high in self._ranges:
-            best: dict[tuple[int, ...], tuple[Any, int]] = {}
+        for low, high, latest in self._ranges:
+            best: dict[tuple[Any, ...], tuple[Any, int]] = {}
             for at, events in enumerate(bound):
-                others = tuple([id(event) for event in (*events[:low], *events[high:])])
+                others = _identities(events, low, high)
                 rank = _rank(events[low:high])
-                if others not in best or rank > best[others][0]:
+                known = best.get(others)
+                if known is None or (rank > known[0] if latest else rank < known[0]):
                     best[others] = (rank, at)
             stay &= {at for _, at in best.values()}
         return [occurrences[at] for at in sorted(stay)]
 
+    def firsts(self, occurrence: Any) -> list[tuple[Any, ...]]:
+        """For each `first`, what an occurrence shares with those it competes with.
+
+        Once one of them had its turn, those that have it later are too late.
+        """
+        events = events_of(occurrence)
+        return [(low, *_identities(events, low, high)) for low, high in self._firsts]
+
+
+def _identities(events: Sequence[Any], low: int, high: int) -> tuple[Any, ...]:
+    """What is bound at all places but low..high-1."""
+    return tuple([_identity(member) for member in (*events[:low], *events[high:])])
+
+
+def _identity(member: Any) -> Any:
+    if member.__class__ is tuple:
+        return tuple([id(event) for event in member])
+    if member.__class__ is Absence:
+        return ("absent", member.start, member.end)
+    return id(member)
+
 
 def _rank(events: Sequence[Any]) -> tuple[Any, ...]:
     """The order of the part of an occurrence that `last` compares."""
-    bound = sorted(event.order for event in events if event is not None)
+    bound = sorted([event.order for event in flat(events)])
     if not bound:
         return ()
     ids = tuple([primitive for order in bound for primitive in order[2]])
     ties = tuple([tie for order in bound for tie in order[3]])
-    by_place = tuple([() if event is None else event.order for event in events])
+    by_place = tuple([member_order(event) for event in events])
     return (bound[-1][0], min(order[1] for order in bound), ids, ties, by_place)
 
 
@@ -99,19 +123,19 @@ def _limits(
 
 def _after_anchor(anchor: int, within_ms: int) -> Callable[[Sequence[Any]], int]:
     def limit(events: Sequence[Any]) -> int:
-        event = events[anchor]
-        return WATERMARK_END if event is None else int(event.end) + within_ms
+        ends = [event.end for event in flat([events[anchor]])]
+        return max(ends) + within_ms if ends else WATERMARK_END
 
     return limit
 
 
 def _least_start(events: Sequence[Any], places: Sequence[int]) -> int:
-    starts = [events[place].start for place in places if events[place] is not None]
+    starts = [event.start for event in flat([events[place] for place in places])]
     return min(starts, default=WATERMARK_END // 2)
 
 
 def _greatest_end(events: Sequence[Any], places: Sequence[int]) -> int:
-    ends = [events[place].end for place in places if events[place] is not None]
+    ends = [event.end for event in flat([events[place] for place in places])]
     return max(ends, default=WATERMARK_END // 2)
 
 

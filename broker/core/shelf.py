@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from broker.core.event import Detected, Event
+from broker.core.occurrence import Absence
 from broker.core.partition import Partition
 from broker.core.store import Store
 from broker.core.window_ids import made_of
@@ -74,6 +75,31 @@ class Shelf:
             return self._events[packed]
         events = [None if at is None else self._events[at] for at in packed[2:]]
         return (packed[0], packed[1], *events)
+
+    def put_all(self, value: Any) -> Any:
+        """Plain values, events and occurrences in lists and tuples; see `get_all`."""
+        if isinstance(value, Event):
+            return {"event": self.put(value)}
+        if isinstance(value, Absence):
+            return {"absence": [value.start, value.end]}
+        if value.__class__ is tuple:
+            return {"tuple": [self.put_all(part) for part in value]}
+        if isinstance(value, list):
+            return [self.put_all(part) for part in value]
+        return value
+
+    def get_all(self, packed: Any) -> Any:
+        """What was put again."""
+        if isinstance(packed, list):
+            return [self.get_all(part) for part in packed]
+        if not isinstance(packed, dict):
+            return packed
+        ((kind, value),) = packed.items()
+        if kind == "event":
+            return self._events[value]
+        if kind == "absence":
+            return Absence(*value)
+        return tuple([self.get_all(part) for part in value])
 
 
 def pack_partition(partition: Partition, shelf: Shelf) -> dict[str, Any]:

@@ -11,7 +11,7 @@ order, so whoever needs order takes only what ends at or before min(W, hold()) (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,19 +66,39 @@ class Durations:
     """
 
     def __init__(self, limit_ms: int, *, strict: bool) -> None:
-        self.limit_ms = limit_ms
-        self.strict = strict
+        self._limit_ms = limit_ms
+        self._strict = strict
         self._longest: dict[str, int] = {}
+        self._foreseen: dict[str, int] | None = None
 
     def observe(self, event_type: str, duration_ms: int) -> None:
         """An event of the type lasted so long."""
         if duration_ms > self._longest.get(event_type, 0):
             self._longest[event_type] = duration_ms
 
+    def foresee(self, longest_ms: dict[str, int]) -> None:
+        """All events of the input are known; these are the longest of their types."""
+        self._foreseen = longest_ms
+
+    def longest_ms(self, event_type: str, *, detected: bool) -> int:
+        """How long an event of the type that is still to come may last."""
+        if self._foreseen is not None and not detected:
+            return self._foreseen.get(event_type, 0)
+        seen = self._longest.get(event_type, 0)
+        return self._limit_ms if seen and self._strict else seen
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """The durations of one task's inputs; `inputs`: type as the task names it → its class's."""
+
+    durations: Durations
+    inputs: Mapping[str, str]
+
     def longest_ms(self, event_type: str) -> int:
         """How long an event of the type that is still to come may last."""
-        seen = self._longest.get(event_type, 0)
-        return self.limit_ms if seen and self.strict else seen
+        name = self.inputs[event_type]
+        return self.durations.longest_ms(name, detected=name != event_type)
 
 
 @dataclass(slots=True)
@@ -86,10 +106,11 @@ class Site:
     """What the stages of one partition share."""
 
     group: tuple[Any, ...]
-    durations: Durations
+    durations: Foresight
     begin: int | None  # when the task began, for `absent`
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
+    needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
 
 
 def end_of(occurrence: Occurrence) -> int:
@@ -140,14 +161,8 @@ class Inbox:
         count = 0
         while end_of(items[count]) <= limit:
             count += 1
-        del items[:0]
         self.items = items[count:]
         return items[:count]
-
-    def hold(self) -> int:
-        """As the stage's, with what waits here."""
-        first = end_of(self.items[0]) - 1 if self.items else WATERMARK_END
-        return min(first, self.stage.hold())
 
     def floor(self) -> int:
         """As the stage's, with what waits here."""
@@ -157,6 +172,107 @@ class Inbox:
         """See Stage."""
         self.stage.forget(gone)
         self.items = without(self.items, gone)
+
+    def state(self) -> Any:
+        """See Stage."""
+        return [self.items, self.limit, self.stage.state()]
+
+    def restore(self, state: Any) -> None:
+        """See Stage."""
+        self.items, self.limit, beneath = state
+        self.stage.restore(beneath)
+
+
+class Over:
+    """What stages over others have in common; `inboxes` are of those beneath."""
+
+    __slots__ = ("inboxes", "site", "span_ms", "watermark")
+
+    def __init__(self, site: Site, inboxes: tuple[Inbox, ...], span_ms: int | None) -> None:
+        """`span_ms`: the longest span of what it passes on, where that is bounded."""
+        self.site = site
+        self.inboxes = inboxes
+        self.span_ms = span_ms
+        self.watermark = WATERMARK_NONE
+
+    # What a stage itself keeps; each says of these what it must.
+
+    def kept(self) -> list[list[Occurrence]]:
+        """The lists of occurrences that it holds, oldest first."""
+        return []
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """Hold these lists in place of those of `kept`."""
+
+    def facts(self) -> list[Any]:
+        """What else it knows, as plain values and occurrences."""
+        return []
+
+    def know(self, facts: list[Any]) -> None:
+        """Take that up again."""
+
+    # What follows from that.
+
+    def hold(self) -> int:
+        """See Stage."""
+        return min(inbox.stage.hold() for inbox in self.inboxes)
+
+    def floor(self) -> int:
+        """See Stage."""
+        starts = [start_of(item) for items in self.kept() for item in items]
+        floor = min([inbox.floor() for inbox in self.inboxes] + starts)
+        if self.span_ms is None or self.watermark >= WATERMARK_END:
+            return floor
+        return max(floor, min(self.watermark, self.hold()) + 1 - self.span_ms)
+
+    def floor_after(self, instant: int) -> int:
+        """See Stage."""
+        if self.span_ms is not None:
+            return instant + self.span_ms
+        return max(inbox.stage.floor_after(instant) for inbox in self.inboxes)
+
+    def due(self) -> int | None:
+        """See Stage."""
+        return least([inbox.stage.due() for inbox in self.inboxes])
+
+    def held(self) -> int:
+        """See Stage."""
+        own = sum([len(items) for items in self.kept()])
+        return own + sum([len(one.items) + one.stage.held() for one in self.inboxes])
+
+    def shed(self, count: int) -> int:
+        """See Stage."""
+        shed = 0
+        kept = self.kept()
+        for items in sorted(kept, key=len, reverse=True):
+            part = min(count - shed, len(items))
+            del items[:part]
+            shed += part
+        if shed:
+            self.keep(kept)
+        for inbox in self.inboxes:
+            if shed < count:
+                shed += inbox.stage.shed(count - shed)
+        return shed
+
+    def forget(self, gone: set[int]) -> None:
+        """See Stage."""
+        for inbox in self.inboxes:
+            inbox.forget(gone)
+        self.keep([without(items, gone) for items in self.kept()])
+
+    def state(self) -> Any:
+        """See Stage."""
+        inboxes = [inbox.state() for inbox in self.inboxes]
+        return [self.watermark, self.kept(), self.facts(), inboxes]
+
+    def restore(self, state: Any) -> None:
+        """See Stage."""
+        self.watermark, kept, facts, inboxes = state
+        self.keep(kept)
+        self.know(facts)
+        for inbox, part in zip(self.inboxes, inboxes, strict=True):
+            inbox.restore(part)
 
 
 def holds_any(occurrence: Occurrence, gone: set[int]) -> bool:

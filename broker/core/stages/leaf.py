@@ -15,13 +15,11 @@ from broker.core.stages.base import Site, without
 class LeafStage:
     """One atom of one partition; the agent gives it events in order, none after the watermark."""
 
-    __slots__ = ("_longest_ms", "_site", "_type", "_watermark", "events")
+    __slots__ = ("_site", "_type", "_watermark", "events")
 
-    def __init__(self, site: Site, event_type: str, longest_ms: int | None) -> None:
-        """`longest_ms`: how long an event lasts at most, where that is known beforehand."""
+    def __init__(self, site: Site, event_type: str) -> None:
         self._site = site
         self._type = event_type
-        self._longest_ms = longest_ms
         self._watermark = WATERMARK_NONE
         self.events: list[Event] = []
 
@@ -35,20 +33,15 @@ class LeafStage:
         """See base.Stage."""
         return WATERMARK_END
 
-    def _lasts_ms(self) -> int:
-        if self._longest_ms is not None:
-            return self._longest_ms
-        return self._site.durations.longest_ms(self._type)
-
     def floor(self) -> int:
         """See base.Stage."""
         if self._watermark >= WATERMARK_END:
             return WATERMARK_END
-        return self._watermark + 1 - self._lasts_ms()
+        return self._watermark + 1 - self._site.durations.longest_ms(self._type)
 
     def floor_after(self, instant: int) -> int:
         """See base.Stage."""
-        return instant + self._lasts_ms()
+        return instant + self._site.durations.longest_ms(self._type)
 
     def due(self) -> int | None:
         """See base.Stage."""

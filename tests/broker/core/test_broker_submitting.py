@@ -222,10 +222,10 @@ def test_a_fault_of_the_program_while_installing_leaves_nothing_behind(machine, 
     matcher = machine.broker._matcher
     install = matcher.install
 
-    def failing(task):
+    def failing(task, begin):
         if task.kind == "subscription":
             raise RuntimeError("planted")
-        install(task)
+        install(task, begin)
 
     monkeypatch.setattr(matcher, "install", failing)
     with pytest.raises(RuntimeError, match="planted"):

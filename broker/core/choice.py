@@ -1,0 +1,216 @@
+"""What of the occurrences found is reported: choices, consumption and thinning.
+
+Owns the occurrences of one partition that wait for their turn. Must not know how they are found.
+Invariant: occurrences have their turn in order, each once nothing before it can still come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.core.agent import WATERMARK_END
+from broker.core.event import Order
+from broker.core.occurrence import Occurrence, bound_events, events_of, flat, order_of
+from broker.core.selection import Selection
+from broker.core.stages.base import end_of, start_of
+
+FIRSTS_MAX = 100_000  # choices of `first` remembered in one partition; the oldest go first
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a case chooses among its occurrences; the same for all partitions.
+
+    `consuming` holds places. `silent_ms`: how long an occurrence may go on after its last event
+    (the lengths of all `absent`). `at_most`: (count, per ms).
+    """
+
+    selection: Selection | None
+    consuming: tuple[int, ...]
+    report: str
+    at_most: tuple[int, int] | None
+    silent_ms: int
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether occurrences wait for their turn."""
+        return (
+            self.selection is not None
+            or bool(self.consuming)
+            or self.report != "all"
+            or self.at_most is not None
+        )
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The occurrences of one partition that were found and not reported."""
+
+    found: list[Occurrence] = field(default_factory=list)
+    taken: Order | None = None  # the order of the one that had its turn last
+    answered: dict[int, Any] = field(default_factory=dict)  # by identity: completing events
+    firsts: dict[Any, Occurrence] = field(default_factory=dict)  # see Selection.firsts
+    reported: deque[int] = field(default_factory=deque)  # ends, for `at most`
+    suppressed: int = 0
+
+
+Refind = Callable[[set[int]], list[Occurrence]]
+
+
+def take(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[Occurrence]:
+    """What is reported now, given that no other occurrence that ends by the limit will come.
+
+    `refind(gone)` finds all occurrences anew without the consumed events.
+    """
+    if manner.report == "collect":
+        chosen = _collected(waiting, manner, limit)
+    else:
+        chosen = _in_turn(waiting, manner, limit, refind)
+    if manner.at_most is None:
+        return chosen
+    return [one for one in chosen if _passes(waiting, manner.at_most, one)]
+
+
+def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[Occurrence]:
+    reported: list[Occurrence] = []
+    waiting.found.sort(key=order_of)
+    while True:
+        first = _next(waiting, manner, limit)
+        if first is None:
+            break
+        waiting.taken = order_of(first)
+        waiting.found = [one for one in waiting.found if order_of(one) > waiting.taken]
+        if manner.report == "one" and not _answers(waiting, first):
+            continue
+        reported.append(first)
+        gone = _consumed(manner, first)
+        if gone:
+            taken = waiting.taken
+            waiting.found = [one for one in refind(gone) if order_of(one) > taken]
+            waiting.found.sort(key=order_of)
+    _forget(waiting, manner, limit)
+    return reported
+
+
+def _next(waiting: Waiting, manner: Manner, limit: int) -> Occurrence | None:
+    """The next in turn; None while it is not known."""
+    selection = manner.selection
+    if selection is None:
+        first = waiting.found[0] if waiting.found else None
+        return first if first is not None and end_of(first) <= limit else None
+    chosen = {id(one) for one in selection.chosen(waiting.found)}
+    while waiting.found:
+        one = waiting.found[0]
+        if selection.closes_at(one) > limit:
+            return None
+        shared = selection.firsts(one)
+        if id(one) in chosen and not any(key in waiting.firsts for key in shared):
+            waiting.firsts.update(dict.fromkeys(shared, one))
+            return one
+        del waiting.found[0]  # it has lost, once and for all
+    return None
+
+
+def _answers(waiting: Waiting, one: Occurrence) -> bool:
+    """Whether it is the first that its last event completes."""
+    last = completing(one)
+    if last is None:
+        return True
+    if id(last) in waiting.answered:
+        return False
+    waiting.answered[id(last)] = last
+    return True
+
+
+def completing(one: Occurrence) -> Any:
+    """The last in order of the events bound; None if none is."""
+    return max(bound_events(one), key=lambda event: event.order, default=None)
+
+
+def _consumed(manner: Manner, one: Occurrence) -> set[int]:
+    members = events_of(one)
+    gone = flat([members[place] for place in manner.consuming])
+    return {id(event) for event in gone}
+
+
+def _forget(waiting: Waiting, manner: Manner, limit: int) -> None:
+    oldest = limit - manner.silent_ms
+    for key in [key for key, event in waiting.answered.items() if event.end < oldest]:
+        del waiting.answered[key]
+    while len(waiting.firsts) > FIRSTS_MAX:
+        del waiting.firsts[next(iter(waiting.firsts))]
+
+
+# --- collect ----------------------------------------------------------------------------------
+
+
+def _collected(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]:
+    groups: dict[int, list[Occurrence]] = {}
+    last: dict[int, Any] = {}
+    for one in sorted(_chosen(waiting, manner, limit), key=order_of):
+        event = completing(one)
+        key = id(one) if event is None else id(event)
+        groups.setdefault(key, []).append(one)
+        last[key] = one if event is None else event
+    ready = [key for key in groups if end_of(last[key]) + manner.silent_ms <= limit]
+    made = sorted([collected(groups[key]) for key in ready], key=order_of)
+    gone = {id(one) for key in ready for one in groups[key]}
+    waiting.found = [one for one in waiting.found if id(one) not in gone]
+    return made
+
+
+def _chosen(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]:
+    selection = manner.selection
+    if selection is None:
+        return waiting.found
+    chosen = selection.chosen(waiting.found)
+    closed = [one for one in chosen if selection.closes_at(one) <= limit]
+    ids = {id(one) for one in closed}
+    waiting.found = [
+        one for one in waiting.found if id(one) in ids or selection.closes_at(one) > limit
+    ]
+    return closed
+
+
+def collected(several: list[Occurrence]) -> Occurrence:
+    """Several occurrences as one: each place the list of all that fills it in any of them."""
+    columns = []
+    for column in zip(*map(events_of, several), strict=True):
+        distinct = {id(event): event for event in flat(column)}
+        columns.append(tuple(sorted(distinct.values(), key=lambda event: event.order)))
+    end = max(map(end_of, several))
+    return (end, min(map(start_of, several)), *columns)
+
+
+# --- at most ----------------------------------------------------------------------------------
+
+
+def _passes(waiting: Waiting, at_most: tuple[int, int], one: Occurrence) -> bool:
+    count, per_ms = at_most
+    end = end_of(one)
+    while waiting.reported and end - waiting.reported[0] >= per_ms:
+        waiting.reported.popleft()
+    if len(waiting.reported) >= count:
+        waiting.suppressed += 1
+        return False
+    waiting.reported.append(end)
+    return True
+
+
+def due(waiting: Waiting, manner: Manner) -> int | None:
+    """The least watermark at which one may have its turn."""
+    if not waiting.found:
+        return None
+    if manner.selection is not None:
+        return min(max(end_of(one), manner.selection.closes_at(one)) for one in waiting.found)
+    if manner.report == "collect":
+        return min(end_of(one) for one in waiting.found) + manner.silent_ms
+    return min(end_of(one) for one in waiting.found)
+
+
+def hold(waiting: Waiting) -> int:
+    """Nothing that is reported later ends at or before this."""
+    return min([end_of(one) for one in waiting.found], default=WATERMARK_END) - 1

@@ -1,0 +1,386 @@
+"""The agent of a pattern that needs more than joins: stages over stages, for each partition.
+
+Owns pending events, partitions and when each is due. Must not know what stages do, how occurrences
+are chosen (choice.py) or what becomes of them (outcome.py). Invariant: what it reports depends on
+the events and on the order of time alone, never on how they were batched.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any
+
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
+from broker.core.choice import Manner, Waiting, due, hold, take
+from broker.core.event import Event, Order
+from broker.core.matching import key_function, leaf_select
+from broker.core.occurrence import Occurrence, order_of
+from broker.core.operands import Joint, Leaf, Silence, operands
+from broker.core.outcome import assigned_lag
+from broker.core.pattern import Layout
+from broker.core.pattern_agent import (
+    DURATION_MAX_MS,
+    OCCURRENCES_MAX,
+    SWEEP_MS_MIN,
+    Outcome,
+)
+from broker.core.selection import Selection
+from broker.core.shelf import Shelf
+from broker.core.stages.base import Foresight, Site, Stage
+from broker.core.stages.build import Builder
+from language.tree import Case, Subscription, Thinning
+
+STATE_VERSION = 1
+PLAIN_CONTEXTS = frozenset(("unrestricted", "recent"))  # those that joins alone know
+
+Found = tuple[Occurrence, tuple[Any, ...]]  # an occurrence and its partition's key
+
+
+def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) -> bool:
+    """Whether the case asks for more than joins in order."""
+    if case.detect.report != "all" or layout.first or layout.named:
+        return True
+    if subscription is not None and (
+        subscription.at_most is not None
+        or subscription.for_ms is not None
+        or subscription.until_ms is not None
+    ):
+        return True
+    return any(
+        not isinstance(one, Leaf | Joint)
+        or (isinstance(one, Joint) and (one.nth is not None or one.context not in PLAIN_CONTEXTS))
+        for one in operands(layout.root)
+    )
+
+
+class Partition:
+    """The stages of one partition, and what waits for its turn."""
+
+    __slots__ = ("due", "log", "root", "site", "size", "waiting")
+
+    def __init__(self, site: Site, root: Stage) -> None:
+        self.site = site
+        self.root = root
+        self.waiting = Waiting()
+        self.log: list[tuple[int, Event]] = []  # kept where events are consumed
+        self.due: int | None = None
+        self.size = 0
+
+
+def manner_of(case: Case, layout: Layout, duration_max_ms: int, at_most: Thinning | None) -> Manner:
+    """How the case's occurrences are chosen and consumed."""
+    selects = layout.last or layout.first
+    return Manner(
+        Selection(layout, duration_max_ms) if selects else None,
+        tuple([layout.places[name] for name in case.consuming]),
+        case.detect.report,
+        None if at_most is None else (at_most.count, at_most.per_ms),
+        sum([one.for_ms for one in operands(layout.root) if isinstance(one, Silence)]),
+    )
+
+
+class StagedAgent:
+    """One case whose detect is a pattern of stages (see agent.Agent)."""
+
+    waits = True
+
+    def __init__(
+        self,
+        case: Case,
+        layout: Layout,
+        outcome: Outcome,
+        classes: Mapping[str, type[Event]],
+        durations: Foresight,
+        *,
+        subscription: Subscription | None = None,
+        occurrences_max: int = OCCURRENCES_MAX,
+    ) -> None:
+        self._layout = layout
+        self._outcome = outcome
+        self._classes = classes
+        self._durations = durations
+        self._occurrences_max = occurrences_max
+        at_most = None if subscription is None else subscription.at_most
+        self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most)
+        self._until = None if subscription is None else subscription.until_ms
+        self._for_ms = None if subscription is None else subscription.for_ms
+        self._selects = [leaf_select(leaf) for leaf in layout.leaves]
+        self._key = key_function(case.group_by) if case.group_by else None
+        builder = Builder(layout, case.group_by, DURATION_MAX_MS)
+        self._make = builder.build(layout.root)
+        self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
+        self._lags = assigned_lag(case, layout)
+        self._begin: int | None = None
+        self._pending: list[tuple[Order, int, Event]] = []
+        self._partitions: dict[Any, Partition] = {}
+        self._due: list[tuple[int, int, tuple[Any, ...]]] = []
+        self._serial = 0
+        self._size = 0
+        self._watermark = WATERMARK_NONE
+        self._swept = WATERMARK_NONE
+        self.dropped_overflow = 0
+
+    # --- the door ------------------------------------------------------------------------
+
+    def begin(self, instant: int) -> None:
+        """When the task began: now, or the least start of the input; an earlier one stands."""
+        if self._begin is None or instant < self._begin:
+            self._begin = instant
+            if self._key is None and self._silences:
+                self._partition(()).site.begin = instant
+                self._schedule((), self._partitions[()])
+
+    def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
+        """See agent.Agent."""
+        self._watermark = max(self._watermark, watermark)
+        touched = self._take(batch)
+        while self._due and self._due[0][0] <= self._watermark:
+            touched[heappop(self._due)[2]] = None
+        self._sweep(touched)
+        found: list[Found] = []
+        for key in touched:
+            found += self._advance(key)
+        found.sort(key=lambda pair: order_of(pair[0]))
+        make = self._outcome.make
+        made = [make(occurrence, group) for occurrence, group in found]
+        return [one for one in made if one is not None]
+
+    def watermark_out(self, watermark: int) -> int:
+        """See agent.Agent."""
+        out = watermark
+        for partition in self._partitions.values():
+            out = min(out, partition.root.hold(), hold(partition.waiting))
+        if not self._lags or out >= WATERMARK_END:
+            return out
+        within_ms = self._layout.root.within_ms
+        return out - (DURATION_MAX_MS if within_ms is None else within_ms)
+
+    def next_due(self) -> int | None:
+        """See agent.Agent."""
+        times = [self._pending[0][0][0]] if self._pending else []
+        while self._due and self._is_stale(*self._due[0]):
+            heappop(self._due)
+        if self._due:
+            times.append(self._due[0][0])
+        return min(times, default=None)
+
+    def held(self) -> int:
+        """See agent.Agent."""
+        return len(self._pending) + self._size
+
+    def dropped(self) -> dict[str, int]:
+        """See agent.Agent."""
+        return {
+            "occurrences_overflow": self.dropped_overflow,
+            "start_after_end": self._outcome.dropped_inverted,
+            "at_most": sum([one.waiting.suppressed for one in self._partitions.values()]),
+        }
+
+    # --- taking events -------------------------------------------------------------------
+
+    def _take(self, batch: Sequence[LeafEvents]) -> dict[tuple[Any, ...], None]:
+        """Give what the watermark has passed to its partitions; which these are."""
+        pending = self._pending
+        leaves = self._layout.leaves
+        for at, events in batch:
+            select = self._selects[at] if at < len(leaves) else None
+            passed = events if select is None else select(events)
+            for event in passed:
+                if event.start < event.end:
+                    self._durations.durations.observe(event.event_type, event.end - event.start)
+            pending += [(event.order, at, event) for event in passed]
+        if batch:
+            pending.sort(key=itemgetter(0, 1))
+        ready = bisect_right(pending, self._watermark, key=lambda entry: entry[0][0])
+        touched: dict[tuple[Any, ...], None] = {}
+        for _, at, event in pending[:ready]:
+            key = () if self._key is None else self._key(event)
+            if key is None:
+                continue
+            partition = self._partition(key)
+            if self._key is not None and self._silences:
+                begin = partition.site.begin
+                partition.site.begin = event.start if begin is None else min(begin, event.start)
+            if self._manner.consuming:
+                partition.log.append((at, event))
+            _give(partition.site, at, event)
+            touched[key] = None
+        del pending[:ready]
+        return touched
+
+    def _partition(self, key: tuple[Any, ...]) -> Partition:
+        partition = self._partitions.get(key)
+        if partition is None:
+            site = Site(key, self._durations, self._begin if self._key is None else None)
+            partition = self._partitions[key] = Partition(site, self._root(site))
+        return partition
+
+    def _root(self, site: Site) -> Stage:
+        site.leaves = [None] * len(self._layout.leaves)
+        return self._make(site)
+
+    # --- deciding ------------------------------------------------------------------------
+
+    def _advance(self, key: tuple[Any, ...]) -> list[Found]:
+        partition = self._partitions.get(key)
+        if partition is None:
+            return []
+        found = partition.root.advance(self._watermark)
+        if self._manner.in_turn:
+            waiting = partition.waiting
+            waiting.found += found
+            limit = min(self._watermark, partition.root.hold())
+            found = take(waiting, self._manner, limit, lambda gone: self._refind(partition, gone))
+        if self._until is not None:
+            until = self._until
+            found = [one for one in found if _end(one) < until]
+        if self._for_ms is not None and self._begin is not None:
+            until = self._begin + self._for_ms
+            found = [one for one in found if _end(one) < until]
+        self._settle(key, partition)
+        return [(occurrence, key) for occurrence in found]
+
+    def _refind(self, partition: Partition, gone: set[int]) -> list[Occurrence]:
+        """All occurrences anew, without the consumed events as candidates."""
+        silent = self._layout.silent
+        places = len(self._layout.leaves)
+        partition.log = [
+            (at, event)
+            for at, event in partition.log
+            if id(event) not in gone or at in silent or at >= places
+        ]
+        old = partition.site
+        site = partition.site = Site(old.group, old.durations, old.begin)
+        partition.root = self._root(site)
+        for at, event in partition.log:
+            _give(site, at, event)
+        return partition.root.advance(self._watermark)
+
+    def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
+        """Note when it is due next, and hold the limit: past it the oldest go, counted."""
+        size = partition.root.held() + len(partition.waiting.found) + len(partition.log)
+        site = partition.site
+        if site.named:
+            oldest = min(site.needs.values(), default=WATERMARK_NONE)
+            site.named = [event for event in site.named if event.end >= oldest]
+            size += len(site.named)
+        self._size += size - partition.size
+        partition.size = size
+        excess = self._size - self._occurrences_max
+        if excess > 0:
+            shed = partition.root.shed(excess)
+            part = min(excess - shed, len(partition.log))
+            del partition.log[:part]
+            self._size -= shed + part
+            partition.size -= shed + part
+            self.dropped_overflow += shed + part
+        self._schedule(key, partition)
+
+    def _schedule(self, key: tuple[Any, ...], partition: Partition) -> None:
+        times = [partition.root.due(), due(partition.waiting, self._manner)]
+        known = [time for time in times if time is not None]
+        at = max(min(known), self._watermark + 1) if known else None
+        if at != partition.due:
+            partition.due = at
+            if at is not None:
+                self._serial += 1
+                heappush(self._due, (at, self._serial, key))
+
+    def _is_stale(self, at: int, _: int, key: tuple[Any, ...]) -> bool:
+        partition = self._partitions.get(key)
+        return partition is None or partition.due != at
+
+    def _sweep(self, touched: dict[tuple[Any, ...], None]) -> None:
+        """Let silent partitions drop what has expired, now and then; empty ones go."""
+        if self._watermark - self._swept < SWEEP_MS_MIN * 60:
+            return
+        self._swept = self._watermark
+        for key in self._partitions:
+            touched.setdefault(key)
+
+    # --- snapshots -----------------------------------------------------------------------
+
+    def state(self) -> Any:
+        """See agent.Agent."""
+        shelf = Shelf(self._classes)
+        partitions = [
+            [
+                list(one.site.group),
+                one.site.begin,
+                shelf.put_all(one.site.named),
+                shelf.put_all(one.root.state()),
+                shelf.put_all(_waiting_state(one.waiting)),
+                [[at, shelf.put(event)] for at, event in one.log],
+            ]
+            for one in self._partitions.values()
+        ]
+        return {
+            "version": STATE_VERSION,
+            "begin": self._begin,
+            "watermark": self._watermark,
+            "overflow": self.dropped_overflow,
+            "inverted": self._outcome.dropped_inverted,
+            "pending": [[at, shelf.put(event)] for _, at, event in self._pending],
+            "partitions": partitions,
+            "events": shelf.packed(),
+        }
+
+    def restore(self, state: Any) -> None:
+        """See agent.Agent."""
+        if state["version"] != STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
+        shelf = Shelf(self._classes, state["events"])
+        self._begin, self._watermark = state["begin"], state["watermark"]
+        self.dropped_overflow = state["overflow"]
+        self._outcome.dropped_inverted = state["inverted"]
+        self._pending = [
+            (event.order, at, event) for at, n in state["pending"] for event in (shelf.get(n),)
+        ]
+        self._partitions, self._due, self._size = {}, [], 0
+        for group, begin, named, root, waiting, log in state["partitions"]:
+            key = tuple(group)
+            partition = self._partition(key)
+            partition.site.begin = begin
+            partition.site.named = shelf.get_all(named)
+            partition.root.restore(shelf.get_all(root))
+            self._restore_waiting(partition.waiting, shelf.get_all(waiting))
+            partition.log = [(at, shelf.get(n)) for at, n in log]
+            self._settle(key, partition)
+
+    def _restore_waiting(self, waiting: Waiting, state: list[Any]) -> None:
+        found, taken, answered, firsts, reported, suppressed = state
+        waiting.found = found
+        waiting.taken = taken[0] if taken else None
+        waiting.answered = {id(event): event for event in answered}
+        waiting.suppressed = suppressed
+        waiting.reported.extend(reported)
+        selection = self._manner.selection
+        if selection is not None:
+            for one in firsts:
+                waiting.firsts.update(dict.fromkeys(selection.firsts(one), one))
+
+
+def _give(site: Site, at: int, event: Event) -> None:
+    if at < len(site.leaves):
+        site.leaves[at].events.append(event)
+    else:
+        site.named.append(event)
+
+
+def _end(occurrence: Occurrence) -> int:
+    end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
+    return end
+
+
+def _waiting_state(waiting: Waiting) -> list[Any]:
+    return [
+        waiting.found,
+        [] if waiting.taken is None else [waiting.taken],
+        list(waiting.answered.values()),
+        list(waiting.firsts.values()),
+        list(waiting.reported),
+        waiting.suppressed,
+    ]

@@ -1,0 +1,254 @@
+"""From a layout to stages: everything compiled once, made anew for each partition.
+
+Owns the choice of a stage for each operand. Must not know agents or events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.core.join import JoinWriter
+from broker.core.occurrence import Occurrence, events_of, flat
+from broker.core.operands import (
+    FOLLOWS,
+    Count,
+    Distinct,
+    Gathered,
+    Joint,
+    Kth,
+    Leaf,
+    Negation,
+    Operand,
+    Padded,
+    Run,
+    Silence,
+    composite,
+    least,
+    span_max_ms,
+)
+from broker.core.pattern import Layout
+from broker.core.reach import keep_ms
+from broker.core.stages.base import Make, Site, Stage
+from broker.core.stages.chronicle import ChronicleStage
+from broker.core.stages.course import CourseStage
+from broker.core.stages.gathered import GatheredPlan, GatheredStage, ListPlan
+from broker.core.stages.joint import JointPlan, JointStage
+from broker.core.stages.leaf import LeafStage
+from broker.core.stages.negation import NegationPlan, NegationStage
+from broker.core.stages.padded import PaddedStage
+from broker.core.stages.pick import DistinctStage, KthStage
+from broker.core.stages.repeats import CountPlan, CountStage, RunPlan, RunStage
+from broker.core.stages.silence import SilenceStage
+from broker.core.stages.whole import (
+    fits_test,
+    negation_test,
+    place_end,
+    whole_test,
+)
+
+IN_COURSE = frozenset(("first", "latest"))
+
+
+class Builder:
+    """Compiles the operands of one layout."""
+
+    def __init__(self, layout: Layout, keys: tuple[str, ...], duration_max_ms: int) -> None:
+        self._layout = layout
+        self._keys = keys
+        self._duration_max_ms = duration_max_ms
+
+    def build(self, operand: Operand) -> Make:
+        """What makes the operand's stage, with those beneath, for a partition."""
+        builders: dict[type[Operand], Callable[[Any], Make]] = {
+            Leaf: self._leaf,
+            Joint: self._joint,
+            Negation: self._negation,
+            Silence: self._silence,
+            Count: self._count,
+            Run: self._run,
+            Kth: self._kth,
+            Distinct: self._distinct,
+            Padded: self._padded,
+            Gathered: self._gathered,
+        }
+        return builders[type(operand)](operand)
+
+    def _span(self, operand: Operand) -> int | None:
+        return span_max_ms(operand, self._duration_max_ms)
+
+    def _leaf(self, leaf: Leaf) -> Make:
+        def make(site: Site) -> Stage:
+            stage = LeafStage(site, leaf.event_type)
+            site.leaves[leaf.low] = stage
+            return stage
+
+        return make
+
+    # --- operators of two sides ----------------------------------------------------------
+
+    def _plan(self, joint: Joint) -> JointPlan:
+        def writer() -> JoinWriter:
+            return JoinWriter(self._layout, joint, self._keys, ordered=True)
+
+        spans = [self._span(part) if composite(part) else 0 for part in (joint.left, joint.right)]
+        known = [span for span in spans if span is not None]
+        either = joint.operator == "or"
+        kept = keep_ms(joint, self._duration_max_ms)
+        if joint.nth is not None:
+            kept = (None, kept[1])
+        return JointPlan(
+            joint,
+            writer().build(),
+            writer().build_test() if not either else _never,
+            writer().build_pair() if not either else _never,
+            writer().build_follows() if not either else _never,
+            (composite(joint.left), composite(joint.right)),
+            kept,
+            self._span(joint),
+            max(known) if len(known) == len(spans) else None,
+        )
+
+    def _joint(self, joint: Joint) -> Make:
+        if joint.operator != "or" and joint.context in IN_COURSE:
+            return self._course(joint)
+        plan = self._plan(joint)
+        left, right = self.build(joint.left), self.build(joint.right)
+        if joint.context == "chronicle" and joint.operator != "or":
+            return lambda site: ChronicleStage(plan, site, left(site), right(site))
+        return lambda site: JointStage(plan, site, left(site), right(site))
+
+    def _course(self, joint: Joint) -> Make:
+        links = [joint]
+        while isinstance(links[0].left, Joint) and _alike(links[0].left, joint):
+            links.insert(0, links[0].left)
+        plans = [self._plan(link) for link in links]
+        elements = [self.build(one) for one in (links[0].left, *(link.right for link in links))]
+        return lambda site: CourseStage(plans, site, [make(site) for make in elements])
+
+    def _negation(self, negation: Negation) -> Make:
+        plan = NegationPlan(
+            negation.window_ms,
+            negation_test(self._layout, negation, self._keys),
+            negation.high - negation.right.low,
+            self._span(negation),
+        )
+        left, right = self.build(negation.left), self.build(negation.right)
+        return lambda site: NegationStage(plan, site, left(site), right(site))
+
+    # --- operators of one side -----------------------------------------------------------
+
+    def _silence(self, silence: Silence) -> Make:
+        beneath = self.build(silence.operand)
+        places = silence.high - silence.low
+        return lambda site: SilenceStage(silence.for_ms, places, site, beneath(site))
+
+    def _count(self, count: Count) -> Make:
+        passes = whole_test(self._layout, count, self._keys)
+        plan = CountPlan(count.count, count.disjoint, passes, self._span(count))
+        beneath = self.build(count.operand)
+        return lambda site: CountStage(plan, site, beneath(site))
+
+    def _run(self, run: Run) -> Make:
+        passes = whole_test(self._layout, run, self._keys)
+        low_ms, high_ms = run.gap_low_ms, run.gap_high_ms
+        plan = RunPlan(low_ms, high_ms, run.within_ms, passes, self._span(run))
+        beneath = self.build(run.operand)
+        return lambda site: RunStage(plan, site, beneath(site))
+
+    def _kth(self, kth: Kth) -> Make:
+        passes = whole_test(self._layout, kth, self._keys)
+        beneath = self.build(kth.operand)
+        span = self._span(kth)
+        return lambda site: KthStage(kth.k, passes, site, beneath(site), span)
+
+    def _distinct(self, distinct: Distinct) -> Make:
+        beneath = self.build(distinct.operand)
+        span = self._span(distinct)
+        key = _key_of(distinct.keys)
+        return lambda site: DistinctStage(key, distinct.window_ms, site, beneath(site), span)
+
+    def _padded(self, padded: Padded) -> Make:
+        beneath = self.build(padded.operand)
+        before = padded.operand.low - padded.low
+        after = padded.high - padded.operand.high
+        return lambda site: PaddedStage(before, after, site, beneath(site))
+
+    # --- lists ---------------------------------------------------------------------------
+
+    def _gathered(self, gathered: Gathered) -> Make:
+        lists = tuple([self._list(gathered, at) for at in range(len(gathered.members))])
+        passes = whole_test(self._layout, gathered, self._keys)
+        plan = GatheredPlan(lists, passes, self._span(gathered))
+        base = self.build(gathered.base)
+        members = [self.build(member.operand) for member in gathered.members]
+        return lambda site: GatheredStage(plan, site, base(site), [m(site) for m in members])
+
+    def _list(self, gathered: Gathered, at: int) -> ListPlan:
+        member = gathered.members[at]
+        ends: list[Callable[[Occurrence], int]] = []
+        starts: list[Callable[[Occurrence], int]] = []
+        if gathered.within_ms is not None:
+            ends.append(_start_plus(gathered.within_ms))
+        for place, within_ms in gathered.anchors:
+            if gathered.low <= place < gathered.high and place not in self._layout.listed:
+                ends.append(_end_plus(place - gathered.low, within_ms))
+        bound = member.after_bound
+        if member.after is not None and bound is not None and bound.high_ms is not None:
+            low, high = member.after.low - gathered.low, member.after.high - gathered.low
+            starts.append(_after_plus(low, high, bound.high_ms))
+        kept: int | None = 0
+        if member.after is None:
+            before_ms = None if member.before_bound is None else member.before_bound.high_ms
+            kept = least(gathered.within_ms, before_ms)
+        return ListPlan(
+            member.operand.low - gathered.low,
+            member.operand.high - gathered.low,
+            member.optional,
+            fits_test(self._layout, gathered, member, self._keys),
+            tuple(ends),
+            tuple(starts),
+            member.before is None,
+            kept,
+        )
+
+
+def _never(*_: Any) -> Any:
+    raise AssertionError("`or` joins nothing")
+
+
+def _alike(left: Joint, joint: Joint) -> bool:
+    """Whether two links are like links of one chain."""
+    if left.context != joint.context:
+        return False
+    return left.operator == joint.operator or {left.operator, joint.operator} <= FOLLOWS
+
+
+def _key_of(keys: Sequence[str]) -> Callable[[Occurrence], Any]:
+    """What `distinct` compares: the values of the attributes, or the end."""
+    if not keys:
+        return lambda item: item[0] if item.__class__ is tuple else item.end
+    reserved = {"source", "location", "position", "start", "end", "id", "uncertainty"}
+    names = [key if key in reserved else f"a_{key}" for key in keys]
+
+    def key(item: Occurrence) -> Any:
+        events = flat(events_of(item))
+        return tuple([_plain(getattr(event, name, None)) for event in events for name in names])
+
+    return key
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _start_plus(within_ms: int) -> Callable[[Occurrence], int]:
+    return lambda one: int(one[1]) + within_ms
+
+
+def _end_plus(place: int, within_ms: int) -> Callable[[Occurrence], int]:
+    return lambda one: place_end(one, place, place + 1) + within_ms
+
+
+def _after_plus(low: int, high: int, within_ms: int) -> Callable[[Occurrence], int]:
+    return lambda one: place_end(one, low, high) + within_ms

@@ -1,0 +1,122 @@
+"""`chronicle`: each completing occurrence with the oldest candidate, both then spent.
+
+Owns the candidates and what is spent. Must not know how a pair is tested. Invariant: an event is in
+at most one occurrence that the operator passes on (LANGUAGE: contexts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from typing import Any
+
+from broker.core.event import Event
+from broker.core.occurrence import Occurrence, bound_events, order_of
+from broker.core.operands import FOLLOWS
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
+from broker.core.stages.joint import Further, JointPlan
+
+LEFT, RIGHT = 0, 1
+
+
+class ChronicleStage(Over):
+    """One operator under `chronicle`; see the module."""
+
+    __slots__ = ("_further", "_items", "_plan", "_spent")
+
+    def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
+        super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
+        self._plan = plan
+        self._items: tuple[list[Occurrence], list[Occurrence]] = ([], [])
+        self._spent: dict[int, Event] = {}
+        self._further = Further(plan, site)
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        left, right = self.inboxes
+        limit = min(left.fill(watermark), right.fill(watermark))
+        made: list[Occurrence] = []
+        for side, item in self._in_order(left.take(limit), right.take(limit)):
+            if side == RIGHT:
+                self._further.arrived([item])
+            self._take(side, item, made)
+        self._expire(limit)
+        return made
+
+    def _in_order(
+        self, lefts: list[Occurrence], rights: list[Occurrence]
+    ) -> Iterator[tuple[int, Occurrence]]:
+        """Both sides as one; an event that stands on both: first where it can complete."""
+        first = RIGHT if self._plan.joint.operator in FOLLOWS else LEFT
+        entries = merge(
+            ((order_of(item), first != LEFT, LEFT, item) for item in lefts),
+            ((order_of(item), first != RIGHT, RIGHT, item) for item in rights),
+            key=lambda entry: entry[:2],
+        )
+        return ((side, item) for _, _, side, item in entries)
+
+    def _take(self, side: int, item: Occurrence, made: list[Occurrence]) -> None:
+        completes = side == RIGHT or self._plan.joint.operator not in FOLLOWS
+        if self._is_spent(item):
+            return
+        if completes:
+            others = self._items[1 - side]
+            for at, other in enumerate(others):
+                pair = (other, item) if side == RIGHT else (item, other)
+                if self._plan.test(*pair, self.site.group, self._further):
+                    del others[at]
+                    made.append(self._plan.pair(*pair))
+                    self._spend(made[-1])
+                    return
+        if side == LEFT or self._plan.joint.operator not in FOLLOWS:
+            self._items[side].append(item)
+
+    def _is_spent(self, item: Occurrence) -> bool:
+        return any(id(event) in self._spent for event in bound_events(item))
+
+    def _spend(self, occurrence: Occurrence) -> None:
+        for event in bound_events(occurrence):
+            self._spent[id(event)] = event
+        for items in self._items:
+            items[:] = [item for item in items if not self._is_spent(item)]
+
+    def _expire(self, limit: int) -> None:
+        for items, keep_ms in zip(self._items, self._plan.keep_ms, strict=True):
+            if keep_ms is None:
+                continue
+            count = 0
+            while count < len(items) and end_of(items[count]) < limit + 1 - keep_ms:
+                count += 1
+            del items[:count]
+        if self._spent:
+            self._expire_spent(limit)
+        joint = self._plan.joint
+        if joint.next or joint.nth is not None:
+            self._further.expire([*self._items[LEFT], *self._items[RIGHT]], limit)
+
+    def _expire_spent(self, limit: int) -> None:
+        """What no occurrence to come can bind is no longer remembered."""
+        if self._plan.old_ms is None:
+            return
+        oldest = limit + 1 - self._plan.old_ms
+        gone = [key for key, event in self._spent.items() if event.end < oldest]
+        for key in gone:
+            del self._spent[key]
+
+    def kept(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return [self._items[LEFT], self._items[RIGHT], self._further.rights]
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """See base.Over."""
+        self._items = (kept[0], kept[1])
+        self._further.rights = kept[2]
+
+    def facts(self) -> list[Any]:
+        """See base.Over."""
+        return [list(self._spent.values())]
+
+    def know(self, facts: list[Any]) -> None:
+        """See base.Over."""
+        self._spent = {id(event): event for event in facts[0]}

@@ -1,0 +1,329 @@
+"""`first` and `latest`: one run at a time over a whole chain of like links.
+
+Owns the run, the candidates that a later run may need, and what is spent. Must not know how a pair
+is tested. Invariant: after a run is complete nothing that binds an event ending by its end is used
+again; a run that can no longer be complete spends nothing, and the next start begins (LANGUAGE:
+contexts; seed 000's FIRST and RECENT).
+
+Candidates stand in order; of one event that fits two elements of a chain of `then`, the later
+element comes first, so that it advances the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.agent import WATERMARK_END
+from broker.core.event import Order
+from broker.core.occurrence import Occurrence, bound_events, order_of
+from broker.core.operands import FOLLOWS
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
+from broker.core.stages.joint import Further, JointPlan
+
+Entry = tuple[Order, int, Occurrence]  # order, element, occurrence
+
+
+@dataclass(slots=True)
+class Run:
+    """What one run has: `filled` occurrences by element, `at` how far the candidates were seen."""
+
+    filled: dict[int, Occurrence]
+    start: int  # which candidate began it
+    at: int
+
+
+class CourseStage(Over):
+    """A chain of like links; `plans[i]` joins elements 0..i with element i + 1."""
+
+    __slots__ = ("_entries", "_further", "_latest", "_limit", "_plans", "_run", "_sign", "_spent")
+
+    def __init__(self, plans: list[JointPlan], site: Site, elements: list[Stage]) -> None:
+        inboxes = tuple([Inbox(element) for element in elements])
+        super().__init__(site, inboxes, plans[-1].span_ms)
+        self._plans = plans
+        self._latest = plans[0].joint.context == "latest"
+        self._sign = -1 if plans[0].joint.operator in FOLLOWS else 1
+        self._further = [Further(plan, site) for plan in plans]
+        self._entries: list[Entry] = []
+        self._run: Run | None = None
+        self._spent = -WATERMARK_END  # all that binds an event ending by then is spent
+        self._limit = -WATERMARK_END
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        self._limit = limit = min([inbox.fill(watermark) for inbox in self.inboxes])
+        new: list[Entry] = []
+        for element, inbox in enumerate(self.inboxes):
+            items = inbox.take(limit)
+            if element:
+                self._further[element - 1].arrived(items)
+            new += [(order_of(item), element, item) for item in items]
+        new.sort(key=self._rank)
+        self._entries += [entry for entry in new if not self._is_spent(entry[2])]
+        made: list[Occurrence] = []
+        while self._go_on(made):
+            pass
+        self._expire()
+        return made
+
+    def _rank(self, entry: Entry) -> tuple[Order, int]:
+        return (entry[0], self._sign * entry[1])
+
+    def _is_spent(self, item: Occurrence) -> bool:
+        return any(event.end <= self._spent for event in bound_events(item))
+
+    # --- runs ----------------------------------------------------------------------------
+
+    def _go_on(self, made: list[Occurrence]) -> bool:
+        """Bring the run as far as the candidates go; whether another may begin now."""
+        run = self._run
+        if run is None:
+            run = self._run = self._next_run()
+            if run is None:
+                return False
+        entries = self._entries
+        while run.at < len(entries):
+            _, element, item = entries[run.at]
+            run.at += 1
+            self._try(run, element, item, run.at - 1)
+            if len(run.filled) == len(self.inboxes):
+                self._complete(run, made)
+                return True
+        if self._is_over(run):
+            del entries[: run.start + 1]
+            self._run = None
+            return True
+        if self._is_endless():
+            del entries[: run.at]  # when the run is complete, all of these are spent
+            run.start, run.at = -1, 0
+        return False
+
+    def _next_run(self) -> Run | None:
+        for at, (_, element, item) in enumerate(self._entries):
+            if element == 0 or self._sign > 0:
+                del self._entries[:at]
+                return Run({element: item}, 0, 1)
+        if self._sign < 0:
+            self._entries.clear()  # nothing advances what has not begun
+        return None
+
+    def _try(self, run: Run, element: int, item: Occurrence, at: int) -> None:
+        if self._sign > 0:
+            if element not in run.filled and self._fits(run.filled, element, item):
+                run.filled[element] = item
+            return
+        step = len(run.filled)
+        if element == step and self._fits(run.filled, element, item):
+            run.filled[element] = item
+        elif self._latest and element == step - 1:
+            before = {e: one for e, one in run.filled.items() if e < element}
+            if element == 0:
+                run.start = at
+                run.filled[0] = item
+            elif self._fits(before, element, item):
+                run.filled[element] = item
+
+    def _fits(self, filled: dict[int, Occurrence], element: int, item: Occurrence) -> bool:
+        """Whether the element goes with what is filled, as far as that can be judged now."""
+        together = {**filled, element: item}
+        whole = together.get(0)
+        group = self.site.group
+        for at, plan in enumerate(self._plans):
+            other = together.get(at + 1)
+            if whole is None or other is None:
+                return _may_go_together(together, self._plans[at:])
+            if element <= at + 1 and not plan.test(whole, other, group, self._further[at]):
+                return False
+            whole = plan.pair(whole, other)
+            if len(together) == at + 2:
+                return True
+        return True
+
+    def _complete(self, run: Run, made: list[Occurrence]) -> None:
+        whole = run.filled[0]
+        for at, plan in enumerate(self._plans):
+            whole = plan.pair(whole, run.filled[at + 1])
+        made.append(whole)
+        self._spent = end_of(whole)
+        self._entries = [entry for entry in self._entries if not self._is_spent(entry[2])]
+        self._run = None
+
+    # --- ends ----------------------------------------------------------------------------
+
+    def _is_endless(self) -> bool:
+        """Whether a run waits for ever."""
+        return all(
+            plan.joint.within_ms is None
+            and not plan.joint.anchors
+            and (plan.joint.bound is None or plan.joint.bound.high_ms is None)
+            and not plan.joint.next
+            for plan in self._plans
+        )
+
+    def _is_over(self, run: Run) -> bool:
+        """Whether nothing that is still to come can advance the run."""
+        if self._limit >= WATERMARK_END:
+            return True
+        last = self._last_ms(run)
+        if last is not None and self._limit >= last:
+            return True
+        gap = self._gap_end(run)
+        if gap is not None and min(self._floors(run)) > gap:
+            return True
+        return self._is_shut(run)
+
+    def _is_shut(self, run: Run) -> bool:
+        """Whether another event came between where the next element must be `next`."""
+        step = len(run.filled)
+        if self._sign > 0 or not self._plans[step - 1].joint.next:
+            return False
+        whole = self._filled_whole(run)
+        return self._further[step - 1].shut(whole, self.inboxes[step].floor())
+
+    def _open(self, run: Run) -> list[JointPlan]:
+        """The operators that are not yet complete."""
+        step = len(run.filled) if self._sign < 0 else 1
+        return self._plans[step - 1 :]
+
+    def _last_ms(self, run: Run) -> int | None:
+        """The last end that the next element can have, by `within` and anchors."""
+        start = min(start_of(item) for item in run.filled.values())
+        ends: list[int | None] = []
+        for plan in self._open(run):
+            if plan.joint.within_ms is not None and self._concerns(plan, run):
+                ends.append(start + plan.joint.within_ms)
+            for place, within_ms in plan.joint.anchors:
+                anchor = self._bound_at(run, place)
+                if anchor is not None and self._concerns(plan, run):
+                    ends.append(anchor.end + within_ms)
+        return least(ends)
+
+    def _concerns(self, plan: JointPlan, run: Run) -> bool:
+        """Whether all that is filled lies beneath the operator."""
+        return all(element <= self._plans.index(plan) + 1 for element in run.filled)
+
+    def _bound_at(self, run: Run, place: int) -> Any:
+        for element, item in run.filled.items():
+            operand = self._element(element)
+            if operand.low <= place < operand.high:
+                return item if item.__class__ is not tuple else item[2 + place - operand.low]
+        return None
+
+    def _element(self, element: int) -> Any:
+        if element == 0:
+            return self._plans[0].joint.left
+        return self._plans[element - 1].joint.right
+
+    def _gap_end(self, run: Run) -> int | None:
+        """The last start that the next element can have, by a bound."""
+        step = len(run.filled) if self._sign < 0 else 1
+        if self._sign > 0 and len(self._plans) > 1:
+            return None
+        bound = self._plans[step - 1].joint.bound
+        if bound is None or bound.high_ms is None:
+            return None
+        return max(end_of(item) for item in run.filled.values()) + bound.high_ms
+
+    def _floors(self, run: Run) -> list[int]:
+        if self._sign < 0:
+            return [self.inboxes[len(run.filled)].floor()]
+        return [one.floor() for at, one in enumerate(self.inboxes) if at not in run.filled]
+
+    def _filled_whole(self, run: Run) -> Occurrence:
+        whole = run.filled[0]
+        for at in range(len(run.filled) - 1):
+            whole = self._plans[at].pair(whole, run.filled[at + 1])
+        return whole
+
+    def _expire(self) -> None:
+        lefts = [item for _, _, item in self._entries]
+        if self._run is not None:
+            lefts += self._run.filled.values()
+        for further in self._further:
+            further.expire(lefts, self._limit)
+
+    # --- as a stage ----------------------------------------------------------------------
+
+    def hold(self) -> int:
+        """See base.Stage: a run that is dropped may let the next one end earlier."""
+        hold = super().hold()
+        run = self._run
+        if run is None:
+            return hold
+        starts = (
+            end_of(item)
+            for _, element, item in self._entries[run.start + 1 :]
+            if element == 0 or self._sign > 0
+        )
+        return min(hold, next(starts, WATERMARK_END) - 1)
+
+    def due(self) -> int | None:
+        """See base.Stage."""
+        times = [super().due()]
+        run = self._run
+        if run is not None and len(self._entries) > run.start + 1:
+            times.append(self._last_ms(run))
+            gap = self._gap_end(run)
+            if gap is not None:
+                times.append(
+                    max(
+                        inbox.stage.floor_after(gap)
+                        for at, inbox in enumerate(self.inboxes)
+                        if at not in run.filled
+                    )
+                )
+        return least(times)
+
+    def kept(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        filled = [] if self._run is None else list(self._run.filled.values())
+        rights = [item for further in self._further for item in further.rights]
+        return [[item for _, _, item in self._entries], filled, rights]
+
+    def shed(self, count: int) -> int:
+        """See base.Stage: the oldest candidates go, and with them the run that they are of."""
+        entries = self._entries[:count]
+        if entries:
+            del self._entries[: len(entries)]
+            if self._run is not None:
+                self._run = None
+        return len(entries)
+
+    def forget(self, gone: set[int]) -> None:
+        """See base.Stage."""
+        raise NotImplementedError("consumption goes through the events again")
+
+    def state(self) -> Any:
+        """See base.Stage."""
+        run = self._run
+        return [
+            self.watermark,
+            self._limit,
+            self._spent,
+            [[element, item] for _, element, item in self._entries],
+            None if run is None else [[list(one) for one in run.filled.items()], run.start, run.at],
+            [further.rights for further in self._further],
+            [inbox.state() for inbox in self.inboxes],
+        ]
+
+    def restore(self, state: Any) -> None:
+        """See base.Stage."""
+        self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
+        self._entries = [(order_of(item), element, item) for element, item in entries]
+        self._run = None if run is None else Run(dict(map(tuple, run[0])), run[1], run[2])
+        for further, items in zip(self._further, rights, strict=True):
+            further.rights = items
+        for inbox, part in zip(self.inboxes, inboxes, strict=True):
+            inbox.restore(part)
+
+
+def _may_go_together(together: dict[int, Occurrence], plans: list[JointPlan]) -> bool:
+    """Of a part of a chain of `and`: whether span and events allow that it becomes whole."""
+    items = list(together.values())
+    within = [plan.joint.within_ms for plan in plans if plan.joint.within_ms is not None]
+    if within and max(map(end_of, items)) - min(map(start_of, items)) > max(within):
+        return False
+    ids = [id(event) for item in items for event in bound_events(item)]
+    return len(ids) == len(set(ids))

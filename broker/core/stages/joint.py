@@ -1,0 +1,209 @@
+"""Operators under `unrestricted` and `recent`: compiled joins over what both sides have passed on.
+
+Owns the two stores of an operator in one partition. Must not know how partners are found (join.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.join import Join
+from broker.core.occurrence import Occurrence, order_of
+from broker.core.operands import FOLLOWS, Joint
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
+from broker.core.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlan:
+    """One operator, compiled; see reach.keep_ms for what is kept how long."""
+
+    joint: Joint
+    join: Join
+    test: Callable[..., bool]
+    pair: Callable[..., Occurrence]
+    follows: Callable[..., bool]
+    composite: tuple[bool, bool]
+    keep_ms: tuple[int | None, int | None]
+    span_ms: int | None
+    old_ms: int | None  # how long before its end an occurrence beneath may have an event's end
+
+    @property
+    def recent_either(self) -> bool:
+        """Whether each side looks for the latest of the other, so that instants go one by one."""
+        return self.joint.operator not in FOLLOWS and self.joint.context == "recent"
+
+
+class Further:
+    """What `nth` and `next` ask of a pair beyond the pair itself."""
+
+    __slots__ = ("_plan", "_site", "rights")
+
+    def __init__(self, plan: JointPlan, site: Site) -> None:
+        self._plan = plan
+        self._site = site
+        self.rights: list[Occurrence] = []  # for `nth`: all right ones, in order
+
+    def __call__(self, left: Occurrence, right: Occurrence) -> bool:
+        """Whether the pair belongs together."""
+        joint = self._plan.joint
+        if joint.next and self._between(left, right):
+            return False
+        return joint.nth is None or self._number(left, right) == joint.nth
+
+    def _between(self, left: Occurrence, right: Occurrence) -> bool:
+        """Whether another event of the types named lies wholly and strictly between."""
+        if self._plan.joint.operator in FOLLOWS or end_of(left) < _start(right):
+            low, high = end_of(left), _start(right)
+        else:
+            low, high = end_of(right), _start(left)
+        named = self._site.named
+        at = bisect_left(named, high, key=_end)
+        while at:
+            at -= 1
+            event = named[at]
+            if event.end <= low:
+                return False
+            if event.start > low:
+                return True
+        return False
+
+    def _number(self, left: Occurrence, right: Occurrence) -> int:
+        """The so-manieth after the left one that the right one is."""
+        follows = self._plan.follows
+        number = 0
+        for other in self.rights:
+            if follows(left, other):
+                number += 1
+            if other is right:
+                return number
+        return 0
+
+    def arrived(self, rights: list[Occurrence]) -> None:
+        """Right ones in order, none of them later than what is tested next."""
+        if self._plan.joint.nth is not None:
+            self.rights += rights
+
+    def expire(self, lefts: list[Occurrence], floor: int) -> None:
+        """Nothing before the left ones that are left, or are to come, is asked for any more."""
+        oldest = min([end_of(left) for left in lefts], default=floor)
+        oldest = min(oldest, floor)
+        if self.rights and end_of(self.rights[0]) < oldest:
+            self.rights = [right for right in self.rights if end_of(right) >= oldest]
+        if self._plan.joint.next:
+            self._site.needs[id(self)] = oldest
+
+    def shut(self, left: Occurrence, floor: int) -> bool:
+        """Whether nothing that begins at the floor or later can be next to the left one."""
+        end = end_of(left)
+        named = self._site.named
+        at = bisect_left(named, floor, key=_end)
+        return any(event.start > end for event in reversed(named[max(0, at - 4) : at]))
+
+
+def _end(event: Any) -> int:
+    return int(event.end)
+
+
+def _start(occurrence: Occurrence) -> int:
+    start: int = occurrence[1] if occurrence.__class__ is tuple else occurrence.start
+    return start
+
+
+class JointStage(Over):
+    """See the module."""
+
+    __slots__ = ("_further", "_left", "_plan", "_right")
+
+    def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
+        super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
+        self._plan = plan
+        self._left = Store()
+        self._right = Store()
+        self._further = Further(plan, site)
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        left, right = self.inboxes
+        limit = min(left.fill(watermark), right.fill(watermark))
+        lefts, rights = left.take(limit), right.take(limit)
+        if not lefts and not rights:
+            self._expire(limit)
+            return []
+        if self._plan.recent_either:
+            made = []
+            for these, those in instants(lefts, rights):
+                made += self._step(these, those)
+        else:
+            made = self._step(lefts, rights)
+        self._expire(limit)
+        return made
+
+    def _step(self, lefts: list[Occurrence], rights: list[Occurrence]) -> list[Occurrence]:
+        plan = self._plan
+        self._further.arrived(rights)
+        if plan.joint.operator == "or":
+            made = plan.join(lefts, rights, None, None, self.site.group)
+        else:
+            _put(self._left, lefts, composite=plan.composite[0])
+            if plan.recent_either:
+                _put(self._right, rights, composite=plan.composite[1])
+            made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
+            if not plan.recent_either and plan.joint.operator not in FOLLOWS:
+                _put(self._right, rights, composite=plan.composite[1])
+        if len(made) > 1:
+            made.sort(key=order_of)
+        return made
+
+    def _expire(self, limit: int) -> None:
+        plan = self._plan
+        for store, keep_ms in zip((self._left, self._right), plan.keep_ms, strict=True):
+            if keep_ms is not None:
+                store.expire(limit + 1 - keep_ms)
+        joint = plan.joint
+        if joint.next and joint.operator in FOLLOWS:
+            floor = self.inboxes[1].floor()
+            self._keep_left([one for one in self._left.items if not self._further.shut(one, floor)])
+        if joint.next or joint.nth is not None:
+            held = self._left.items if joint.operator in FOLLOWS else [
+                *self._left.items, *self._right.items
+            ]  # fmt: skip
+            self._further.expire(held, limit)
+
+    def _keep_left(self, items: list[Occurrence]) -> None:
+        if len(items) < len(self._left.items):
+            self._left.items = items
+            self._left.ends = [end_of(item) for item in items]
+
+    def kept(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return [self._left.items, self._right.items, self._further.rights]
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """See base.Over."""
+        for store, items in zip((self._left, self._right), kept, strict=False):
+            store.items = items
+            store.ends = [end_of(item) for item in items]
+        self._further.rights = kept[2]
+
+
+def _put(store: Store, new: list[Occurrence], *, composite: bool) -> None:
+    if composite:
+        store.extend(new)
+    else:
+        store.extend_leaves(new)
+
+
+def instants(
+    lefts: list[Occurrence], rights: list[Occurrence]
+) -> list[tuple[list[Occurrence], list[Occurrence]]]:
+    """Both in runs of one end, in order."""
+    runs: dict[int, tuple[list[Occurrence], list[Occurrence]]] = {}
+    for side, items in enumerate((lefts, rights)):
+        for item in items:
+            runs.setdefault(end_of(item), ([], []))[side].append(item)
+    return [runs[end] for end in sorted(runs)]

@@ -1,0 +1,119 @@
+"""`without`: what no other occurrence falls into.
+
+Owns the occurrences that are not decided yet and what may yet fall into one. Must not know how a
+pair is tested. The intervals are those of LANGUAGE: within p itself, or after its start for T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.core.agent import WATERMARK_END
+from broker.core.occurrence import Occurrence, bound_events, events_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, without
+
+
+@dataclass(frozen=True, slots=True)
+class NegationPlan:
+    """One `without`; `counts(p, q, g)` says whether a q is one that counts."""
+
+    window_ms: int | None
+    counts: Callable[..., bool] | None
+    silent_places: int
+    span_ms: int | None
+
+
+class NegationStage(Over):
+    """See the module."""
+
+    __slots__ = ("_open", "_others", "_plan")
+
+    def __init__(self, plan: NegationPlan, site: Site, left: Stage, right: Stage) -> None:
+        super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
+        self._plan = plan
+        self._open: list[Occurrence] = []
+        self._others: list[Occurrence] = []
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        left, right = self.inboxes
+        left.fill(watermark)
+        limit = right.fill(watermark)
+        new_open, new_others = left.take(WATERMARK_END), right.take(WATERMARK_END)
+        self._others += new_others
+        self._open = [p for p in self._open if not self._broken(p, new_others)]
+        self._open += [p for p in new_open if not self._broken(p, self._others)]
+        made: list[Occurrence] = []
+        still: list[Occurrence] = []
+        floor = right.floor() if self._plan.window_ms is not None else 0
+        for p in self._open:
+            (made if self._decided(p, limit, floor) else still).append(p)
+        self._open = still
+        self._expire()
+        return [self._whole(p) for p in made]
+
+    def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
+        return any(self._falls_in(p, q) for q in others)
+
+    def _falls_in(self, p: Occurrence, q: Occurrence) -> bool:
+        plan = self._plan
+        start = start_of(p)
+        if plan.window_ms is None:
+            inside = start <= start_of(q) and end_of(q) <= end_of(p)
+        else:
+            inside = start < start_of(q) <= start + plan.window_ms
+        if not inside:
+            return False
+        own = {id(event) for event in bound_events(p)}
+        if any(id(event) in own for event in bound_events(q)):
+            return False
+        return plan.counts is None or plan.counts(p, q, self.site.group)
+
+    def _decided(self, p: Occurrence, limit: int, floor: int) -> bool:
+        if self._plan.window_ms is None:
+            return end_of(p) <= limit
+        return floor > start_of(p) + self._plan.window_ms
+
+    def _expire(self) -> None:
+        starts = [start_of(p) for p in self._open]
+        oldest = min([self.inboxes[0].floor(), *starts])
+        if self._others and any(start_of(q) < oldest for q in self._others):
+            self._others = [q for q in self._others if start_of(q) >= oldest]
+
+    def _whole(self, p: Occurrence) -> Occurrence:
+        silent = (None,) * self._plan.silent_places
+        return (end_of(p), start_of(p), *events_of(p), *silent)
+
+    def hold(self) -> int:
+        """See base.Stage."""
+        first = min(map(end_of, self._open), default=WATERMARK_END)
+        return min(self.inboxes[0].stage.hold(), first - 1)
+
+    def floor(self) -> int:
+        """See base.Stage."""
+        return min([self.inboxes[0].floor(), *map(start_of, self._open)])
+
+    def due(self) -> int | None:
+        """See base.Stage."""
+        times = [super().due()]
+        if self._open and self._plan.window_ms is None:
+            times.append(min(map(end_of, self._open)))
+        elif self._open and self._plan.window_ms is not None:
+            first = min(map(start_of, self._open)) + self._plan.window_ms
+            times.append(self.inboxes[1].stage.floor_after(first))
+        return least(times)
+
+    def kept(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return [self._open, self._others]
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """See base.Over."""
+        self._open, self._others = kept
+
+    def forget(self, gone: set[int]) -> None:
+        """See base.Stage: what is consumed still counts on the right."""
+        self.inboxes[0].forget(gone)
+        self._open = without(self._open, gone)

@@ -1,0 +1,159 @@
+"""`P{n}` and `P+[a..b]`: successive P in a row.
+
+Owns the row that is not complete. Must not know P. Invariant: P are taken in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.agent import WATERMARK_END
+from broker.core.occurrence import Occurrence, bound_events, events_of, flat
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
+
+Passes = Callable[[Occurrence, tuple[Any, ...]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class CountPlan:
+    """`P{count}`; `disjoint` rows under `first` and `chronicle`."""
+
+    count: int
+    disjoint: bool
+    passes: Passes
+    span_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """`P+[low..high]`; `within_ms` closes a row as well."""
+
+    low_ms: int | None
+    high_ms: int | None
+    within_ms: int | None
+    passes: Passes
+    span_ms: int | None
+
+
+def row(items: list[Occurrence]) -> Occurrence:
+    """One occurrence of several in a row: each place a list."""
+    columns = zip(*map(events_of, items), strict=True)
+    end = max(map(end_of, items))
+    start = min(map(start_of, items))
+    return (end, start, *(tuple(flat(column)) for column in columns))
+
+
+class CountStage(Over):
+    """So many P, each beginning at or after the end of the one before."""
+
+    __slots__ = ("_plan", "_row")
+
+    def __init__(self, plan: CountPlan, site: Site, beneath: Stage) -> None:
+        super().__init__(site, (Inbox(beneath),), plan.span_ms)
+        self._plan = plan
+        self._row: list[Occurrence] = []
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        (inbox,) = self.inboxes
+        made = []
+        for item in inbox.take(inbox.fill(watermark)):
+            if self._row and start_of(item) < end_of(self._row[-1]):
+                self._row = []
+            self._row.append(item)
+            if len(self._row) < self._plan.count:
+                continue
+            whole = row(self._row)
+            fits = self._apart() and self._plan.passes(whole, self.site.group)
+            if fits:
+                made.append(whole)
+            if fits and self._plan.disjoint:
+                self._row = []
+            else:
+                del self._row[0]
+        return made
+
+    def _apart(self) -> bool:
+        """Whether no event stands in two of them."""
+        ids = [id(event) for item in self._row for event in bound_events(item)]
+        return len(ids) == len(set(ids))
+
+    def kept(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return [self._row]
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """See base.Over."""
+        (self._row,) = kept
+
+
+class RunStage(Over):
+    """As many P as there are with such gaps."""
+
+    __slots__ = ("_plan", "_row")
+
+    def __init__(self, plan: RunPlan, site: Site, beneath: Stage) -> None:
+        super().__init__(site, (Inbox(beneath),), plan.span_ms)
+        self._plan = plan
+        self._row: list[Occurrence] = []
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        (inbox,) = self.inboxes
+        limit = inbox.fill(watermark)
+        made: list[Occurrence] = []
+        for item in inbox.take(limit):
+            if self._row and not self._goes_on(item):
+                self._close(made)
+            self._row.append(item)
+        if self._row and self._is_over(limit):
+            self._close(made)
+        return made
+
+    def _goes_on(self, item: Occurrence) -> bool:
+        gap = start_of(item) - end_of(self._row[-1])
+        low, high, within_ms = self._plan.low_ms, self._plan.high_ms, self._plan.within_ms
+        if within_ms is not None and end_of(item) > start_of(self._row[0]) + within_ms:
+            return False
+        return (low is None or gap >= low) and (high is None or gap <= high)
+
+    def _is_over(self, limit: int) -> bool:
+        if limit >= WATERMARK_END:
+            return True
+        high, within_ms = self._plan.high_ms, self._plan.within_ms
+        if within_ms is not None and limit >= start_of(self._row[0]) + within_ms:
+            return True
+        return high is not None and self.inboxes[0].floor() > end_of(self._row[-1]) + high
+
+    def _close(self, made: list[Occurrence]) -> None:
+        whole = row(self._row)
+        if self._plan.passes(whole, self.site.group):
+            made.append(whole)
+        self._row = []
+
+    def hold(self) -> int:
+        """See base.Stage."""
+        end = end_of(self._row[-1]) - 1 if self._row else WATERMARK_END
+        return min(super().hold(), end)
+
+    def due(self) -> int | None:
+        """See base.Stage."""
+        times = [super().due()]
+        if self._row and self._plan.high_ms is not None:
+            last = end_of(self._row[-1]) + self._plan.high_ms
+            times.append(self.inboxes[0].stage.floor_after(last))
+        if self._row and self._plan.within_ms is not None:
+            times.append(start_of(self._row[0]) + self._plan.within_ms)
+        return least(times)
+
+    def kept(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return [self._row]
+
+    def keep(self, kept: list[list[Occurrence]]) -> None:
+        """See base.Over."""
+        (self._row,) = kept

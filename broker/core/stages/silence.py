@@ -1,0 +1,114 @@
+"""`absent P for T`: intervals in which there is no P.
+
+Owns the instants from which silence is awaited. Must not know P. Invariant: each instant gives at
+most one interval.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.core.agent import WATERMARK_END
+from broker.core.occurrence import Absence, Occurrence
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
+
+
+class SilenceStage(Over):
+    """See the module; an interval begins with the task, or where a P ends."""
+
+    __slots__ = ("_early", "_empty_places", "_for_ms", "_instants", "_last")
+
+    def __init__(self, for_ms: int, places: int, site: Site, beneath: Stage) -> None:
+        super().__init__(site, (Inbox(beneath),), for_ms)
+        self._for_ms = for_ms
+        self._empty_places = places - 1
+        self._instants: list[int] = []
+        self._early: list[tuple[int, int]] | None = []  # P so far, until the beginning is decided
+        self._last: int | None = None
+
+    def advance(self, watermark: int) -> list[Occurrence]:
+        """See base.Stage."""
+        self.watermark = watermark
+        (inbox,) = self.inboxes
+        limit = inbox.fill(watermark)
+        for p in inbox.take(limit):
+            self._break(p)
+            if self._early is not None:
+                self._early.append((start_of(p), end_of(p)))
+            if end_of(p) != self._last:
+                self._last = end_of(p)
+                self._instants.append(self._last)
+        floor = inbox.floor()
+        made = [u for u in self._instants if u + self._for_ms < floor]
+        if made:
+            self._instants = [u for u in self._instants if u + self._for_ms >= floor]
+        return self._beginning(floor) + [self._interval(u) for u in made]
+
+    def _beginning(self, floor: int) -> list[Occurrence]:
+        """The interval from the beginning, which a later event may yet put earlier."""
+        u = self.site.begin
+        if u is None or self._early is None or u + self._for_ms >= floor:
+            return []
+        met = any(u < end and start <= u + self._for_ms for start, end in self._early)
+        once = any(end == u for _, end in self._early)
+        self._early = None
+        return [] if met or once else [self._interval(u)]
+
+    def _open(self) -> list[int]:
+        """The instants from which silence may yet be."""
+        begin = self.site.begin
+        if self._early is None or begin is None:
+            return self._instants
+        return [begin, *self._instants]
+
+    def _break(self, p: Occurrence) -> None:
+        """No interval that p meets is silent."""
+        if self._instants:
+            end, start = end_of(p), start_of(p)
+            self._instants = [
+                u for u in self._instants if not (u < end and start <= u + self._for_ms)
+            ]
+
+    def _interval(self, u: int) -> Occurrence:
+        end = u + self._for_ms
+        return (end, u, Absence(u, end), *((None,) * self._empty_places))
+
+    def hold(self) -> int:
+        """See base.Stage."""
+        first = min(self._open(), default=WATERMARK_END)
+        if first < WATERMARK_END:
+            first += self._for_ms
+        return min(super().hold(), first - 1)
+
+    def floor(self) -> int:
+        """See base.Stage."""
+        return min([self.watermark, super().hold(), *self._open()])
+
+    def floor_after(self, instant: int) -> int:
+        """See base.Stage."""
+        return self.inboxes[0].stage.floor_after(instant) + self._for_ms
+
+    def due(self) -> int | None:
+        """See base.Stage."""
+        times = [super().due()]
+        begun = self._open()
+        if begun:
+            times.append(self.inboxes[0].stage.floor_after(min(begun) + self._for_ms))
+        return least(times)
+
+    def held(self) -> int:
+        """See base.Stage."""
+        return super().held() + len(self._instants) + len(self._early or ())
+
+    def forget(self, gone: set[int]) -> None:
+        """See base.Stage: what is consumed still breaks a silence."""
+
+    def facts(self) -> list[Any]:
+        """See base.Over."""
+        early = None if self._early is None else [list(one) for one in self._early]
+        return [early, self._instants, self._last]
+
+    def know(self, facts: list[Any]) -> None:
+        """See base.Over."""
+        early, self._instants, self._last = facts
+        self._early = None if early is None else [(start, end) for start, end in early]

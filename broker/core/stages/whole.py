@@ -1,0 +1,193 @@
+"""Tests of whole occurrences: what suffixes and conjuncts ask where no operator joins two sides.
+
+Owns their compilation. Must not know stages. Invariant: the same question as on a join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.core.geometry import near
+from broker.core.occurrence import Occurrence, after_anchor, bound_events, flat, touches
+from broker.core.operands import Member, Negation, Operand, composite
+from broker.core.pattern import Layout
+from broker.core.scopes import PlaceScope, condition_code
+from broker.core.source import Constants, build
+
+NEVER_SO_LATE = 2**62
+
+
+def spread_ok(occurrence: Occurrence, distance_m: float) -> bool:
+    """Whether all positions are so near to each other; a missing one is not."""
+    positions = [event.position for event in bound_events(occurrence)]
+    if any(position is None for position in positions):
+        return False
+    return all(
+        near(a, b, distance_m) for at, a in enumerate(positions) for b in positions[at + 1 :]
+    )
+
+
+def _member(variable: str, operand: Operand, place: int) -> str:
+    if not composite(operand):
+        return variable
+    return f"{variable}[{2 + place - operand.low}]"
+
+
+def _times(variable: str, operand: Operand) -> tuple[str, str]:
+    """Code of start and end."""
+    if composite(operand):
+        return f"{variable}[1]", f"{variable}[0]"
+    return f"{variable}.start", f"{variable}.end"
+
+
+def whole_test(
+    layout: Layout, operand: Operand, keys: tuple[str, ...]
+) -> Callable[[Occurrence, tuple[Any, ...]], bool]:
+    """`test(o, g)`: suffixes and conjuncts of one operand's occurrence."""
+    constants = Constants()
+    start, end = _times("o", operand)
+    parts = []
+    if operand.within_ms is not None:
+        parts.append(f"{end} - {start} <= {constants.add(operand.within_ms)}")
+    if operand.spread_m is not None:
+        constants.helper("spread_ok", spread_ok)
+        parts.append(f"spread_ok(o, {constants.add(operand.spread_m)})")
+    places = [at for at in range(operand.low, operand.high) if at not in layout.silent]
+    for anchor, within_ms in operand.anchors:
+        constants.helper("after_anchor", after_anchor)
+        limit = constants.add(within_ms)
+        a = _member("o", operand, anchor)
+        parts += [
+            f"after_anchor({a}, {_member('o', operand, place)}, {limit})"
+            for place in places
+            if place != anchor and operand.low <= anchor < operand.high
+        ]
+    scope = PlaceScope(layout, keys, lambda place: _member("o", operand, place), constants)
+    parts += [condition_code(one, scope, constants) for one in operand.conjuncts]
+    text = f"def test(o, g):\n    return {' and '.join(parts) or 'True'}\n"
+    return build(text, "test", constants)
+
+
+def negation_test(
+    layout: Layout, negation: Negation, keys: tuple[str, ...]
+) -> Callable[..., bool] | None:
+    """`counts(p, q, g)`: whether a q is one of those that count; None: all are."""
+    if not negation.conjuncts:
+        return None
+    constants = Constants()
+
+    def code_of(place: int) -> str | None:
+        side, variable = (
+            (negation.left, "p") if place < negation.right.low else (negation.right, "q")
+        )
+        return _member(variable, side, place)
+
+    scope = PlaceScope(layout, keys, code_of, constants, silent=False)
+    parts = [condition_code(one, scope, constants) for one in negation.conjuncts]
+    return build(f"def counts(p, q, g):\n    return {' and '.join(parts)}\n", "counts", constants)
+
+
+# --- lists ------------------------------------------------------------------------------------
+
+
+def place_end(occurrence: Occurrence, low: int, high: int) -> int:
+    """When what is bound at the places (of a composite) ends."""
+    return max([event.end for event in flat(occurrence[2 + low : 2 + high])], default=NEVER_SO_LATE)
+
+
+def place_start(occurrence: Occurrence, low: int, high: int) -> int:
+    """When it begins."""
+    starts = [event.start for event in flat(occurrence[2 + low : 2 + high])]
+    return min(starts, default=-NEVER_SO_LATE)
+
+
+def fits_test(
+    layout: Layout, gathered: Operand, member: Member, keys: tuple[str, ...]
+) -> Callable[..., bool]:
+    """`fits(o, m, g)`: whether a candidate fits singly into a list of the chain's occurrence o."""
+    constants = Constants()
+    start, end = _times("m", member.operand)
+    parts = []
+    for name, helper in (
+        ("place_end", place_end),
+        ("place_start", place_start),
+        ("touches", touches),
+        ("after_anchor", after_anchor),
+    ):
+        constants.helper(name, helper)
+    events = "m[2:]" if composite(member.operand) else "(m,)"
+    for element, bound, after in (
+        (member.after, member.after_bound, True),
+        (member.before, member.before_bound, False),
+    ):
+        if element is None:
+            continue
+        low, high = element.low - gathered.low, element.high - gathered.low
+        there = f"o[{2 + low}:{2 + high}]"
+        name = constants.temporary()
+        edge = f"({name} := place_{'end' if after else 'start'}(o, {low}, {high}))"
+        if after:
+            parts.append(
+                f"({edge} < {start} or ({name} == {start} and touches({name}, {there}, {events})))"
+            )
+            gap = f"{start} - {name}"
+        else:
+            parts.append(
+                f"({edge} > {end} or ({name} == {end} and touches({name}, {events}, {there})))"
+            )
+            gap = f"{name} - {end}"
+        if bound is not None and bound.low_ms is not None:
+            parts.append(f"{gap} >= {constants.add(bound.low_ms)}")
+        if bound is not None and bound.high_ms is not None:
+            parts.append(f"{gap} <= {constants.add(bound.high_ms)}")
+    if gathered.within_ms is not None:
+        limit = constants.add(gathered.within_ms)
+        parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
+    parts += _anchored(layout, gathered, member, constants)
+    parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
+    parts += _conjuncts(layout, gathered, member, keys, constants)
+    text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"
+    return build(text, "fits", constants)
+
+
+def _anchored(layout: Layout, gathered: Operand, member: Member, constants: Constants) -> list[str]:
+    own = range(member.operand.low, member.operand.high)
+    parts = []
+    for anchor, within_ms in gathered.anchors:
+        if not gathered.low <= anchor < gathered.high:
+            continue
+        limit = constants.add(within_ms)
+        a = (
+            _member("m", member.operand, anchor)
+            if anchor in own
+            else _member("o", gathered, anchor)
+        )
+        parts += [
+            f"after_anchor({a}, {_member('m', member.operand, place)}, {limit})"
+            for place in own
+            if place != anchor and place not in layout.silent
+        ]
+    return parts
+
+
+def _conjuncts(
+    layout: Layout,
+    gathered: Operand,
+    member: Member,
+    keys: tuple[str, ...],
+    constants: Constants,
+) -> list[str]:
+    own = range(member.operand.low, member.operand.high)
+    scope = PlaceScope(layout, keys, lambda place: _member("o", gathered, place), constants)
+    codes = []
+    for one in member.conjuncts:
+        with scope.each_of({place: _member("m", member.operand, place) for place in own}):
+            codes.append(condition_code(one, scope, constants))
+    return codes
+
+
+def strangers(occurrence: Occurrence, member: Occurrence) -> bool:
+    """Whether they have no event in common."""
+    ids = {id(event) for event in bound_events(occurrence)}
+    return not any(id(event) in ids for event in bound_events(member))
