@@ -5,9 +5,7 @@ Owns the table for the language. Must not know how faults are run. Invariant: as
 
 from __future__ import annotations
 
-from tests.planted.fault import ENGINE, LANGUAGE, part
-
-TEXTS = ("tests/language", "tests/test_oracles.py", "tests/test_docs.py", "tests/headwater")
+from tests.planted.fault import ENGINE, LANGUAGE, SCENARIOS, part
 
 GRAPH = part(
     "language/taskgraph.py",
@@ -32,7 +30,7 @@ region-stays-a-name: a region's name shows in a task's key
 - return replace(part, region=names.regions[part.region.name])
 + return part
 """,
-    tests=(*LANGUAGE, *ENGINE, "tests/broker/core"),
+    tests=(*LANGUAGE, *ENGINE, *SCENARIOS),
 )
 
 PRINTING = part(
@@ -103,7 +101,7 @@ without-leaves-open: a list after `without` is refused
 - right = _Around(closed=True)
 + right = _Around(closed=around.closed)
 """,
-    tests=TEXTS,
+    tests=LANGUAGE,
 )
 
 CHECK_EXPRESSIONS = part(
@@ -125,7 +123,7 @@ region-of-text: a text is asked whether it is in a circle
 - if item not in {wanted, "any"}:
 + if item not in {wanted, "any", "text"}:
 """,
-    tests=TEXTS,
+    tests=LANGUAGE,
 )
 
 CHECK_OTHERS = part(
@@ -143,7 +141,7 @@ twice-unseen: of two subscriptions of one name the second stands
 - if key in declared.subscriptions:
 + if key in declared.definitions:
 """,
-    tests=(*TEXTS, *ENGINE),
+    tests=(*LANGUAGE, *ENGINE),
 )
 
 CHECK_TIMES = part(
@@ -157,7 +155,7 @@ any-argument: one argument within the occurrence is enough
 - in _CHOOSING and all(
 + in _CHOOSING and any(
 """,
-    tests=TEXTS,
+    tests=LANGUAGE,
 )
 
 TABLE = [
