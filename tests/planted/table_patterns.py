@@ -68,8 +68,8 @@ anchor-end-left-out: within T from A: what ends at T is left out
 + {x}.end < {a}.end + {limit}
 
 twice-in-one: one event fills two places of an occurrence
-- leaves[a].event_type == leaves[b].event_type
-+ leaves[a].name == leaves[b].name
+- if leaves[a].event_type != leaves[b].event_type:
++ if leaves[a].name != leaves[b].name:
 
 recent-tie-turned: under `recent` the ids of one instant decide the wrong way
 - order_of({old}) > order_of({new})
@@ -86,12 +86,6 @@ touching-followers-missed: followers that end as the left one ends are missed
 anchor-of-nothing: `within T from A` holds where A is on the other side of `or`
 - continue  # `within T from A` fails where A stands for nothing
 + pass
-
-empty-place-bound: an attribute of the empty side of `or` is read
-- if place in self._optional:
--             return f"(None if {event}
-+ if False:
-+             return f"(None if {event}
 """,
     tests=MATCHING,
 )
@@ -216,8 +210,8 @@ SELECTION = part(
     "broker/core/selection.py",
     r"""
 last-is-first: `last` takes the earliest
-- rank > best[others][0]
-+ rank < best[others][0]
+- rank > known[0] if latest
++ rank < known[0] if latest
 
 others-before-only: what stands behind `last` need not agree
 - (*events[:low], *events[high:])
@@ -254,12 +248,12 @@ assigned-null: an assigned null time wipes out the span's
 + {target}
 
 id-by-start: two events of one id give results of one id
-- (name, [(event.id, event.end)])
-+ (name, [(event.id, event.start)])
+- bound.append((name, [(member.id, member.end)]))
++ bound.append((name, [(member.id, member.start)]))
 
 constituents-own-id: a detected event is ordered by its own id
-- made.constituents = events[0].ids
-+ made.constituents = (events[0].id,)
+- made.constituents = occurrence.ids
++ made.constituents = (occurrence.id,)
 
 point-is-inverted: detected points are dropped
 - if made.start > made.end
@@ -327,12 +321,8 @@ PATTERN = part(
     "broker/core/pattern.py",
     r"""
 within-inner-alone: a `within` around a `within` does not count
-- within_ms = _least(above.within_ms, node.within_ms)
+- within_ms = least(above.within_ms, node.within_ms)
 + within_ms = node.within_ms
-
-conjunct-at-the-top: a `where` is tested after the choice and not before
-- lowest_holder(operand, bound) if bound else operand
-+ operand
 
 anchor-not-below: `within T from A` is not tested
 - for name, within_ms in above.anchors]
@@ -346,7 +336,37 @@ or-side-not-optional: the last side of `or` is taken to be there
 )
 
 
+ATTACH = part(
+    "broker/core/attach.py",
+    r"""
+conjunct-at-the-top: a `where` is tested after the choice and not before
+- holder = self._lowest(operand, bound, whole=whole)
++ holder = operand
+
+beside-or-untested: a `where` beside the empty side of `or` is not tested
+- operand.conjuncts.append(part)  # beside
++ pass  # beside
+
+aggregate-of-each: an aggregate is tested of each member of a list
+- whole = has_aggregate(part) and bool(bound & self._listed)
++ whole = False
+""",
+    tests=MATCHING,
+)
+
+SCOPES = part(
+    "broker/core/scopes.py",
+    r"""
+empty-place-read: an attribute of the empty side of `or` is read
+- return f"(None if {event} is None else {code})", True
+-         return code, nullable
++ return code, nullable
++         return code, nullable
+""",
+    tests=MATCHING,
+)
+
 TABLE = [
     *(JOIN + REACH + OCCURRENCE + STEPS + STORE),
-    *(PARTITION + SELECTION + OUTCOME + AGENT + SHELF + PATTERN),
+    *(PARTITION + SELECTION + OUTCOME + AGENT + SHELF + PATTERN + ATTACH + SCOPES),
 ]
