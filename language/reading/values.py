@@ -151,8 +151,6 @@ def text(token: Token) -> str:
     if len(inner) > STRING_LENGTH_MAX:
         note("HW116", span_of(token), limit=STRING_LENGTH_MAX)
         return ""
-    if "\\" not in inner:
-        return inner
 
     def plain(match: re.Match[str]) -> str:
         escape = match[1]
@@ -162,9 +160,9 @@ def text(token: Token) -> str:
             note("HW117", span_of(token), escape=match[0])
         return _ESCAPES.get(escape, escape)
 
-    value = _ESCAPE.sub(plain, inner)
-    if any("\ud800" <= c <= "\udfff" for c in value):
-        note("HW117", span_of(token), escape="a surrogate")
+    value = _ESCAPE.sub(plain, inner) if "\\" in inner else inner
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        note("HW117", span_of(token), escape="half of a surrogate pair")
         return ""
     return value
 
