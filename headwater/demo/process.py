@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import os
 import socket
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.config.reader import PREFIX
 from language.errors import HeadwaterError
 
 HOST = "127.0.0.1"
@@ -88,13 +90,21 @@ async def _started(folder: Path) -> RunningBroker:
     configuration.write_text(text, encoding="utf-8")
     with log.open("wb") as said:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "headwater.cli", "broker", "--config", str(configuration)),
+            # -P: what lies in the folder where somebody tries this is none of ours.
+            *(sys.executable, "-P", "-m", "headwater.cli", "broker"),
+            *("--config", str(configuration)),
+            env=_environment(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=said,
             stderr=said,
             start_new_session=True,  # Ctrl-C is ours: the broker is ended after its clients
         )
     return RunningBroker(process, mqtt_port, http_port, log)
+
+
+def _environment() -> dict[str, str]:
+    """Ours without settings that are meant for other brokers."""
+    return {name: text for name, text in os.environ.items() if not name.startswith(PREFIX)}
 
 
 async def _ready(broker: RunningBroker) -> None:

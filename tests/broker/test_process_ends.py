@@ -61,6 +61,22 @@ def test_a_signal_ends_it_with_status_0_and_clients_are_told(tmp_path, own, numb
         assert [line["event"] for line in broker.lines] == ["ready", "account", "stopped"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_status_0_before_it_has_begun(tmp_path, own, number):
+    """Here while it waits for its configuration, which comes through a pipe."""
+    os.mkfifo(tmp_path / "site.toml")
+    process = start(["--config", str(tmp_path / "site.toml"), *own])
+    try:
+        with (tmp_path / "site.toml").open("w"):  # opens once the broker does
+            process.send_signal(number)
+            assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+        process.stderr.close()
+
+
 def test_it_ends_while_clients_are_connected_and_results_are_followed(tmp_path, own):
     with RunningBroker(tmp_path, CONFIG, *own) as broker:
         sockets = [

@@ -1,0 +1,93 @@
+"""The demonstration as somebody runs it: in any folder, stopped at any time, to its end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 15.0
+FIRST_RESULT_S_MAX = 60.0  # what newcomers are promised; it takes about two
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of somebody's own, whose files are named like modules of the library."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "temporary").mkdir()
+    for name in ("http.py", "random.py", "broker.py"):
+        (tmp_path / "work" / name).write_text("raise SystemExit('not what was meant')\n")
+    return tmp_path
+
+
+@contextmanager
+def demo(folder):
+    """The command, with settings around that are meant for another broker."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "headwater.cli", "demo", "--json"],
+        cwd=folder / "work",
+        env=os.environ
+        | {
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(folder / "temporary"),
+            "HEADWATER__MQTT__PORT": "1",
+            "HEADWATER__MQTT__PROT": "1",
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def broker_of(process) -> int:
+    """The process id of the broker that the demonstration has started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (child,) = map(int, children)
+    return child
+
+
+@pytest.mark.timeout(FIRST_RESULT_S_MAX + PATIENCE_S)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_in_the_middle_it_leaves_nothing_behind(folder, number):
+    with demo(folder) as process:
+        assert json.loads(process.stdout.readline())["subscription"]
+        broker = broker_of(process)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert errors == ""
+    assert not Path(f"/proc/{broker}").exists()
+    assert list((folder / "temporary").iterdir()) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+def test_it_ends_with_status_0_and_results_of_every_subscription(folder):
+    began_s = time.perf_counter()
+    with demo(folder) as process:
+        first = process.stdout.readline()
+        assert time.perf_counter() - began_s < FIRST_RESULT_S_MAX
+        rest, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    *results, summary = map(json.loads, [first, *rest.splitlines()])
+    expected = json.loads((ROOT / "examples" / "expected.json").read_text())["weather"]
+    counted = dict.fromkeys(expected, 0)
+    for result in results:
+        counted[result["subscription"]] += 1
+    assert counted == expected
+    assert all(counted.values())
+    assert "subscription" not in summary
+    assert list((folder / "temporary").iterdir()) == []
