@@ -112,6 +112,15 @@ class SlidingWindows(MovingWindows):
         """See OrderedWindows: each window closes with an event."""
         return None
 
+    def plain(self, shelf: Shelf) -> Any:
+        """See OrderedWindows."""
+        return [self._swept, super().plain(shelf)]
+
+    def renew(self, data: Any, shelf: Shelf) -> None:
+        """See OrderedWindows."""
+        self._swept = data[0]
+        super().renew(data[1], shelf)
+
     def least_newest_end(self, watermark: int) -> int:
         """See OrderedWindows. With `distinct` the closing event itself may not count."""
         least = super().least_newest_end(watermark)

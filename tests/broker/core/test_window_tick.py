@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.core.agent import WATERMARK_END
@@ -30,6 +30,7 @@ PATTERNS = {
     "until later": "detect A assign n = A.n, end = timestamp + 25 ms",
 }
 TICK_MS = 10
+FEW = settings(max_examples=(settings.default or settings()).max_examples // 4)
 
 
 def text_of(body: str, every: str) -> str:
@@ -99,6 +100,7 @@ def histories(draw: Any) -> list[tuple[list[Event], int]]:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
+@FEW
 @given(history=histories(), data=st.data())
 def test_ticks_change_when_and_nothing_else(pattern: str, history: Any, data: st.DataObject):
     """Each result comes with the first push that passes the tick after it was complete."""
