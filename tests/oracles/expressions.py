@@ -240,11 +240,13 @@ def _numbers(values: list[Value]) -> list[Number]:
 
 
 def _quantile(values: list[Value], expr: s.Aggregate) -> Value:
-    """Linear between the closest ranks, of (n - 1) q; exact, then rounded once."""
+    """Linear between the closest ranks, of (n - 1) q, q being the decimal number as written; exact,
+    then rounded once.
+    """
     if not values:
         return None
     ordered = sorted(_numbers(values))
-    q = Fraction(1, 2) if expr.quantile is None else Fraction(expr.quantile)
+    q = Fraction(1, 2) if expr.quantile is None else Fraction(str(expr.quantile))
     rank = (len(ordered) - 1) * q
     low = math.floor(rank)
     below, above = Fraction(ordered[low]), Fraction(ordered[min(low + 1, len(ordered) - 1)])

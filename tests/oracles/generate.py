@@ -289,6 +289,14 @@ _CROWDED = Profile(events_min=9, events_max=14, durative=60, span_s=5)
 _GLOBE = Profile(positions="globe", null=5)
 _PLANE = Profile(positions="plane", null=5)
 
+_WINDOWED = Profile(events_min=7, events_max=14, span_s=24)
+# From the Friday before, in steps of two hours, so that the clocks change in between.
+_CLOCK_CHANGES_MS = (1_698_364_800_000, 1_711_670_400_000, 1_698_969_600_000)
+_WINDOW_PROFILES: dict[str, Profile] = {
+    "session-max": replace(_WINDOWED, durative=0),
+    "days": replace(_WINDOWED, span_s=48, step_ms=7_200_000, epochs_ms=_CLOCK_CHANGES_MS),
+    "distinct-in-window": replace(_WINDOWED, span_s=12),
+}
 _MORE = Profile(events_min=9, events_max=14)
 _PATTERN_PROFILES: dict[str, Profile] = {
     "ending": Profile(span_s=10),
@@ -323,7 +331,7 @@ CONSTRUCTS: dict[str, Construct] = {
     "mixed": Construct(_mixed),
     **{name: Construct(part) for name, part in CASE_PARTS.items()},
     **{
-        name: Construct(part, Profile(events_min=7, events_max=14, span_s=24))
+        name: Construct(part, _WINDOW_PROFILES.get(name, _WINDOWED))
         for name, part in WINDOW_PARTS.items()
     },
 }

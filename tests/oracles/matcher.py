@@ -200,8 +200,15 @@ class World:
 
     def _windowed(self, definition: s.Definition) -> list[Event | None]:
         partitions = self.partitions(definition.cases[0])
+        window = definition.window
+        carried = {"interval": window.gap_ms} if isinstance(window, s.Session) else {}
         return [
-            make_event((definition.name, 0, one.window), one.group, one.events, dict(one.assigned))
+            make_event(
+                (definition.name, 0, one.window),
+                one.group,
+                one.events,
+                {**dict(one.assigned), **carried},
+            )
             for one in standing_groups(definition, partitions, self.scope)
         ]
 

@@ -88,6 +88,16 @@ def _subscribing(builder: Builder, atoms: Sequence[s.Atom]) -> s.Case:
     return replace(builder.case(pattern), assign=builder.values(s.atoms_of(pattern)))
 
 
+def _reported(builder: Builder) -> Built:
+    """`define X(…) every T`: the same events as without it."""
+    made = definition(builder, "X", cases=1)
+    (case,) = made.cases
+    if builder.draw.chance(50):
+        case = replace(case, group_by=("source",))
+    told = replace(made, cases=(case,), reported_ms=builder.draw.integer(2, 8) * 1000)
+    return (told,), _subscribing(builder, builder.atoms(1, 2, 15, ("X",)))
+
+
 def _one_case(builder: Builder) -> Built:
     made = definition(builder, "X", cases=1)
     return (made,), _subscribing(builder, builder.atoms(1, 2, 15, ("X",)))
@@ -115,12 +125,14 @@ CASE_PARTS: dict[str, Callable[[Builder], Built]] = {
     "cases": _several_cases,
     "nested-definitions": _nested,
     "definition-twice": _same_twice,
+    "every-reported": _reported,
 }
 
 # --- windows ----------------------------------------------------------------------------------
 
 _KEYS = (("location",), ("source",), ("tag",), ("source", "tag"), ())
 _NUMBERS = ("n", "v")
+_DISTINCT_KEYS = (("n",), ("tag",), ("source", "flag"), ())
 _OFTEN = ("Sum", "Avg", "StdDev")
 _FUNCTIONS = (
     *("Count", "Min", "Max", "Median", "Quantile", "First", "Last", "CountDistinct"),
@@ -168,26 +180,37 @@ def _window_assign(
     return tuple(assign)
 
 
-def _operands(builder: Builder, outer: int, types: Sequence[str] = ()) -> s.Pattern:
-    """One to three atoms of different types; from the second on, `outer` at the given share."""
+def _operands(
+    builder: Builder, outer: int, types: Sequence[str] = (), distinct: int = 0
+) -> s.Pattern:
+    """One to three atoms of different types, `outer` and `distinct` at the given shares."""
     draw = builder.draw
     atoms = builder.atoms(max(1, len(types)), 3, 20, types)
     seen: list[s.Atom] = []
     for atom in atoms:
         if atom.type not in {one.type for one in seen}:
             seen.append(atom)
-    marked: list[s.Pattern] = [s.Outer(atom) if draw.chance(outer) else atom for atom in seen]
+    single: list[s.Atom | s.Distinct] = [
+        s.Distinct(atom, draw.pick(_DISTINCT_KEYS)) if draw.chance(distinct) else atom
+        for atom in seen
+    ]
+    marked: list[s.Pattern] = [s.Outer(one) if draw.chance(outer) else one for one in single]
     pattern = marked[0]
     for operand in marked[1:]:
         pattern = s.Pair("and", pattern, operand)
     return pattern
 
 
-def _windowed(
-    builder: Builder, window: s.Every | s.Trailing, outer: int = 15, types: Sequence[str] = ()
+def windowed(
+    builder: Builder,
+    window: s.Window,
+    outer: int = 15,
+    types: Sequence[str] = (),
+    distinct: int = 0,
 ) -> Built:
+    """A definition over a window, and what subscribes to it."""
     draw = builder.draw
-    pattern = _operands(builder, outer, types)
+    pattern = _operands(builder, outer, types, distinct)
     group_by = draw.pick((("location",), ("source",), ()) if types else _KEYS)
     assign = _window_assign(builder, s.atoms_of(pattern), group_by)
     made = s.Definition("W", (s.Case(pattern, None, assign, (), group_by),), window)
@@ -206,20 +229,52 @@ def _over_window(builder: Builder, made: s.Definition) -> s.Case:
 
 
 def _every(builder: Builder) -> Built:
-    return _windowed(builder, s.Every(builder.draw.pick((4, 5, 10)) * 1000))
+    return windowed(builder, s.Every(builder.draw.pick((4, 5, 10)) * 1000))
 
 
 def _every_range(builder: Builder) -> Built:
     every = builder.draw.pick((4, 5, 10)) * 1000
-    return _windowed(builder, s.Every(every, builder.draw.pick((3, 5, 8, 10, 20)) * 1000))
+    return windowed(builder, s.Every(every, builder.draw.pick((3, 5, 8, 10, 20)) * 1000))
 
 
 def _range(builder: Builder) -> Built:
-    return _windowed(builder, s.Trailing(builder.draw.integer(1, 8) * 1000))
+    return windowed(builder, s.Trailing(builder.draw.integer(1, 8) * 1000))
 
 
-def _any_window(builder: Builder) -> s.Every | s.Trailing:
-    windows: tuple[s.Every | s.Trailing, ...] = (
+def _session(builder: Builder) -> Built:
+    return windowed(builder, s.Session(builder.draw.integer(1, 4) * 1000))
+
+
+def _session_max(builder: Builder) -> Built:
+    gap_ms, more_ms = builder.draw.integer(1, 4) * 1000, builder.draw.integer(0, 6) * 1000
+    return windowed(builder, s.Session(gap_ms, gap_ms + more_ms))
+
+
+def _days(builder: Builder) -> Built:
+    zone = builder.draw.pick(("Europe/Zurich", "America/New_York", "Asia/Kolkata"))
+    return windowed(builder, s.Days(builder.draw.pick((1, 1, 2, 3)), zone))
+
+
+def _distinct(builder: Builder) -> Built:
+    return windowed(builder, _any_window(builder), distinct=70)
+
+
+def _quantiles(builder: Builder) -> Built:
+    """Median and Quantile of any numbers, with shares that are no sums of halves."""
+    draw = builder.draw
+    atom = s.Atom(draw.pick(builder.types))
+    group_by = draw.pick(_KEYS)
+    assign: s.Assignments = (("k", s.Aggregate("Count", atom.name)),)
+    for number, share in enumerate((None, draw.pick((0.1, 0.3, 0.9)), draw.pick((0.05, 0.99)))):
+        function = "Median" if share is None else "Quantile"
+        aggregate = s.Aggregate(function, atom.name, draw.pick(_NUMBERS), share)
+        assign += ((f"q{number}", aggregate),)
+    made = s.Definition("W", (s.Case(atom, None, assign, (), group_by),), _any_window(builder))
+    return (made,), _over_window(builder, made)
+
+
+def _any_window(builder: Builder) -> s.Window:
+    windows: tuple[s.Window, ...] = (
         s.Every(5000),
         s.Every(5000, 10_000),
         s.Trailing(5000),
@@ -228,12 +283,12 @@ def _any_window(builder: Builder) -> s.Every | s.Trailing:
 
 
 def _outer(builder: Builder) -> Built:
-    return _windowed(builder, _any_window(builder), outer=60)
+    return windowed(builder, _any_window(builder), outer=60)
 
 
 def _window_over_definition(builder: Builder) -> Built:
     first = definition(builder, "X", cases=builder.draw.integer(1, 2))
-    (made,), case = _windowed(builder, _any_window(builder), types=("X",))
+    (made,), case = windowed(builder, _any_window(builder), types=("X",))
     return (first, made), case
 
 
@@ -282,4 +337,9 @@ WINDOW_PARTS: dict[str, Callable[[Builder], Built]] = {
     "pre-post": _pre_post,
     "filtered-window": _filtered_window,
     "window-over-definition": _window_over_definition,
+    "session": _session,
+    "session-max": _session_max,
+    "days": _days,
+    "distinct-in-window": _distinct,
+    "quantiles": _quantiles,
 }

@@ -259,7 +259,7 @@ def header_names(item: s.Definition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for assign in assigns for name, _ in assign))
 
 
-def _window(item: s.Every | s.Trailing) -> str:
+def _window(item: s.Window) -> str:
     match item:
         case s.Every(ms, None):
             return f" aggr every {duration(ms)}"
@@ -267,11 +267,18 @@ def _window(item: s.Every | s.Trailing) -> str:
             return f" aggr every {duration(ms)} range {duration(range_ms)}"
         case s.Trailing(range_ms):
             return f" aggr range {duration(range_ms)}"
+        case s.Session(gap_ms, max_ms):
+            most = "" if max_ms is None else f" max {duration(max_ms)}"
+            return f" aggr session {duration(gap_ms)}{most}"
+        case s.Days(count, zone):
+            return f" aggr every {count} day{'s' if count > 1 else ''} in {scalar(zone)}"
     raise AssertionError
 
 
 def _definition(item: s.Definition) -> str:
     window = _window(item.window) if item.window else ""
+    if item.reported_ms is not None:
+        window = f" every {duration(item.reported_ms)}"
     lines = [f"define {item.name}({', '.join(header_names(item))}){window}"]
     if item.post is not None:
         lines += ["pre", *_case(item.cases[0])]

@@ -199,7 +199,7 @@ class First:
 class Outer:
     """`outer P` in a window."""
 
-    operand: Atom
+    operand: Atom | Distinct
 
 
 @dataclass(frozen=True)
@@ -282,6 +282,25 @@ class Trailing:
 
 
 @dataclass(frozen=True)
+class Session:
+    """`aggr session G`, with `max M` where max_ms is given."""
+
+    gap_ms: int
+    max_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Days:
+    """`aggr every N days in zone`."""
+
+    count: int
+    zone: str
+
+
+Window: TypeAlias = Every | Trailing | Session | Days
+
+
+@dataclass(frozen=True)
 class Post:
     """What `post` combines the partial results to."""
 
@@ -291,12 +310,16 @@ class Post:
 
 @dataclass(frozen=True)
 class Definition:
-    """A new event type: cases, or one case over a window (the `pre` where `post` is set)."""
+    """A new event type: cases, or one case over a window (the `pre` where `post` is set).
+
+    `reported_ms` is `every T` without `aggr`: it says when events are made, never which.
+    """
 
     name: str
     cases: tuple[Case, ...]
-    window: Every | Trailing | None = None
+    window: Window | None = None
     post: Post | None = None
+    reported_ms: int | None = None
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,12 @@ class Profile:
     null: int = 8
     positions: Positions = "mixed"
     step_ms: int = 1000
+    epochs_ms: tuple[int, ...] = ()
 
 
 def trace(draw: Draw, types: tuple[str, ...], profile: Profile) -> list[dict[str, Any]]:
     """Events of the given types, now and then of another or of one that is not declared."""
-    epoch_ms = draw.pick(EPOCHS_MS[: 3 if draw.chance(5) else 2])
+    epoch_ms = draw.pick(profile.epochs_ms or EPOCHS_MS[: 3 if draw.chance(5) else 2])
     ids = shuffled(draw, IDS)
     events = []
     for _ in range(draw.integer(profile.events_min, profile.events_max)):

@@ -1,6 +1,6 @@
 """Windowed definitions: which windows there are, which groups stand, what they yield.
 
-Owns: the reference meaning of `aggr every`, `range`, `outer`, `pre` and `post`.
+Owns: the reference meaning of all kinds of windows, of `outer`, `distinct`, `pre` and `post`.
 Must not know: how other definitions and subscriptions are matched.
 Invariant: a window is a set of events picked from the whole trace; nothing slides.
 """
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
 
 from tests.oracles import spec as s
 from tests.oracles.events import Event, Key, Value, in_order
 from tests.oracles.expressions import Scope, evaluate
-from tests.oracles.patterns import matches
+from tests.oracles.patterns import matches, same_keys
 from tests.oracles.settings import Candidates
 
 
@@ -27,13 +29,38 @@ class Standing:
     assigned: tuple[tuple[str, Value], ...]
 
 
-def operands(pattern: s.Pattern) -> list[tuple[s.Atom, bool]]:
-    """The atoms joined by `and`, each with whether it is marked `outer`."""
+@dataclass(frozen=True)
+class Operand:
+    """An atom of a window; `keys` are those of `distinct`, None without it."""
+
+    atom: s.Atom
+    is_outer: bool = False
+    keys: tuple[str, ...] | None = None
+
+    def left(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        """The events of one window, in order, less those that equal an earlier one."""
+        ordered = in_order(events)
+        if self.keys is None:
+            return ordered
+        return tuple(
+            one
+            for number, one in enumerate(ordered)
+            if not any(self._alike(earlier, one) for earlier in ordered[:number])
+        )
+
+    def _alike(self, earlier: Event, one: Event) -> bool:
+        return same_keys(self.keys, earlier, one) if self.keys else earlier.end == one.end
+
+
+def operands(pattern: s.Pattern) -> list[Operand]:
+    """What is joined by `and`."""
     match pattern:
         case s.Atom():
-            return [(pattern, False)]
+            return [Operand(pattern)]
         case s.Outer(operand):
-            return [(operand, True)]
+            return [replace(one, is_outer=True) for one in operands(operand)]
+        case s.Distinct(operand, keys):
+            return [replace(one, keys=keys) for one in operands(operand)]
         case s.Pair("and", left, right, None, None):
             return operands(left) + operands(right)
     raise ValueError("a window takes atoms joined by `and`")
@@ -51,33 +78,73 @@ def standing_groups(
     for group, candidates in partitions:
         grouped = replace(scope, group=dict(group))
         listed = [
-            (atom.name, tuple(e for e in candidates[atom.type] if matches(e, atom, grouped)))
-            for atom, _ in operands(case.pattern)
+            (one, tuple(e for e in candidates[one.atom.type] if matches(e, one.atom, grouped)))
+            for one in operands(case.pattern)
         ]
-        for window, inside in windows_over(definition.window, _all_events(listed)):
-            here = tuple((name, in_order(filter(inside, events))) for name, events in listed)
+        everything = in_order({event for _, events in listed for event in events})
+        for window, inside in windows_over(definition.window, everything):
+            here = tuple(
+                (one.atom.name, one.left([event for event in events if inside(event)]))
+                for one, events in listed
+            )
             if _stands(case.pattern, dict(here)):
                 assigned = _assigned(case.assign, replace(grouped, events=dict(here)))
                 found.append(Standing(window, group, here, assigned))
     return found if definition.post is None else _combined(definition.post, found, scope)
 
 
-def _all_events(listed: Sequence[tuple[str, tuple[Event, ...]]]) -> tuple[Event, ...]:
-    return in_order({event for _, events in listed for event in events})
-
-
 def windows_over(
-    window: s.Every | s.Trailing, events: Sequence[Event]
+    window: s.Window, events: Sequence[Event]
 ) -> Iterator[tuple[Key, Callable[[Event], bool]]]:
     """Each window that can hold any of the events: its key, and which events are inside."""
-    if isinstance(window, s.Trailing):
-        for closing in events:
-            yield closing.order, _trailing(closing, window.range_ms)
-    elif events:
-        ends = [event.end for event in events]
-        reach_ms = window.range_ms or window.ms
-        for k in range(min(ends) // window.ms - 1, (max(ends) + reach_ms) // window.ms + 2):
-            yield (k,), _every(window, k)
+    match window:
+        case s.Trailing(range_ms):
+            for closing in events:
+                yield closing.order, _trailing(closing, range_ms)
+        case s.Session():
+            for session in sessions(window, events):
+                yield session[0].order, _among(session)
+        case s.Days():
+            for k in sorted({_days(window, event) for event in events}):
+                yield (k,), _in_days(window, k)
+        case s.Every(ms, range_ms) if events:
+            ends = [event.end for event in events]
+            reach_ms = range_ms or ms
+            for k in range(min(ends) // ms - 1, (max(ends) + reach_ms) // ms + 2):
+                yield (k,), _every(window, k)
+
+
+def sessions(window: s.Session, events: Sequence[Event]) -> list[list[Event]]:
+    """The events in order, cut where one is too late for the session before it."""
+    found: list[list[Event]] = []
+    for event in events:
+        last = found[-1] if found else []
+        if last and _joins(window, last, event):
+            last.append(event)
+        else:
+            found.append([event])
+    return found
+
+
+def _joins(window: s.Session, session: Sequence[Event], event: Event) -> bool:
+    start = min(one.start for one in session)
+    end = max(one.end for one in session)
+    long = window.max_ms is not None and event.end - start > window.max_ms
+    return event.start - end <= window.gap_ms and not long
+
+
+def _among(session: Sequence[Event]) -> Callable[[Event], bool]:
+    return lambda event: event in session
+
+
+def _days(window: s.Days, event: Event) -> int:
+    """The number of the window by the calendar of its zone, counted from that of 1970-01-01."""
+    local = datetime.fromtimestamp(event.end / 1000, ZoneInfo(window.zone))
+    return (local.date() - date(1970, 1, 1)).days // window.count
+
+
+def _in_days(window: s.Days, k: int) -> Callable[[Event], bool]:
+    return lambda event: _days(window, event) == k
 
 
 def _trailing(closing: Event, range_ms: int) -> Callable[[Event], bool]:
@@ -93,7 +160,7 @@ def _every(window: s.Every, k: int) -> Callable[[Event], bool]:
 
 def _stands(pattern: s.Pattern, events: Mapping[str, tuple[Event, ...]]) -> bool:
     """Every operand that is not `outer` has an event; where all are, one has."""
-    asked = [atom.name for atom, is_outer in operands(pattern) if not is_outer]
+    asked = [one.atom.name for one in operands(pattern) if not one.is_outer]
     return all(events[name] for name in asked) and any(events.values())
 
 

@@ -15,8 +15,11 @@ from tests.oracles.worked_negations import NEGATION_CASES
 from tests.oracles.worked_patterns import PATTERN_CASES
 from tests.oracles.worked_relations import RELATED
 from tests.oracles.worked_thinned import THINNED_CASES
+from tests.oracles.worked_windows import MORE_WINDOWS
 
-WORKED_CASES: tuple[WorkedCase, ...] = PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + EXAMPLES
+WORKED_CASES: tuple[WorkedCase, ...] = (
+    PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + MORE_WINDOWS + EXAMPLES
+)
 WORKED_CASES_WHOLE: tuple[WorkedCase, ...] = (
     WORKED_CASES + NEGATION_CASES + LIST_CASES + CONTEXT_CASES + THINNED_CASES
 )
