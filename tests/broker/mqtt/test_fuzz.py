@@ -237,7 +237,7 @@ def mutate_every_byte(version, values):
     for number, stream in enumerate(changed(b"".join(conversation(version)), values)):
         closed += attack(world, stream).closed != "client_disconnected"
         world.handed()
-        if number % 20 == 0:
+        if number % 5 == 0:
             world.check_witness()
             world.advance(2 * 86_400_000)  # sessions that are kept would get every message
     world.check_witness()
