@@ -27,6 +27,7 @@ class Operand:
     conjuncts: list[Expression] = field(default_factory=list)
     # (place of A, T) of each `within T from A` around the operand
     anchors: list[tuple[int, int]] = field(default_factory=list)
+    closed: bool = False  # a suffix, or a list, ends the chain of like links here
 
     @property
     def parts(self) -> tuple[Operand, ...]:

@@ -106,23 +106,29 @@ class _Reader:
         if node.anchor is None:
             within_ms = least(above.within_ms, node.within_ms)
             above = replace(above, within_ms=within_ms, timed_ms=node.within_ms)
-            return self.read(node.operand, above)
+            return self._suffixed(node.operand, above)
         anchors = (*above.anchors, (node.anchor, node.within_ms))
-        return self.read(node.operand, replace(above, anchors=anchors, timed_ms=node.within_ms))
+        above = replace(above, anchors=anchors, timed_ms=node.within_ms)
+        return self._suffixed(node.operand, above)
+
+    def _suffixed(self, node: Pattern, above: _Above) -> Operand:
+        operand = self.read(node, above)
+        operand.closed = True
+        return operand
 
     def spread(self, node: Spread, above: _Above) -> Operand:
         spread_m = node.distance_m
         if above.spread_m is not None:
             spread_m = min(spread_m, above.spread_m)
-        return self.read(node.operand, replace(above, spread_m=spread_m))
+        return self._suffixed(node.operand, replace(above, spread_m=spread_m))
 
     def region(self, node: InRegion, above: _Above) -> Operand:
         if not isinstance(node.region, RegionLiteral):
             raise TypeError("region names are resolved before matching")
-        return self.read(node.operand, replace(above, regions=(*above.regions, node.region)))
+        return self._suffixed(node.operand, replace(above, regions=(*above.regions, node.region)))
 
     def where(self, node: Where, above: _Above) -> Operand:
-        operand = self.read(node.operand, above)
+        operand = self._suffixed(node.operand, above)
         self.conditions.append((node.condition, operand))
         return operand
 
@@ -244,6 +250,7 @@ class _Reader:
             joint.right = kth
         if direct:
             joint.bound, joint.next = node.bound, node.next
+        joint.closed = not direct
         self._around(joint, above)
         if node.operator == "or":
             self.optional.update(range(joint.low, joint.high))

@@ -11,7 +11,6 @@ from typing import Any
 from broker.core.join import JoinWriter
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import (
-    FOLLOWS,
     Count,
     Distinct,
     Gathered,
@@ -34,6 +33,7 @@ from broker.core.stages.chronicle import ChronicleStage
 from broker.core.stages.course import CourseStage
 from broker.core.stages.gathered import GatheredPlan, GatheredStage, ListPlan
 from broker.core.stages.joint import JointPlan, JointStage
+from broker.core.stages.judge import Judge
 from broker.core.stages.leaf import LeafStage
 from broker.core.stages.negation import NegationPlan, NegationStage
 from broker.core.stages.padded import PaddedStage
@@ -123,8 +123,9 @@ class Builder:
         while isinstance(links[0].left, Joint) and _alike(links[0].left, joint):
             links.insert(0, links[0].left)
         plans = [self._plan(link) for link in links]
+        judge = Judge(self._layout, links, self._keys)
         elements = [self.build(one) for one in (links[0].left, *(link.right for link in links))]
-        return lambda site: CourseStage(plans, site, [make(site) for make in elements])
+        return lambda site: CourseStage(plans, judge, site, [make(site) for make in elements])
 
     def _negation(self, negation: Negation) -> Make:
         plan = NegationPlan(
@@ -152,7 +153,7 @@ class Builder:
     def _run(self, run: Run) -> Make:
         passes = whole_test(self._layout, run, self._keys)
         low_ms, high_ms = run.gap_low_ms, run.gap_high_ms
-        plan = RunPlan(low_ms, high_ms, run.within_ms, passes, self._span(run))
+        plan = RunPlan(low_ms, high_ms, passes, self._span(run))
         beneath = self.build(run.operand)
         return lambda site: RunStage(plan, site, beneath(site))
 
@@ -219,13 +220,13 @@ def _never(*_: Any) -> Any:
 
 def _alike(left: Joint, joint: Joint) -> bool:
     """Whether two links are like links of one chain."""
-    if left.context != joint.context:
+    if left.closed or left.context != joint.context:
         return False
-    return left.operator == joint.operator or {left.operator, joint.operator} <= FOLLOWS
+    return left.operator == joint.operator
 
 
 def _key_of(keys: Sequence[str]) -> Callable[[Occurrence], Any]:
-    """What `distinct` compares: the values of the attributes, or the end."""
+    """What `distinct` compares: the values of the attributes, or the end; None: one is null."""
     if not keys:
         return lambda item: item[0] if item.__class__ is tuple else item.end
     reserved = {"source", "location", "position", "start", "end", "id", "uncertainty"}
@@ -233,7 +234,8 @@ def _key_of(keys: Sequence[str]) -> Callable[[Occurrence], Any]:
 
     def key(item: Occurrence) -> Any:
         events = flat(events_of(item))
-        return tuple([_plain(getattr(event, name, None)) for event in events for name in names])
+        values = [_plain(getattr(event, name, None)) for event in events for name in names]
+        return None if None in values else tuple(values)
 
     return key
 

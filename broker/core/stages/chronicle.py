@@ -47,14 +47,13 @@ class ChronicleStage(Over):
     def _in_order(
         self, lefts: list[Occurrence], rights: list[Occurrence]
     ) -> Iterator[tuple[int, Occurrence]]:
-        """Both sides as one; an event that stands on both: first where it can complete."""
-        first = RIGHT if self._plan.joint.operator in FOLLOWS else LEFT
+        """Both sides as one; of one event on both sides the right one, which completes."""
         entries = merge(
-            ((order_of(item), first != LEFT, LEFT, item) for item in lefts),
-            ((order_of(item), first != RIGHT, RIGHT, item) for item in rights),
-            key=lambda entry: entry[:2],
+            ((order_of(item), LEFT, item) for item in lefts),
+            ((order_of(item), RIGHT, item) for item in rights),
+            key=lambda entry: (entry[0][:4], -entry[1], entry[0][4]),
         )
-        return ((side, item) for _, _, side, item in entries)
+        return ((side, item) for _, side, item in entries)
 
     def _take(self, side: int, item: Occurrence, made: list[Occurrence]) -> None:
         completes = side == RIGHT or self._plan.joint.operator not in FOLLOWS

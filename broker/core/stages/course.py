@@ -17,9 +17,13 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Order
 from broker.core.occurrence import Occurrence, bound_events, order_of
-from broker.core.operands import FOLLOWS
+from broker.core.operands import FOLLOWS, Joint, Leaf
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
 from broker.core.stages.joint import Further, JointPlan
+from broker.core.stages.judge import Judge
+
+# Operators whose operands can only come in the order of the text; the others begin with any.
+IN_THEIR_ORDER = FOLLOWS | {"meets", "overlaps"}
 
 Entry = tuple[Order, int, Occurrence]  # order, element, occurrence
 
@@ -36,14 +40,31 @@ class Run:
 class CourseStage(Over):
     """A chain of like links; `plans[i]` joins elements 0..i with element i + 1."""
 
-    __slots__ = ("_entries", "_further", "_latest", "_limit", "_plans", "_run", "_sign", "_spent")
+    __slots__ = (
+        "_elements",
+        "_endless",
+        "_entries",
+        "_further",
+        "_judge",
+        "_latest",
+        "_limit",
+        "_plans",
+        "_run",
+        "_sign",
+        "_spent",
+    )
 
-    def __init__(self, plans: list[JointPlan], site: Site, elements: list[Stage]) -> None:
+    def __init__(
+        self, plans: list[JointPlan], judge: Judge, site: Site, elements: list[Stage]
+    ) -> None:
         inboxes = tuple([Inbox(element) for element in elements])
         super().__init__(site, inboxes, plans[-1].span_ms)
         self._plans = plans
+        self._judge = judge
         self._latest = plans[0].joint.context == "latest"
-        self._sign = -1 if plans[0].joint.operator in FOLLOWS else 1
+        self._sign = -1 if plans[0].joint.operator in IN_THEIR_ORDER else 1
+        self._elements = [plans[0].joint.left, *(plan.joint.right for plan in plans)]
+        self._endless = self._is_endless()
         self._further = [Further(plan, site) for plan in plans]
         self._entries: list[Entry] = []
         self._run: Run | None = None
@@ -68,8 +89,8 @@ class CourseStage(Over):
         self._expire()
         return made
 
-    def _rank(self, entry: Entry) -> tuple[Order, int]:
-        return (entry[0], self._sign * entry[1])
+    def _rank(self, entry: Entry) -> tuple[Any, ...]:
+        return (entry[0][:4], self._sign * entry[1], entry[0][4])
 
     def _is_spent(self, item: Occurrence) -> bool:
         return any(event.end <= self._spent for event in bound_events(item))
@@ -95,7 +116,7 @@ class CourseStage(Over):
             del entries[: run.start + 1]
             self._run = None
             return True
-        if self._is_endless():
+        if self._endless:
             del entries[: run.at]  # when the run is complete, all of these are spent
             run.start, run.at = -1, 0
         return False
@@ -133,7 +154,7 @@ class CourseStage(Over):
         for at, plan in enumerate(self._plans):
             other = together.get(at + 1)
             if whole is None or other is None:
-                return _may_go_together(together, self._plans[at:])
+                return self._judge(together, group)
             if element <= at + 1 and not plan.test(whole, other, group, self._further[at]):
                 return False
             whole = plan.pair(whole, other)
@@ -153,13 +174,13 @@ class CourseStage(Over):
     # --- ends ----------------------------------------------------------------------------
 
     def _is_endless(self) -> bool:
-        """Whether a run waits for ever."""
-        return all(
-            plan.joint.within_ms is None
-            and not plan.joint.anchors
-            and (plan.joint.bound is None or plan.joint.bound.high_ms is None)
-            and not plan.joint.next
-            for plan in self._plans
+        """Whether no later start can be complete where the run cannot.
+
+        That is so in a chain of `then` over different types that asks for nothing else.
+        """
+        types = [operand.event_type for operand in self._elements if isinstance(operand, Leaf)]
+        return len(set(types)) == len(self.inboxes) and all(
+            _asks_nothing(plan.joint) for plan in self._plans
         )
 
     def _is_over(self, run: Run) -> bool:
@@ -206,25 +227,23 @@ class CourseStage(Over):
 
     def _bound_at(self, run: Run, place: int) -> Any:
         for element, item in run.filled.items():
-            operand = self._element(element)
+            operand = self._elements[element]
             if operand.low <= place < operand.high:
                 return item if item.__class__ is not tuple else item[2 + place - operand.low]
         return None
-
-    def _element(self, element: int) -> Any:
-        if element == 0:
-            return self._plans[0].joint.left
-        return self._plans[element - 1].joint.right
 
     def _gap_end(self, run: Run) -> int | None:
         """The last start that the next element can have, by a bound."""
         step = len(run.filled) if self._sign < 0 else 1
         if self._sign > 0 and len(self._plans) > 1:
             return None
-        bound = self._plans[step - 1].joint.bound
-        if bound is None or bound.high_ms is None:
+        joint = self._plans[step - 1].joint
+        end = max(end_of(item) for item in run.filled.values())
+        if joint.operator != "and" and joint.operator not in FOLLOWS:
+            return end  # the intervals share an instant
+        if joint.bound is None or joint.bound.high_ms is None:
             return None
-        return max(end_of(item) for item in run.filled.values()) + bound.high_ms
+        return end + joint.bound.high_ms
 
     def _floors(self, run: Run) -> list[int]:
         if self._sign < 0:
@@ -319,11 +338,13 @@ class CourseStage(Over):
             inbox.restore(part)
 
 
-def _may_go_together(together: dict[int, Occurrence], plans: list[JointPlan]) -> bool:
-    """Of a part of a chain of `and`: whether span and events allow that it becomes whole."""
-    items = list(together.values())
-    within = [plan.joint.within_ms for plan in plans if plan.joint.within_ms is not None]
-    if within and max(map(end_of, items)) - min(map(start_of, items)) > max(within):
-        return False
-    ids = [id(event) for item in items for event in bound_events(item)]
-    return len(ids) == len(set(ids))
+def _asks_nothing(joint: Joint) -> bool:
+    return joint.operator in FOLLOWS and not (
+        joint.conjuncts
+        or joint.anchors
+        or joint.bound
+        or joint.next
+        or joint.nth
+        or joint.within_ms is not None
+        or joint.spread_m is not None
+    )

@@ -75,6 +75,9 @@ class DistinctStage(Over):
         made = []
         for item in inbox.take(limit):
             key = self._key(item)
+            if key is None:
+                made.append(item)
+                continue
             before = self._latest.pop(key, WATERMARK_NONE)
             if end_of(item) - before > self._window_ms:
                 made.append(item)

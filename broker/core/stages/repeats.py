@@ -28,11 +28,10 @@ class CountPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """`P+[low..high]`; `within_ms` closes a row as well."""
+    """`P+[low..high]`."""
 
     low_ms: int | None
     high_ms: int | None
-    within_ms: int | None
     passes: Passes
     span_ms: int | None
 
@@ -43,6 +42,12 @@ def row(items: list[Occurrence]) -> Occurrence:
     end = max(map(end_of, items))
     start = min(map(start_of, items))
     return (end, start, *(tuple(flat(column)) for column in columns))
+
+
+def _strangers(one: Occurrence, other: Occurrence) -> bool:
+    """Whether they have no event in common."""
+    ids = {id(event) for event in bound_events(one)}
+    return not any(id(event) in ids for event in bound_events(other))
 
 
 class CountStage(Over):
@@ -61,8 +66,8 @@ class CountStage(Over):
         (inbox,) = self.inboxes
         made = []
         for item in inbox.take(inbox.fill(watermark)):
-            if self._row and start_of(item) < end_of(self._row[-1]):
-                self._row = []
+            if self._row and not self._goes_on(item):
+                self._break()
             self._row.append(item)
             if len(self._row) < self._plan.count:
                 continue
@@ -75,6 +80,13 @@ class CountStage(Over):
             else:
                 del self._row[0]
         return made
+
+    def _goes_on(self, item: Occurrence) -> bool:
+        return start_of(item) >= end_of(self._row[-1]) and _strangers(self._row[-1], item)
+
+    def _break(self) -> None:
+        """The row ends before what broke it."""
+        self._row = []
 
     def _apart(self) -> bool:
         """Whether no event stands in two of them."""
@@ -115,18 +127,16 @@ class RunStage(Over):
         return made
 
     def _goes_on(self, item: Occurrence) -> bool:
-        gap = start_of(item) - end_of(self._row[-1])
-        low, high, within_ms = self._plan.low_ms, self._plan.high_ms, self._plan.within_ms
-        if within_ms is not None and end_of(item) > start_of(self._row[0]) + within_ms:
+        if not _strangers(self._row[-1], item):
             return False
+        gap = start_of(item) - end_of(self._row[-1])
+        low, high = self._plan.low_ms, self._plan.high_ms
         return (low is None or gap >= low) and (high is None or gap <= high)
 
     def _is_over(self, limit: int) -> bool:
         if limit >= WATERMARK_END:
             return True
-        high, within_ms = self._plan.high_ms, self._plan.within_ms
-        if within_ms is not None and limit >= start_of(self._row[0]) + within_ms:
-            return True
+        high = self._plan.high_ms
         return high is not None and self.inboxes[0].floor() > end_of(self._row[-1]) + high
 
     def _close(self, made: list[Occurrence]) -> None:
@@ -146,8 +156,6 @@ class RunStage(Over):
         if self._row and self._plan.high_ms is not None:
             last = end_of(self._row[-1]) + self._plan.high_ms
             times.append(self.inboxes[0].stage.floor_after(last))
-        if self._row and self._plan.within_ms is not None:
-            times.append(start_of(self._row[0]) + self._plan.within_ms)
         return least(times)
 
     def kept(self) -> list[list[Occurrence]]:

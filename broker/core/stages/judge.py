@@ -1,0 +1,104 @@
+"""What can be said of a part of a chain before its operators are complete.
+
+Owns the tests that ask for some elements only. Must not know runs. Invariant: what is judged here
+is judged again when the operator is complete, so that a wrong yes costs time alone; a no is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from broker.core.attach import places_of
+from broker.core.expressions import names_in
+from broker.core.occurrence import (
+    Occurrence,
+    after_anchor,
+    all_near,
+    bound_events,
+    events_of,
+)
+from broker.core.operands import Joint
+from broker.core.pattern import Layout
+from broker.core.scopes import PlaceScope, condition_code
+from broker.core.source import Constants, build
+from broker.core.stages.base import end_of, start_of
+
+Conjunct = tuple[frozenset[int], Callable[..., bool]]  # elements that it names, test
+
+
+class Judge:
+    """Judges the filled elements of one chain; `links[i]` joins 0..i with i + 1."""
+
+    def __init__(self, layout: Layout, links: list[Joint], keys: tuple[str, ...]) -> None:
+        self._links = links
+        self._elements = [links[0].left, *(link.right for link in links)]
+        self._low = links[0].low
+        self._width = links[-1].high - self._low
+        self._silent = layout.silent
+        self._conjuncts = [
+            self._compiled(layout, conjunct, keys) for link in links for conjunct in link.conjuncts
+        ]
+
+    def __call__(self, filled: Mapping[int, Occurrence], group: tuple[Any, ...]) -> bool:
+        """Whether nothing of what is filled says no."""
+        items = list(filled.values())
+        ids = [id(event) for item in items for event in bound_events(item)]
+        if len(ids) != len(set(ids)):
+            return False
+        members: list[Any] = [None] * self._width
+        for element, item in filled.items():
+            low = self._elements[element].low - self._low
+            bound = events_of(item)
+            members[low : low + len(bound)] = bound
+        if not all(
+            self._suffixes(link, at, filled, members) for at, link in enumerate(self._links)
+        ):
+            return False
+        return all(
+            test(members, group)
+            for elements, test in self._conjuncts
+            if all(element in filled for element in elements)
+        )
+
+    def _suffixes(
+        self, link: Joint, at: int, filled: Mapping[int, Occurrence], members: list[Any]
+    ) -> bool:
+        """Suffixes that stand over the elements 0..at+1, as far as these are filled."""
+        items = [item for element, item in filled.items() if element <= at + 1]
+        if len(items) < 2:
+            return True
+        if link.within_ms is not None:
+            span = max(map(end_of, items)) - min(map(start_of, items))
+            if span > link.within_ms:
+                return False
+        places = [
+            place
+            for place in range(link.low, link.high)
+            if place not in self._silent and members[place - self._low] is not None
+        ]
+        for anchor, within_ms in link.anchors:
+            if anchor in places and not all(
+                after_anchor(members[anchor - self._low], members[place - self._low], within_ms)
+                for place in places
+                if place != anchor
+            ):
+                return False
+        spread_m = link.spread_m
+        return spread_m is None or all(
+            all_near(members[a - self._low], members[b - self._low], spread_m)
+            for a in places
+            for b in places
+            if a < b
+        )
+
+    def _compiled(self, layout: Layout, conjunct: Any, keys: tuple[str, ...]) -> Conjunct:
+        places = layout.places
+        named = {places[name] for name in names_in(conjunct) if name in places}
+        elements = frozenset(
+            at for at, element in enumerate(self._elements) if places_of(element) & named
+        )
+        constants = Constants()
+        scope = PlaceScope(layout, keys, lambda place: f"o[{place - self._low}]", constants)
+        code = condition_code(conjunct, scope, constants)
+        return elements, build(f"def test(o, g):\n    return {code}\n", "test", constants)
