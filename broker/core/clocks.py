@@ -10,7 +10,9 @@ lateness L and the greatest end m so far, W = m - L - 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from broker.core.event import Event
 
 
-class Split(NamedTuple):
+class Split(Struct, frozen=True):
     """Events by the clocks' judgement, each list in the order given.
 
     `refused` are those of sources for which no place is left. `ascending` tells that each event on
@@ -123,7 +125,7 @@ class StreamClock:
         self._finished = True
 
 
-class Course(NamedTuple):
+class Course(Struct, frozen=True, gc=False):
     """How a clock went on over events: up to the first late one, if `late`."""
 
     newest: int

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from language.taskgraph import Task
 
 Maker = Callable[[Any, tuple[Any, ...]], Any]
+AS_JSON = frozenset((int, float, str, bool, type(None)))  # what stands in JSON as it is
 SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
 
 
@@ -254,7 +255,7 @@ class OccurrenceResult(msgspec.Struct, eq=False):
             "group": dict(zip(template.keys, self.group, strict=True)),
             "values": template.values(self),
             "events": {
-                name: [event.id for event in flat([member])]
+                name: [event.id for event in member] if member.__class__ is tuple else [member.id]
                 for name, member in zip(template.names, self.events, strict=True)
                 if member is not None and member.__class__ is not Absence
             },
@@ -270,7 +271,7 @@ def attribute_values(member: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """A value as JSON data: a metric position becomes an object."""
-    return msgspec.to_builtins(value)
+    return value if value.__class__ in AS_JSON else msgspec.to_builtins(value)
 
 
 class SubscriptionOutcome:
@@ -283,10 +284,10 @@ class SubscriptionOutcome:
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
         """The result of an occurrence."""
-        events = events_of(occurrence)
         if occurrence.__class__ is tuple:
-            start, end = occurrence[1], occurrence[0]
+            end, start, *_ = occurrence
+            events, order = events_of(occurrence), order_of(occurrence)
         else:
             start, end = occurrence.start, occurrence.end
-        order = order_of(occurrence)
+            events, order = (occurrence,), occurrence.order
         return OccurrenceResult(self._template, start, end, events, group, order)

@@ -23,6 +23,8 @@ from broker.core.effects import (
 class Outgoing:
     """Filled while a message is handled, then turned into effects."""
 
+    __slots__ = ("_tokens", "publications", "replies", "results")
+
     def __init__(self) -> None:
         self.publications: list[Publication] = []
         self.results: list[Emission] = []
@@ -41,6 +43,8 @@ class Outgoing:
             found.append(Publish(tuple(self.publications)))
         if self.results:
             found.append(Emit(tuple(self.results)))
-        found += self.replies
-        found += [Acknowledge(tuple(tokens), outcome) for outcome, tokens in self._tokens.items()]
+        if self.replies:
+            found += self.replies
+        for outcome, tokens in self._tokens.items():
+            found.append(Acknowledge(tuple(tokens), outcome))
         return found

@@ -134,7 +134,7 @@ class Repeats:
     def _enter(self, events: list[Event]) -> tuple[list[Event], list[tuple[Event, bool]]]:
         """Put events into their spans; see `admit` for what it returns."""
         number = events[0].end >> SPAN_BITS
-        if len({event.end >> SPAN_BITS for event in events}) == 1:
+        if len(events) > 1 and len({event.end >> SPAN_BITS for event in events}) == 1:
             ids: dict[str, Event | dict[int, Event]] = {event.id: event for event in events}
             span = self._span(number)
             if len(ids) == len(events) and span.known.keys().isdisjoint(ids):

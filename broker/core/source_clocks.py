@@ -190,7 +190,7 @@ class SourceClocks:
     def _of_source(self, events: list[Event], now: int, source: str) -> Split:
         if not events:
             return Split(events, [], [])
-        one = self._source(source, now)
+        one = self._sources.get(source) or self._source(source, now)
         if one is None:
             return Split([], [], events)
         if len(events) > 1 and len(set(map(type, events))) > 1:

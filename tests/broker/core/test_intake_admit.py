@@ -15,7 +15,7 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.core.ledger import ImbalanceError, Ledger
 from broker.core.limits import Limits, make_limits
 from broker.core.reasons import REASONS
-from broker.core.repeats import SLACK, Repeats
+from broker.core.repeats import SLACK, SPAN_BITS, Repeats
 from language.specification import EventType
 from language.tree import Comparison, Constant, Name
 
@@ -29,10 +29,11 @@ def one(id_: str, end: int, val: int = 0, kind: type[Event] = Temp) -> Event:
 
 # --- repeats ----------------------------------------------------------------------------------
 
+# Near each other, and on both sides of where the memory begins another span.
+ENDS = st.integers(0, 8) | st.sampled_from([(1 << SPAN_BITS) - 1, 1 << SPAN_BITS, 700])
+
 batches = st.lists(
-    st.lists(
-        st.builds(one, st.sampled_from("abc"), st.integers(0, 8), st.integers(0, 1)), max_size=6
-    ),
+    st.lists(st.builds(one, st.sampled_from("abc"), ENDS, st.integers(0, 1)), max_size=6),
     max_size=12,
 )
 
@@ -57,7 +58,7 @@ def test_the_first_event_of_an_id_and_end_stands(trace, ascending):
     assert len(repeats) == len(seen)
 
 
-@given(batches, st.integers(0, 3))
+@given(batches, st.integers(0, 3) | st.just(300))
 def test_what_the_watermark_has_passed_may_be_forgotten_and_nothing_else(trace, lateness_ms):
     repeats, seen, newest = Repeats(10_000), set(), -(10**9)
     for batch in trace:
