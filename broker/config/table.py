@@ -103,9 +103,13 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
     """Where the command line, probes and Prometheus connect."""
 
     enabled: Annotated[bool, About("listen for HTTP at all")] = True
-    host: Annotated[str, About("address to listen on; beyond loopback users are required")] = (
-        "127.0.0.1"
-    )
+    host: Annotated[
+        str,
+        About(
+            "address to listen on; beyond loopback users are required, and a proxy with TLS before "
+            "it is advised, as passwords would travel in the clear"
+        ),
+    ] = "127.0.0.1"
     port: Annotated[int, _port("port; 0 takes any free one and logs it")] = 8080
 
 

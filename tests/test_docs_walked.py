@@ -1,0 +1,185 @@
+"""Whoever types what README and the tutorial say, in their order, sees what they say."""
+
+import json
+import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import FENCE, ROOT, saved
+
+PATIENCE_S = 15.0
+LINE = re.compile(
+    r"^(?:    |\$ )((?:headwater|mosquitto_pub|mosquitto_sub|curl) .*)$", re.MULTILINE
+)
+# Stand before the real programs: ports are the test's own, and a tail ends after its result.
+SHIMS = {
+    "headwater": 'exec "{python}" -P -m headwater.cli "$@"',
+    "mosquitto_pub": 'exec "{mosquitto_pub}" -p "$MQTT_PORT" "$@"',
+    "mosquitto_sub": 'exec "{mosquitto_sub}" -p "$MQTT_PORT" -C 1 "$@"',
+}
+
+
+class Walk:
+    """A reader's terminals, in one folder."""
+
+    def __init__(self, folder: Path, programs: dict[str, str]) -> None:
+        self.folder = folder
+        self.started: dict[str, subprocess.Popen[str]] = {}
+        self.typed: list[str] = []
+        self.printed: dict[str, str] = {}
+        self._port = 0
+        shims = folder / "bin"
+        shims.mkdir()
+        for name, text in SHIMS.items():
+            if name == "headwater" or name in programs:
+                shim = shims / name
+                script = text.format(python=sys.executable, **programs)
+                shim.write_text(f"#!/bin/sh\n{script}\n")
+                shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
+        self.environ = os.environ | {
+            "PATH": f"{shims}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "HEADWATER__MQTT__PORT": "0",
+            "HEADWATER__HTTP__PORT": "0",
+        }
+
+    def type(self, line: str) -> None:
+        """One line, as the reader would; what does not end by itself goes on behind."""
+        self.typed.append(line)
+        words = shlex.split(line, comments=True)
+        if words[:2] == ["headwater", "broker"]:
+            self._start(line)
+            ready = self.started[line].stderr.readline()
+            found = dict(re.findall(r"(mqtt|http)=127\.0\.0\.1:(\d+)", ready))
+            self.environ["MQTT_PORT"] = found["mqtt"]
+            self.environ["HEADWATER_BROKER"] = f"http://127.0.0.1:{found['http']}"
+        elif words[:2] == ["headwater", "tail"]:
+            self._start(f"{line} --count 1")
+            self._until(lambda status: status["http_followers"] == 1)
+        elif line.endswith("&"):
+            self._start(line.removesuffix("&"))
+            self._until(lambda status: status["mqtt"]["subscriptions"] == 1)
+        else:
+            done = subprocess.run(
+                line,
+                shell=True,
+                cwd=self.folder,
+                env=self.environ,
+                input="sesame\n",
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, ""), line
+            self.printed[line] = done.stdout
+
+    def said(self, words: str) -> str:
+        """What a command that goes on behind has printed, once it has ended."""
+        (process,) = [one for line, one in self.started.items() if line.startswith(words)]
+        out, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0
+        return out
+
+    def get(self, path: str) -> str:
+        url = self.environ["HEADWATER_BROKER"] + path
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            return answer.read().decode()
+
+    def _start(self, line: str) -> None:
+        self.started[line] = subprocess.Popen(
+            f"exec {line}",
+            shell=True,
+            cwd=self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def _until(self, reached) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not reached(json.loads(self.get("/v1/status"))):
+            assert time.monotonic() < deadline_s
+
+    def end(self) -> None:
+        for process in self.started.values():
+            process.kill()
+            process.communicate()
+
+
+def lines_of(page: str) -> list[str]:
+    """What is to be typed, in its order; blocks that are to be saved are no commands."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    kept = FENCE.sub(lambda block: block[0] if block[1] == "console" else "", text)
+    return LINE.findall(kept)
+
+
+@pytest.fixture
+def walk(request, tmp_path):
+    programs = {}
+    if "find_program" in request.fixturenames:
+        find = request.getfixturevalue("find_program")
+        programs = {name: find(name) for name in ("mosquitto_pub", "mosquitto_sub")}
+    walk = Walk(tmp_path, programs)
+    yield walk
+    walk.end()
+
+
+@pytest.mark.timeout(60)
+def test_the_readme_can_be_followed(walk):
+    saved("README.md", walk.folder)
+    for line in lines_of("README.md"):
+        walk.type(line)
+    assert [line.split()[1] for line in walk.typed] == [
+        "check",
+        "replay",
+        "broker",
+        "submit",
+        "tail",
+    ]
+    result = json.loads(walk.printed["headwater replay frost.hw --events morning.jsonl"])
+    assert result["values"] == {"temp": -1.5, "humidity": 91.0}
+    assert result["end"] - result["start"] == 3 * 60_000
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.program("mosquitto_pub")
+@pytest.mark.program("mosquitto_sub")
+def test_the_tutorial_can_be_followed(walk, find_program):
+    saved("docs/tutorial.md", walk.folder)
+    for line in lines_of("docs/tutorial.md"):
+        walk.type(line)
+    replayed = walk.printed["headwater replay warm.hw --events rooms.jsonl"]
+    assert len(replayed.splitlines()) == 2
+    told = walk.said("headwater tail")
+    assert 'room="house/kitchen" degrees=24.5' in told
+    assert told.count("\n") == 1
+    rejected = walk.said("mosquitto_sub")
+    assert "wrong_type" in rejected
+    assert 'headwater_events_dropped_total{reason="wrong_type"} 1.0' in walk.get("/metrics")
+    assert (walk.folder / "headwater-data").is_dir()
+    # The last section starts a broker anew; its file names the users that were made.
+    walk.end()
+    words = ["headwater", "config", "show", "--config", "site.toml"]
+    walk.type(shlex.join(words))
+    assert 'users = {"anna" = "(hidden)"}' in walk.printed[shlex.join(words)]
+
+
+def test_the_tutorials_variant_with_first_has_one_result(walk):
+    saved("docs/tutorial.md", walk.folder)
+    spec = walk.folder / "warm.hw"
+    assert "then[..1 min]" in spec.read_text()
+    spec.write_text(spec.read_text().replace("then[..1 min]", "then[..1 min, first]"))
+    walk.type("headwater replay warm.hw --events rooms.jsonl")
+    (result,) = walk.printed[walk.typed[-1]].splitlines()
+    assert json.loads(result)["events"] == {"opened": ["d1"], "warm": ["t1"]}
