@@ -300,6 +300,8 @@ class Hub:
             return
         code = error.reason
         if connection.session is None:
+            # A CONNECT that is faulty itself has still said in which version to answer.
+            connection.version = connection.version or connection.decoder.version
             handshake.refuse(connection, error)
             self.close(connection, code.name.lower(), now_ms, error.text)
         else:

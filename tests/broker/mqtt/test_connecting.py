@@ -71,6 +71,21 @@ def test_a_second_connect_that_is_faulty_itself_is_told_what_a_disconnect_may_sa
 
 
 @VERSIONS
+def test_a_connect_that_is_faulty_itself_is_answered_where_there_are_words(version):
+    """MQTT-3.1.3-9 of 3.1.1: a client identifier that is refused is told; MQTT 5 tells all."""
+    world = World()
+    long_name = world.client(version, "c" * 300)
+    invalid = Reason.CLIENT_IDENTIFIER_NOT_VALID if version == p.V5 else 2
+    assert (long_name.welcome.code, long_name.closed) == (invalid, "client_identifier_not_valid")
+    reserved = bytearray(encode(p.Connect(version, "c"), version))
+    reserved[9] |= 1
+    client = Client(world, version).send_bytes(bytes(reserved))
+    assert client.closed == "malformed_packet"
+    told = [p.Connack(False, Reason.MALFORMED_PACKET)] if version == p.V5 else []
+    assert client.take() == told
+
+
+@VERSIONS
 def test_packets_that_follow_a_connect_at_once_are_handled(version):
     """Section 3.1.4: a client need not wait for its CONNACK."""
     world = World()
