@@ -29,7 +29,7 @@ from broker.core.pattern_agent import (
 )
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf
-from broker.core.stages.base import Foresight, Site, Stage
+from broker.core.stages.base import Foresight, Memory, Site, Stage
 from broker.core.stages.build import Builder
 from language.tree import Case, Subscription, Thinning
 
@@ -215,6 +215,8 @@ class StagedAgent:
         partition = self._partitions.get(key)
         if partition is None:
             site = Site(key, self._durations, self._begin if self._key is None else None)
+            if self._manner.consuming:
+                site.memory = Memory()
             partition = self._partitions[key] = Partition(site, self._root(site))
         return partition
 
@@ -244,7 +246,10 @@ class StagedAgent:
         return [(occurrence, key) for occurrence in found]
 
     def _refind(self, partition: Partition, gone: set[int]) -> list[Occurrence]:
-        """All occurrences anew, without the consumed events as candidates."""
+        """All occurrences anew, without the consumed events as candidates.
+
+        What was chosen up to the one that was reported last stands.
+        """
         silent = self._layout.silent
         places = len(self._layout.leaves)
         partition.log = [
@@ -253,7 +258,11 @@ class StagedAgent:
             if id(event) not in gone or at in silent or at >= places
         ]
         old = partition.site
+        taken = partition.waiting.taken
+        assert old.memory is not None
+        assert taken is not None
         site = partition.site = Site(old.group, old.durations, old.begin)
+        site.memory = old.memory.after(taken, gone)
         partition.root = self._root(site)
         for at, event in partition.log:
             _give(site, at, event)

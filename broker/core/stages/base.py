@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.event import Event
+from broker.core.event import Event, Order
 from broker.core.occurrence import Occurrence, order_of
 
 
@@ -101,6 +101,44 @@ class Foresight:
         return self.durations.longest_ms(name, detected=name != event_type)
 
 
+class Memory:
+    """What spending operators of one partition chose, so that it stands when others are consumed.
+
+    `past`: the order of what was reported last; nothing at or before it is chosen anew.
+    """
+
+    __slots__ = ("before", "chosen", "gone", "past")
+
+    def __init__(self) -> None:
+        self.past: Order | None = None
+        self.gone: set[int] = set()
+        self.before: list[list[Occurrence]] = []  # of each operator, in the order they were made
+        self.chosen: list[list[Occurrence]] = []
+
+    def enter(self) -> tuple[list[Occurrence], list[Occurrence]]:
+        """An operator's choices that stand, and the list to which it adds its choices."""
+        number = len(self.chosen)
+        before = self.before[number] if number < len(self.before) else []
+        self.chosen.append(list(before))
+        return before, self.chosen[number]
+
+    def after(self, reported: Order, gone: set[int]) -> Memory:
+        """The memory with which to look anew, without the consumed events."""
+        made = Memory()
+        made.past = reported
+        made.gone = self.gone | gone
+        made.before = [[one for one in some if order_of(one) <= reported] for some in self.chosen]
+        return made
+
+    def is_past(self, occurrence: Occurrence) -> bool:
+        """Whether its time to be chosen is over."""
+        return self.past is not None and order_of(occurrence) <= self.past
+
+    def still(self, occurrences: list[Occurrence]) -> list[Occurrence]:
+        """Those that bind nothing consumed."""
+        return without(occurrences, self.gone)
+
+
 @dataclass(slots=True)
 class Site:
     """What the stages of one partition share."""
@@ -110,6 +148,7 @@ class Site:
     begin: int | None  # when the task began, for `absent`
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
+    memory: Memory | None = None  # where events are consumed
     needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
 
 

@@ -22,7 +22,7 @@ LEFT, RIGHT = 0, 1
 class ChronicleStage(Over):
     """One operator under `chronicle`; see the module."""
 
-    __slots__ = ("_further", "_items", "_plan", "_spent")
+    __slots__ = ("_before", "_chosen", "_further", "_items", "_plan", "_spent")
 
     def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
         super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
@@ -30,13 +30,20 @@ class ChronicleStage(Over):
         self._items: tuple[list[Occurrence], list[Occurrence]] = ([], [])
         self._spent: dict[int, Event] = {}
         self._further = Further(plan, site)
+        self._chosen: list[Occurrence] | None = None
+        self._before: list[Occurrence] = []
+        if site.memory is not None:
+            before, self._chosen = site.memory.enter()
+            self._before = site.memory.still(before)
+            for one in before:
+                self._spend(one)
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """See base.Stage."""
         self.watermark = watermark
         left, right = self.inboxes
         limit = min(left.fill(watermark), right.fill(watermark))
-        made: list[Occurrence] = []
+        made, self._before = self._before, []
         for side, item in self._in_order(left.take(limit), right.take(limit)):
             if side == RIGHT:
                 self._further.arrived([item])
@@ -64,12 +71,21 @@ class ChronicleStage(Over):
             for at, other in enumerate(others):
                 pair = (other, item) if side == RIGHT else (item, other)
                 if self._plan.test(*pair, self.site.group, self._further):
+                    whole = self._plan.pair(*pair)
+                    if self._is_past(whole):
+                        continue
                     del others[at]
-                    made.append(self._plan.pair(*pair))
-                    self._spend(made[-1])
+                    made.append(whole)
+                    self._spend(whole)
+                    if self._chosen is not None:
+                        self._chosen.append(whole)
                     return
         if side == LEFT or self._plan.joint.operator not in FOLLOWS:
             self._items[side].append(item)
+
+    def _is_past(self, whole: Occurrence) -> bool:
+        memory = self.site.memory
+        return memory is not None and memory.is_past(whole)
 
     def _is_spent(self, item: Occurrence) -> bool:
         return any(id(event) in self._spent for event in bound_events(item))

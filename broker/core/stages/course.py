@@ -41,6 +41,8 @@ class CourseStage(Over):
     """A chain of like links; `plans[i]` joins elements 0..i with element i + 1."""
 
     __slots__ = (
+        "_before",
+        "_chosen",
         "_elements",
         "_endless",
         "_entries",
@@ -70,6 +72,12 @@ class CourseStage(Over):
         self._run: Run | None = None
         self._spent = -WATERMARK_END  # all that binds an event ending by then is spent
         self._limit = -WATERMARK_END
+        self._chosen: list[Occurrence] | None = None
+        self._before: list[Occurrence] = []
+        if site.memory is not None:
+            before, self._chosen = site.memory.enter()
+            self._before = site.memory.still(before)
+            self._spent = max(map(end_of, before), default=self._spent)
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """See base.Stage."""
@@ -83,7 +91,7 @@ class CourseStage(Over):
             new += [(order_of(item), element, item) for item in items]
         new.sort(key=self._rank)
         self._entries += [entry for entry in new if not self._is_spent(entry[2])]
-        made: list[Occurrence] = []
+        made, self._before = self._before, []
         while self._go_on(made):
             pass
         self._expire()
@@ -107,19 +115,31 @@ class CourseStage(Over):
         entries = self._entries
         while run.at < len(entries):
             _, element, item = entries[run.at]
+            if self._latest and self._is_passed(run, end_of(item)):
+                return self._drop(run)
             run.at += 1
             self._try(run, element, item, run.at - 1)
             if len(run.filled) == len(self.inboxes):
                 self._complete(run, made)
                 return True
         if self._is_over(run):
-            del entries[: run.start + 1]
-            self._run = None
-            return True
+            return self._drop(run)
         if self._endless:
             del entries[: run.at]  # when the run is complete, all of these are spent
             run.start, run.at = -1, 0
         return False
+
+    def _drop(self, run: Run) -> bool:
+        del self._entries[: run.start + 1]
+        self._run = None
+        return True
+
+    def _is_passed(self, run: Run, instant: int) -> bool:
+        """Whether the time for the next element is over: nothing replaces the last one then."""
+        bound = self._plans[len(run.filled) - 1].joint.bound
+        if bound is None or bound.high_ms is None:
+            return False
+        return instant > end_of(run.filled[len(run.filled) - 1]) + bound.high_ms
 
     def _next_run(self) -> Run | None:
         for at, (_, element, item) in enumerate(self._entries):
@@ -159,14 +179,18 @@ class CourseStage(Over):
                 return False
             whole = plan.pair(whole, other)
             if len(together) == at + 2:
-                return True
-        return True
+                break
+        memory = self.site.memory
+        complete = len(together) == len(self.inboxes)
+        return not (complete and memory is not None and memory.is_past(whole))
 
     def _complete(self, run: Run, made: list[Occurrence]) -> None:
         whole = run.filled[0]
         for at, plan in enumerate(self._plans):
             whole = plan.pair(whole, run.filled[at + 1])
         made.append(whole)
+        if self._chosen is not None:
+            self._chosen.append(whole)
         self._spent = end_of(whole)
         self._entries = [entry for entry in self._entries if not self._is_spent(entry[2])]
         self._run = None
