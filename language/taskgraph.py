@@ -156,10 +156,16 @@ def _tables(node: tree.Node, names: Names) -> list[str]:
 def resolved(
     item: tree.Definition | tree.Subscription, names: Names
 ) -> tree.Definition | tree.Subscription:
-    """The item with sets and regions in place of their names, and contexts filled in."""
+    """The item with sets and regions in place of their names, and contexts filled in.
+
+    A window chooses nothing among its events: its operators have no context to be filled in.
+    """
     if isinstance(item, tree.Subscription):
         return replace(item, case=_resolved_case(item.case, names))
-    cases = tuple(_resolved_case(case, names) for case in item.cases)
+    if item.window is not None and item.window.aggregated:
+        cases = tuple(_with_values(case, names) for case in item.cases)
+    else:
+        cases = tuple(_resolved_case(case, names) for case in item.cases)
     post = None if item.post is None else _with_values(item.post, names)
     return replace(item, cases=cases, post=post)
 

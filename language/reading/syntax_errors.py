@@ -11,7 +11,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from language.diagnostics import quote
-from language.lexicon import KEYWORDS, UNITS_M, UNITS_MS
+from language.lexicon import KEYWORDS, RESERVED, UNITS_M, UNITS_MS
 from language.limits import NESTING_MAX
 from language.suggest import nearest
 from language.tree import Span
@@ -174,9 +174,7 @@ def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
     if pair in _PAIRS:
         wider = Span(span.start - 1, span.end, span.line, span.column - 1)
         return Failure("HW103", wider, _PAIRS[pair], {"found": quote(pair)})
-    before = re.search(r"(\d[\d.]*)\s*$", text[max(0, span.start - 60) : span.start])
-    wordlike = _WORD.fullmatch(found) and not found.isupper() and found not in KEYWORDS
-    if before and wordlike:
+    if _could_be_a_unit(text, span):
         units = (*UNITS_MS, *UNITS_M)
         near = nearest(found, units)
         if near is not None or not expected & {"NAME", "AND"}:
@@ -186,6 +184,17 @@ def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
         return Failure("HW103", span, _STRANGE.get(found[:2]) or _STRANGE.get(found[:1]),
                        {"found": quote(found)})  # fmt: skip
     return None
+
+
+def _could_be_a_unit(text: str, span: Span) -> bool:
+    """Whether a word stands behind a number, no keyword and no unit that something else spoils."""
+    found = text[span.start : span.end]
+    if _WORD.fullmatch(found) is None or found.isupper() or found in KEYWORDS | RESERVED:
+        return False
+    before = text[max(0, span.start - 60) : span.start]
+    number = re.search(r"(?<!\w)\d[\d.]*\s*$", before)
+    line = before[: number.start()].rpartition("\n")[2] if number else "#"
+    return "#" not in line and found not in UNITS_MS and found not in UNITS_M
 
 
 _PAIRS = {

@@ -63,8 +63,9 @@ def hard(length: int) -> dict[str, str]:
         repr(piece)[1:-1]: filled(piece, length)
         for piece in (
             " ", "\n", "\r", "#", "#\n", '"', "`", "\0", "(", ")", "[", "{", "9", "a", "\ufeff",
-            "-", "\ud800", "\u2028", "💥", "event ", "event A()\n", "event A(x: int) ;\n", "event A(",
-            "event `", 'event "', "define #\n", "define # ", "define \t", "define D() detect D\n",
+            "-", "\ud800", "\u2028", "💥", "event ", "event A()\n",
+            "event A(x: int) ;\n", "event A(", "event `", 'event "', "define #\n", "define # ",
+            "define \t", "define D() detect D\n",
             "set S = {", "subscription S from ", "subscription S from u to a detect A\n",
             "subscription S from u to a detect A then \n", "event\ndefine\nset\n", "detect\n",
             "define D(x) detect (\n", "event A()\r\n", "1 2 3\n", "x\n", "é", "\\",
