@@ -14,10 +14,12 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Order
 from broker.core.occurrence import Occurrence, bound_events, events_of, flat, order_of
-from broker.core.selection import Selection
+from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, start_of
 
-FIRSTS_MAX = 100_000  # choices of `first` remembered in one partition; the oldest go first
+DECIDED_MAX = (
+    100_000  # choices of `first` and `last` remembered in one partition; the oldest go first
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Waiting:
     found: list[Occurrence] = field(default_factory=list)
     taken: Order | None = None  # the order of the one that had its turn last
     answered: dict[int, Any] = field(default_factory=dict)  # by identity: completing events
-    firsts: dict[Any, Occurrence] = field(default_factory=dict)  # see Selection.firsts
+    decided: Decided = field(default_factory=dict)  # what had its turn, where choices compete
     reported: deque[int] = field(default_factory=deque)  # ends, for `at most`
     suppressed: int = 0
 
@@ -88,11 +90,19 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
         reported.append(first)
         gone = _consumed(manner, first)
         if gone:
-            taken = waiting.taken
-            waiting.found = [one for one in refind(gone) if order_of(one) > taken]
-            waiting.found.sort(key=order_of)
+            _find_anew(waiting, manner, refind(gone), waiting.taken)
     _forget(waiting, manner, limit)
     return reported
+
+
+def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], taken: Order) -> None:
+    """Go on with what was found without the consumed events."""
+    waiting.found = sorted([one for one in found if order_of(one) > taken], key=order_of)
+    if manner.selection is not None:
+        waiting.decided = {}
+        for one in found:
+            if order_of(one) <= taken:
+                manner.selection.decide(one, waiting.decided)
 
 
 def _next(waiting: Waiting, manner: Manner, limit: int) -> Occurrence | None:
@@ -101,14 +111,13 @@ def _next(waiting: Waiting, manner: Manner, limit: int) -> Occurrence | None:
     if selection is None:
         first = waiting.found[0] if waiting.found else None
         return first if first is not None and end_of(first) <= limit else None
-    chosen = {id(one) for one in selection.chosen(waiting.found)}
+    chosen = {id(one) for one in selection.chosen(waiting.found, waiting.decided)}
     while waiting.found:
         one = waiting.found[0]
         if selection.closes_at(one) > limit:
             return None
-        shared = selection.firsts(one)
-        if id(one) in chosen and not any(key in waiting.firsts for key in shared):
-            waiting.firsts.update(dict.fromkeys(shared, one))
+        selection.decide(one, waiting.decided)
+        if id(one) in chosen:
             return one
         del waiting.found[0]  # it has lost, once and for all
     return None
@@ -140,8 +149,8 @@ def _forget(waiting: Waiting, manner: Manner, limit: int) -> None:
     oldest = limit - manner.silent_ms
     for key in [key for key, event in waiting.answered.items() if event.end < oldest]:
         del waiting.answered[key]
-    while len(waiting.firsts) > FIRSTS_MAX:
-        del waiting.firsts[next(iter(waiting.firsts))]
+    while len(waiting.decided) > DECIDED_MAX:
+        del waiting.decided[next(iter(waiting.decided))]
 
 
 # --- collect ----------------------------------------------------------------------------------

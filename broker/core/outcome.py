@@ -44,17 +44,17 @@ class OccurrenceScope(PlaceScope):
         return super().reference(node)
 
 
-def bound_ids(names: Sequence[str], members: Sequence[Any]) -> list[Any]:
+def bound_ids(names: Sequence[str], members: Sequence[Any], group: tuple[Any, ...]) -> list[Any]:
     """Alias → [(event id, end), …] of what is bound, in the order of the places.
 
-    An `absent` stands there with the instant from which it holds.
+    An `absent` stands there with its partition and the instant from which it holds.
     """
     bound: list[Any] = []
     for name, member in zip(names, members, strict=True):
         if member is None:
             continue
         if member.__class__ is Absence:
-            bound.append((name, [("", member.start)]))
+            bound.append((name, [(repr(group), member.start)]))
         elif member.__class__ is tuple:
             bound.append((name, [(event.id, event.end) for event in member]))
         else:
@@ -90,7 +90,7 @@ class DefinitionOutcome:
             order = order_of(occurrence)
             made.constituents, made.by_place = order[2], order[4]
         made.tie = self._tie
-        made.id = bound_id(self._task.key, self._case.number, bound_ids(self._names, events))
+        made.id = bound_id(self._task.key, self._case.number, bound_ids(self._names, events, group))
         return made
 
     def _build(self, output: type[Event]) -> Callable[..., Detected]:
@@ -237,7 +237,9 @@ class OccurrenceResult(msgspec.Struct, eq=False):
     @property
     def id(self) -> str:
         """The digest that is the same wherever and whenever this is detected."""
-        return bound_id(self.template.task, 0, bound_ids(self.template.names, self.events))
+        return bound_id(
+            self.template.task, 0, bound_ids(self.template.names, self.events, self.group)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The result as other programs meet it (without `detected_at`)."""

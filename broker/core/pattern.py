@@ -62,8 +62,14 @@ class Layout:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The types of which every event counts, whatever its values: for `next`."""
-        if not any(joint.next for joint in self.joints):
+        """The types of which every event counts, whatever its values.
+
+        `next` looks at them all, and the first in a partition is where a silence may begin.
+        """
+        if not any(
+            isinstance(one, Silence) or (isinstance(one, Joint) and one.next)
+            for one in operands(self.root)
+        ):
             return ()
         return tuple(dict.fromkeys(leaf.event_type for leaf in self.leaves))
 
@@ -250,7 +256,6 @@ class _Reader:
             joint.right = kth
         if direct:
             joint.bound, joint.next = node.bound, node.next
-        joint.closed = not direct
         self._around(joint, above)
         if node.operator == "or":
             self.optional.update(range(joint.low, joint.high))

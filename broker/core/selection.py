@@ -18,6 +18,7 @@ from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
 from broker.core.pattern import Layout
 
 Closes = Callable[[Any], int]
+Decided = dict[Any, tuple[Any, Any]]  # what competitors share → the best rank and its occurrence
 
 
 class Selection:
@@ -26,35 +27,40 @@ class Selection:
     def __init__(self, layout: Layout, duration_max_ms: int) -> None:
         self._ranges = [(low, high, True) for low, high in layout.last]
         self._closes = [closing(layout, low, high, duration_max_ms) for low, high in layout.last]
-        self._firsts = layout.first
         self._ranges += [(low, high, False) for low, high in layout.first]
 
     def closes_at(self, occurrence: Any) -> int:
         """The watermark from which on the choices that involve the occurrence are final."""
         return max([int(occurrence[0]), *(closes(occurrence) for closes in self._closes)])
 
-    def chosen(self, occurrences: Sequence[Any]) -> list[Any]:
-        """The occurrences that each `last` and `first` chooses, in the order given."""
-        stay = set(range(len(occurrences)))
-        bound = [events_of(occurrence) for occurrence in occurrences]
-        for low, high, latest in self._ranges:
-            best: dict[tuple[Any, ...], tuple[Any, int]] = {}
-            for at, events in enumerate(bound):
-                others = _identities(events, low, high)
-                rank = _rank(events[low:high])
-                known = best.get(others)
-                if known is None or (rank > known[0] if latest else rank < known[0]):
-                    best[others] = (rank, at)
-            stay &= {at for _, at in best.values()}
-        return [occurrences[at] for at in sorted(stay)]
+    def chosen(self, occurrences: Sequence[Any], decided: Decided | None = None) -> list[Any]:
+        """The occurrences that each `last` and `first` chooses, in the order given.
 
-    def firsts(self, occurrence: Any) -> list[tuple[Any, ...]]:
-        """For each `first`, what an occurrence shares with those it competes with.
-
-        Once one of them had its turn, those that have it later are too late.
+        `decided` are the best of those that had their turn: the others compete with them too.
         """
+        best: Decided = dict(decided or {})
+        for occurrence in occurrences:
+            self.decide(occurrence, best)
+        return [
+            occurrence
+            for occurrence in occurrences
+            if all(best[key][0] == rank for key, rank, _ in self._keys(occurrence))
+        ]
+
+    def decide(self, occurrence: Any, best: Decided) -> None:
+        """Count the occurrence in among the best."""
+        for key, rank, latest in self._keys(occurrence):
+            known = best.get(key)
+            if known is None or (rank > known[0] if latest else rank < known[0]):
+                best[key] = (rank, occurrence)
+
+    def _keys(self, occurrence: Any) -> list[tuple[Any, Any, bool]]:
+        """For each word: what the occurrence shares with those it competes with, and its rank."""
         events = events_of(occurrence)
-        return [(low, *_identities(events, low, high)) for low, high in self._firsts]
+        return [
+            ((low, *_identities(events, low, high)), _rank(events[low:high]), latest)
+            for low, high, latest in self._ranges
+        ]
 
 
 def _identities(events: Sequence[Any], low: int, high: int) -> tuple[Any, ...]:

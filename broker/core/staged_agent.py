@@ -112,6 +112,7 @@ class StagedAgent:
         builder = Builder(layout, case.group_by, DURATION_MAX_MS)
         self._make = builder.build(layout.root)
         self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
+        self._contiguous = any(joint.next for joint in layout.joints)
         self._lags = assigned_lag(case, layout)
         self._begin: int | None = None
         self._pending: list[tuple[Order, int, Event]] = []
@@ -201,15 +202,21 @@ class StagedAgent:
             if key is None:
                 continue
             partition = self._partition(key)
-            if self._key is not None and self._silences:
+            if self._key is not None and self._silences and at >= len(leaves):
                 begin = partition.site.begin
                 partition.site.begin = event.start if begin is None else min(begin, event.start)
             if self._manner.consuming:
                 partition.log.append((at, event))
-            _give(partition.site, at, event)
+            self._give(partition.site, at, event)
             touched[key] = None
         del pending[:ready]
         return touched
+
+    def _give(self, site: Site, at: int, event: Event) -> None:
+        if at < len(site.leaves):
+            site.leaves[at].events.append(event)
+        elif self._contiguous:
+            site.named.append(event)
 
     def _partition(self, key: tuple[Any, ...]) -> Partition:
         partition = self._partitions.get(key)
@@ -265,7 +272,7 @@ class StagedAgent:
         site.memory = old.memory.after(taken, gone)
         partition.root = self._root(site)
         for at, event in partition.log:
-            _give(site, at, event)
+            self._give(site, at, event)
         return partition.root.advance(self._watermark)
 
     def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
@@ -360,7 +367,7 @@ class StagedAgent:
             self._settle(key, partition)
 
     def _restore_waiting(self, waiting: Waiting, state: list[Any]) -> None:
-        found, taken, answered, firsts, reported, suppressed = state
+        found, taken, answered, decided, reported, suppressed = state
         waiting.found = found
         waiting.taken = taken[0] if taken else None
         waiting.answered = {id(event): event for event in answered}
@@ -368,15 +375,8 @@ class StagedAgent:
         waiting.reported.extend(reported)
         selection = self._manner.selection
         if selection is not None:
-            for one in firsts:
-                waiting.firsts.update(dict.fromkeys(selection.firsts(one), one))
-
-
-def _give(site: Site, at: int, event: Event) -> None:
-    if at < len(site.leaves):
-        site.leaves[at].events.append(event)
-    else:
-        site.named.append(event)
+            for one in decided:
+                selection.decide(one, waiting.decided)
 
 
 def _end(occurrence: Occurrence) -> int:
@@ -389,7 +389,7 @@ def _waiting_state(waiting: Waiting) -> list[Any]:
         waiting.found,
         [] if waiting.taken is None else [waiting.taken],
         list(waiting.answered.values()),
-        list(waiting.firsts.values()),
+        [one for _, one in waiting.decided.values()],
         list(waiting.reported),
         waiting.suppressed,
     ]

@@ -29,8 +29,8 @@ class Stage(Protocol):
     def hold(self) -> int:
         """Where what is open keeps later occurrences from being known to end after W."""
 
-    def floor(self) -> int:
-        """A time before which nothing that is passed on later begins."""
+    def floor(self, above: int) -> int:
+        """Of what is passed on later and begins after `above`: nothing begins before this time."""
 
     def floor_after(self, instant: int) -> int:
         """About the watermark at which `floor` will be after the instant."""
@@ -164,6 +164,11 @@ def start_of(occurrence: Occurrence) -> int:
     return start
 
 
+def starts_above(items: list[Occurrence], above: int) -> list[int]:
+    """When those begin that begin after the time."""
+    return [start for start in map(start_of, items) if start > above]
+
+
 def least(times: list[int | None]) -> int | None:
     """The earliest of the times that there are."""
     return min([time for time in times if time is not None], default=None)
@@ -203,9 +208,10 @@ class Inbox:
         self.items = items[count:]
         return items[:count]
 
-    def floor(self) -> int:
+    def floor(self, above: int = WATERMARK_NONE) -> int:
         """As the stage's, with what waits here."""
-        return min([self.stage.floor(), *map(start_of, self.items)])
+        floor = self.stage.floor(above)
+        return min([floor, *starts_above(self.items, above)]) if self.items else floor
 
     def forget(self, gone: set[int]) -> None:
         """See Stage."""
@@ -256,11 +262,13 @@ class Over:
         """See Stage."""
         return min(inbox.stage.hold() for inbox in self.inboxes)
 
-    def floor(self) -> int:
+    def floor(self, above: int) -> int:
         """See Stage."""
-        starts = [start_of(item) for items in self.kept() for item in items]
-        floor = min([inbox.floor() for inbox in self.inboxes] + starts)
-        if self.span_ms is None or self.watermark >= WATERMARK_END:
+        if self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        starts = [start for items in self.kept() for start in starts_above(items, above)]
+        floor = min([inbox.floor(above) for inbox in self.inboxes] + starts)
+        if self.span_ms is None:
             return floor
         return max(floor, min(self.watermark, self.hold()) + 1 - self.span_ms)
 

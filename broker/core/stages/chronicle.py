@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Any
 
-from broker.core.event import Event
-from broker.core.occurrence import Occurrence, bound_events, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, order_of
 from broker.core.operands import FOLLOWS
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
 from broker.core.stages.joint import Further, JointPlan
@@ -28,7 +27,7 @@ class ChronicleStage(Over):
         super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
         self._plan = plan
         self._items: tuple[list[Occurrence], list[Occurrence]] = ([], [])
-        self._spent: dict[int, Event] = {}
+        self._spent: dict[int, Any] = {}
         self._further = Further(plan, site)
         self._chosen: list[Occurrence] | None = None
         self._before: list[Occurrence] = []
@@ -88,11 +87,11 @@ class ChronicleStage(Over):
         return memory is not None and memory.is_past(whole)
 
     def _is_spent(self, item: Occurrence) -> bool:
-        return any(id(event) in self._spent for event in bound_events(item))
+        return any(id(member) in self._spent for member in flat(events_of(item)))
 
     def _spend(self, occurrence: Occurrence) -> None:
-        for event in bound_events(occurrence):
-            self._spent[id(event)] = event
+        for member in flat(events_of(occurrence)):
+            self._spent[id(member)] = member
         for items in self._items:
             items[:] = [item for item in items if not self._is_spent(item)]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Order
-from broker.core.occurrence import Occurrence, bound_events, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, order_of
 from broker.core.operands import FOLLOWS, Joint, Leaf
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
 from broker.core.stages.joint import Further, JointPlan
@@ -101,7 +101,7 @@ class CourseStage(Over):
         return (entry[0][:4], self._sign * entry[1], entry[0][4])
 
     def _is_spent(self, item: Occurrence) -> bool:
-        return any(event.end <= self._spent for event in bound_events(item))
+        return any(member.end <= self._spent for member in flat(events_of(item)))
 
     # --- runs ----------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ class LeafStage:
         """See base.Stage."""
         return WATERMARK_END
 
-    def floor(self) -> int:
+    def floor(self, above: int) -> int:  # noqa: ARG002
         """See base.Stage."""
         if self._watermark >= WATERMARK_END:
             return WATERMARK_END

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 from broker.core.agent import WATERMARK_END
 from broker.core.occurrence import Occurrence, bound_events, events_of
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, without
+from broker.core.stages.base import (
+    Inbox,
+    Over,
+    Site,
+    Stage,
+    end_of,
+    least,
+    start_of,
+    starts_above,
+    without,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +57,8 @@ class NegationStage(Over):
         self._open += [p for p in new_open if not self._broken(p, self._others)]
         made: list[Occurrence] = []
         still: list[Occurrence] = []
-        floor = right.floor() if self._plan.window_ms is not None else 0
         for p in self._open:
-            (made if self._decided(p, limit, floor) else still).append(p)
+            (made if self._decided(p, limit) else still).append(p)
         self._open = still
         self._expire()
         return [self._whole(p) for p in made]
@@ -71,10 +80,11 @@ class NegationStage(Over):
             return False
         return plan.counts is None or plan.counts(p, q, self.site.group)
 
-    def _decided(self, p: Occurrence, limit: int, floor: int) -> bool:
+    def _decided(self, p: Occurrence, limit: int) -> bool:
         if self._plan.window_ms is None:
             return end_of(p) <= limit
-        return floor > start_of(p) + self._plan.window_ms
+        start = start_of(p)
+        return self.inboxes[1].floor(start) > start + self._plan.window_ms
 
     def _expire(self) -> None:
         starts = [start_of(p) for p in self._open]
@@ -91,9 +101,9 @@ class NegationStage(Over):
         first = min(map(end_of, self._open), default=WATERMARK_END)
         return min(self.inboxes[0].stage.hold(), first - 1)
 
-    def floor(self) -> int:
+    def floor(self, above: int) -> int:
         """See base.Stage."""
-        return min([self.inboxes[0].floor(), *map(start_of, self._open)])
+        return min([self.inboxes[0].floor(above), *starts_above(self._open, above)])
 
     def due(self) -> int | None:
         """See base.Stage."""

@@ -80,8 +80,10 @@ class SilenceStage(Over):
             first += self._for_ms
         return min(super().hold(), first - 1)
 
-    def floor(self) -> int:
+    def floor(self, above: int) -> int:  # noqa: ARG002
         """See base.Stage."""
+        if self.watermark >= WATERMARK_END:
+            return WATERMARK_END
         return min([self.watermark, super().hold(), *self._open()])
 
     def floor_after(self, instant: int) -> int:
