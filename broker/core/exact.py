@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from math import fsum, inf, isqrt
 from typing import Any
 
+LOOSE_MAX = 32  # floats that wait to be condensed together
 FSUM_MIN = 8  # below so many values the exact sum is cheaper one by one
 UNIT_START = 1 << 64  # divides whatever a sensor reads, down to 0.0003 in magnitude
 UNIT_FLOAT_MAX = 1 << 1023  # the greatest power of two that a float holds
@@ -50,30 +51,31 @@ class Moments:
     """How many numbers, their exact sum and, where asked for, the exact sum of their squares.
 
     `total / unit` is the sum and `squares / unit²` that of the squares; `unit` is a power of two.
+    `loose` are floats not yet in the total: many are condensed cheaper than one by one.
     """
 
-    __slots__ = ("n", "scale", "squared", "squares", "total", "unit")
+    __slots__ = ("loose", "n", "scale", "squared", "squares", "total", "unit")
 
     def __init__(self, squared: bool) -> None:
         self.n = 0
         self.total = 0
         self.squares = 0
         self.squared = squared
+        self.loose: list[float] = []
         self.unit = UNIT_START
         self.scale = float(UNIT_START)
 
     def take(self, values: Sequence[Any]) -> None:
         """Add many finite numbers."""
-        if len(values) == 1:
-            self.add(values[0])
-        elif self.squared or len(values) < FSUM_MIN or not self._condense(values):
+        self.n += len(values)
+        if self.squared:
             parts = self._parts_of_all(values)
-            self.n += len(values)
             self.total += sum(parts)
-            if self.squared:
-                self.squares += sum([part * part for part in parts])
+            self.squares += sum([part * part for part in parts])
         else:
-            self.n += len(values)
+            self.loose += values
+            if len(self.loose) >= LOOSE_MAX:
+                self.settle()
 
     def add(self, value: float) -> None:
         """Add one finite number."""
@@ -95,6 +97,8 @@ class Moments:
         """This and others together, as a new one."""
         made = self.__class__(self.squared)
         parts = [self, *others]
+        for part in parts:
+            part.settle()
         made.n = sum([part.n for part in parts])
         finest = max([part.unit for part in parts])
         if finest > made.unit:
@@ -107,14 +111,17 @@ class Moments:
 
     def sum_float(self) -> float | None:
         """The sum as a float, 0.0 over none; None beyond a float's range."""
+        self.settle()
         return ratio(self.total, self.unit)
 
     def sum_int(self) -> int:
         """The sum of integers, exact however great."""
+        self.settle()
         return self.total // self.unit
 
     def mean(self) -> float | None:
         """The arithmetic mean; None over none."""
+        self.settle()
         return ratio(self.total, self.unit * self.n) if self.n else None
 
     def deviation(self) -> float | None:
@@ -126,6 +133,7 @@ class Moments:
 
     def plain(self) -> list[Any]:
         """Plain data; integers as hexadecimal text, as they may pass 64 bits."""
+        self.settle()
         return [self.n, f"{self.total:x}", f"{self.squares:x}", f"{self.unit:x}"]
 
     def restore(self, data: list[Any]) -> None:
@@ -170,6 +178,15 @@ class Moments:
         self.squares *= factor * factor
         self.unit = unit
         self.scale = float(unit) if unit <= UNIT_FLOAT_MAX else inf
+
+    def settle(self) -> None:
+        """Bring what is loose into the total."""
+        values = self.loose
+        if values:
+            if len(values) < FSUM_MIN or not self._condense(values):
+                parts = self._parts_of_all(values)  # first: it may change the total's unit
+                self.total += sum(parts)
+            self.loose = []
 
     def _condense(self, values: Sequence[float]) -> bool:
         """Add a run of floats to the total through few of them; False where that cannot be."""

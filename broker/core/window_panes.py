@@ -17,6 +17,7 @@ from broker.core.source import Constants, build
 from broker.core.window_code import key_lines
 from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
+from broker.core.window_ids import NEVER
 from broker.core.window_merge import Groups, merger_of
 from broker.core.window_outcome import WindowOutcome
 from broker.core.window_partial import PENDING_MAX, Partial, key_of, plain_key
@@ -63,6 +64,40 @@ def compile_take(names: OperandNames, grid: Grid | DayGrid, leaf: int) -> Callab
     return build("\n".join(lines) + "\n", "take", constants)
 
 
+def compile_put(names: OperandNames, leaf: int) -> Callable[..., None]:
+    """As `compile_take`, of (events, groups, windows), for events that all lie in one open pane.
+
+    What takes the events of a key is found once and remembered in `slots` until they are folded.
+    """
+    found = [
+        "partial = groups.get(key)",
+        "if partial is None: partial = windows.open_group(groups, key)",
+        "if partial is None: {skip}",
+        f"pending = partial.pending[{leaf}]",
+        "if not pending: windows.touched.append(partial)",
+    ]
+    head = ["def put_all(events, groups, windows):"]
+    if not names.keys:
+        body = ["key = ()", *(line.format(skip="return") for line in found), "pending += events"]
+        lines = [*head, *(f"    {line}" for line in body)]
+        return build("\n".join(lines) + "\n", "put_all", Constants())
+    head += [
+        f"    slots = windows.slots[{leaf}]",
+        "    slot_of = slots.get",
+        "    for e in events:",
+    ]
+    body = [
+        *key_lines(names),
+        "put = slot_of(key)",
+        "if put is None:",
+        *(f"    {line.format(skip='continue')}" for line in found),
+        "    put = slots[key] = pending.append",
+        "put(e)",
+    ]
+    lines = [*head, *(f"        {line}" for line in body)]
+    return build("\n".join(lines) + "\n", "put_all", Constants())
+
+
 class PaneWindows:
     """The open panes of one case, and when their windows close."""
 
@@ -75,6 +110,7 @@ class PaneWindows:
         self._limits = limits
         self._folds = shape.folds()
         self._takes = [compile_take(shape.names, grid, leaf) for leaf in shape.leaves]
+        self._puts = [compile_put(shape.names, leaf) for leaf in shape.leaves]
         self._watermark = WATERMARK_NONE
         self._closed = grid.closed_by(WATERMARK_NONE)
         self._merger = merger_of(grid.panes_each, growing=any(shape.growing))
@@ -85,6 +121,12 @@ class PaneWindows:
         self._values = 0  # kept for quantiles and distinct counts
         self.touched: list[Partial] = []  # those with events pending
         self._pending = 0
+        # Whether all that is pending came in order, as points that are certain of their time.
+        self._plain = True
+        self._newest = [-NEVER for _ in shape.leaves]  # the newest end pending, if so
+        # By leaf and key, what takes events that fall into the pane that such came to last.
+        self.slots: list[dict[Any, Callable[[Any], None]]] = [{} for _ in shape.leaves]
+        self._slots_of: int | None = None
         self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0}
 
     # --- the door ------------------------------------------------------------------------
@@ -134,8 +176,8 @@ class PaneWindows:
         self._watermark, self._closed = state["watermark"], state["closed"]
         self._merger = merger_of(self._grid.panes_each, growing=any(self._shape.growing))
         self.drops.update(state["drops"])
-        self._pending = 0
         self.touched.clear()
+        self._folded()
         self._panes = {
             pane: {key_of(key): Partial.of_plain(self._shape, one) for key, one in groups}
             for pane, groups in state["panes"]
@@ -182,18 +224,58 @@ class PaneWindows:
             room = max(0, self._limits.events_max - self._values) // growing
             self.drops[EVENTS_OVERFLOW] += max(0, len(events) - room)
             events = events[:room]
-        self._takes[leaf](events, self)
+        if not events:
+            return
+        if not (self._keeps_plain(leaf, events) and self._put(leaf, events)):
+            self._takes[leaf](events, self)
         self._pending += len(events)
         if self._pending >= PENDING_MAX:
             self._fold()
+
+    def _keeps_plain(self, leaf: int, events: Sequence[Any]) -> bool:
+        """Whether what is pending stays plain with these events; most streams are such."""
+        if not self._plain:
+            return False
+        ends = [event.end for event in events]
+        self._plain = (
+            self._newest[leaf] <= ends[0]
+            and ends == sorted(ends)
+            and ends == [event.start for event in events]
+            and not any([event.uncertainty for event in events])  # noqa: C419  # a list is faster
+        )
+        self._newest[leaf] = ends[-1]
+        return self._plain
+
+    def _put(self, leaf: int, events: Sequence[Any]) -> bool:
+        """Take events in order that all lie in one open pane; False where they do not."""
+        pane = self._grid.pane_of(events[0].end)
+        if pane != self._grid.pane_of(events[-1].end):
+            return False
+        groups = self.groups_of(pane)
+        if groups is None:
+            return False
+        if pane != self._slots_of:
+            for slots in self.slots:
+                slots.clear()
+            self._slots_of = pane
+        self._puts[leaf](events, groups, self)
+        return True
 
     def _fold(self) -> None:
         """Take in what is pending; only then are the values kept of it known to the limit."""
         for partial in self.touched:
             self._values += self._shape.grown([len(events) for events in partial.pending])
-            partial.fold(self._shape, self._folds)
+            partial.fold(self._shape, self._folds, plain=self._plain)
         self.touched.clear()
+        self._folded()
+
+    def _folded(self) -> None:
+        """Nothing is pending."""
         self._pending = 0
+        self._plain = True
+        self._newest = [-NEVER for _ in self._shape.leaves]
+        for slots in self.slots:
+            slots.clear()
 
     # --- closing windows -----------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from broker.core.window_code import Fold
 from broker.core.window_ids import NEVER, Constituents, Heads
 from broker.core.window_shape import Shape
 
-PENDING_MAX = 1_024  # events set aside before they are folded: runs fold cheaper than single ones
+PENDING_MAX = 2_048  # events set aside before they are folded: runs fold cheaper than single ones
 
 
 class Partial:
@@ -34,19 +34,28 @@ class Partial:
         self.uncertainty = 0
         self.maybe = False
 
-    def fold(self, shape: Shape, folds: Sequence[Fold | None]) -> None:
-        """Take in what is pending."""
+    def fold(self, shape: Shape, folds: Sequence[Fold | None], *, plain: bool = False) -> None:
+        """Take in what is pending; `plain`: each leaf's points in order, certain of their time."""
         for leaf, events in enumerate(self.pending):
             if not events:
                 continue
             self.counts[leaf] += len(events)
-            self._take_spans(events)
+            if plain:
+                self._take_points(events)
+            else:
+                self._take_spans(events)
             if shape.detected[leaf]:
                 self.maybe = self.maybe or any(event.certainty != "yes" for event in events)
             fold = folds[leaf]
             if fold is not None:
                 fold(self.kept, events)
             events.clear()
+
+    def _take_points(self, events: list[Any]) -> None:
+        low, high = events[0].end, events[-1].end
+        self.start = min(self.start, low)
+        self.end = max(self.end, high)
+        self.heads.take(events, low)
 
     def _take_spans(self, events: list[Any]) -> None:
         if len(events) == 1:
