@@ -24,7 +24,14 @@ from bench.report import (
 )
 from bench.servers import mosquitto_version
 
-BENCHES = ("bench.mqtt_face", "bench.batches", "bench.intake", "bench.idle", "bench.filterer")
+BENCHES = (
+    "bench.mqtt_face",
+    "bench.batches",
+    "bench.intake",
+    "bench.idle",
+    "bench.filterer",
+    "bench.language",
+)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
