@@ -28,6 +28,25 @@ class EventError(HeadwaterError):
     """An event of a batch cannot be taken; nothing of the batch was."""
 
 
+class Extent:
+    """Of a whole recording: how long the longest event of each type lasted, and the least start."""
+
+    def __init__(self) -> None:
+        self.longest_ms: dict[str, int] = {}
+        self.begin: int | None = None
+
+    def add(self, events: Iterable[CoreEvent]) -> None:
+        """Take more of the recording in, in any order."""
+        longest_ms, begin = self.longest_ms, self.begin
+        for event in events:
+            start, lasted_ms = event.start, event.end - event.start
+            if lasted_ms > longest_ms.get(event.event_type, 0):
+                longest_ms[event.event_type] = lasted_ms
+            if begin is None or start < begin:
+                begin = start
+        self.begin = begin
+
+
 class Pipeline:
     """Intake and matcher of one input stream; the engine and the replay share it."""
 
@@ -43,12 +62,12 @@ class Pipeline:
         for key in (*graph.active(graph.roots), *graph.roots):
             self.matcher.install(graph.tasks[key])
 
-    def foresee(self, longest_ms: dict[str, int], begin: int | None) -> None:
-        """Tell what is known of a recording: the longest event of each type, the least start."""
-        self.matcher.durations.foresee(longest_ms)
-        if begin is not None:
+    def foresee(self, whole: Extent) -> None:
+        """Tell what is known of a recording before its first event is admitted."""
+        self.matcher.durations.foresee(whole.longest_ms)
+        if whole.begin is not None:
             self._begun = True
-            self.matcher.begin(begin)
+            self.matcher.begin(whole.begin)
 
     def admit(self, events: list[CoreEvent]) -> list[Result]:
         """Take decoded events of the stream; what became known."""
@@ -56,7 +75,7 @@ class Pipeline:
         if not self._begun and admitted.events:
             self._begun = True
             self.matcher.begin(min([event.start for event in admitted.events]))
-        return self.matcher.push(admitted.events, self.intake.watermark)
+        return self._counted(self.matcher.push(admitted.events, self.intake.watermark))
 
     def frontier(self) -> int:
         """No result that comes later ends at or before this time."""
@@ -65,20 +84,11 @@ class Pipeline:
     def finish(self) -> list[Result]:
         """Nothing more will come; what that decides."""
         self.intake.finish()
-        return self.matcher.push([], self.intake.watermark)
+        return self._counted(self.matcher.push([], self.intake.watermark))
 
-
-def extent(events: Iterable[CoreEvent]) -> tuple[dict[str, int], int | None]:
-    """Of a whole recording: the longest event of each type in ms, and the least start."""
-    longest_ms: dict[str, int] = {}
-    begin: int | None = None
-    for event in events:
-        lasted_ms = event.end - event.start
-        if lasted_ms > longest_ms.get(event.event_type, 0):
-            longest_ms[event.event_type] = lasted_ms
-        if begin is None or event.start < begin:
-            begin = event.start
-    return longest_ms, begin
+    def _counted(self, results: list[Result]) -> list[Result]:
+        self.ledger.results += len(results)
+        return results
 
 
 class Engine:
@@ -138,7 +148,9 @@ class Engine:
         self._finished = True
         release = Release()
         events = in_order(self._everything or [])
-        self._pipeline.foresee(*extent(events))
+        whole = Extent()
+        whole.add(events)
+        self._pipeline.foresee(whole)
         for start in range(0, len(events), BATCH_EVENTS):
             release.add(self._pipeline.admit(events[start : start + BATCH_EVENTS]))
         release.add(self._pipeline.finish())

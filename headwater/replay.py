@@ -17,7 +17,7 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.core.reasons import UNDECLARED_TYPE
 from headwater.cli.output import CommandError, complain, read_text
 from headwater.columns import ColumnError, parse_map
-from headwater.engine import BATCH_EVENTS, Pipeline
+from headwater.engine import BATCH_EVENTS, Extent, Pipeline
 from headwater.lines import STANDARD_INPUT, UnreadableError
 from headwater.outlet import opened
 from headwater.packed import Packer
@@ -115,10 +115,14 @@ class Replay:
         """All input is on time: sorted first, then matched, results in one order."""
         self._pipeline = pipeline = Pipeline(self._specification, IntakeOptions())
         packer = Packer(self._specification.event_types)
+        whole = Extent()
         with ExternalSort(_order, packer.pack, packer.unpack) as sort:
             for batch in batches:
-                sort.add(self._events(pipeline.intake, batch), batch.size_bytes)
+                events = self._events(pipeline.intake, batch)
+                whole.add(events)
+                sort.add(events, batch.size_bytes)
             self._refuse_bad()
+            pipeline.foresee(whole)
             release = Release()
             for number, events in enumerate(_chunks(sort.in_order())):
                 release.add(pipeline.admit(events))

@@ -114,6 +114,8 @@ class Matcher:
         if begin is not None:
             for agent in self._beginning.get(task.key, ()):
                 agent.begin(begin)
+        if task.key in self._beginning:
+            self._schedule_all(seats)
 
     def begin(self, instant: int) -> None:
         """The tasks that are installed, or will be, begin at the instant, if not before.
@@ -122,9 +124,15 @@ class Matcher:
         """
         if self._begin is None or instant < self._begin:
             self._begin = instant
-        for agents in self._beginning.values():
+        for key, agents in self._beginning.items():
             for agent in agents:
                 agent.begin(instant)
+            self._schedule_all(self._by_task[key])
+
+    def _schedule_all(self, seats: Sequence[Seat]) -> None:
+        """A silence from the beginning on is due without any event of the task's own."""
+        for seat in seats:
+            self._schedule(seat)
 
     def remove(self, key: str) -> None:
         """Stop a task; its state is gone."""

@@ -41,7 +41,7 @@ REASONS: Final[dict[str, str]] = {
     TOO_DEEP: "arrays and objects nest deeper than is allowed",
     NOT_FINITE: "it holds NaN, an infinity or a number beyond a float's range",
     INT_RANGE: "it holds an integer beyond signed 64 bits",
-    NO_TIME: "it has no time, and this broker requires one",
+    NO_TIME: "it has no time, and one is required",
     BAD_TIME: "its time is neither integer milliseconds nor ISO 8601, or lies outside 0001..9999",
     START_AFTER_END: "it starts after it ends",
     DURATION_TOO_LONG: "it lasts longer than is allowed",

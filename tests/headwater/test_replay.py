@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import headwater
 from headwater import replay, sorting
 from headwater.cli import main
 
@@ -165,6 +166,26 @@ def test_large_values_are_sorted_on_disk_however_few_they_are(folder, monkeypatc
     assert main(["replay", "cold.hw", "--events", *files]) == 0
     assert found(capsys.readouterr().out) == [("Cold", [f"e{n}"]) for n in (4, 3, 2, 1, 0)]
     assert len(spilled) == 5
+
+
+@pytest.mark.parametrize("batch_events", [1, 4096])
+def test_a_recording_begins_with_its_least_start_wherever_that_comes(
+    folder, monkeypatch, capsys, batch_events
+):
+    """The event that starts first ends last, so it is the last in order."""
+    monkeypatch.setattr(replay, "BATCH_EVENTS", batch_events)
+    Path("quiet.hw").write_text(
+        "event A() event B() subscription Quiet from me to alerts detect absent A for 10 s"
+    )
+    Path("quiet.jsonl").write_text(
+        '{"type": "B", "timestamp": 5000}\n{"type": "B", "start": 1000, "end": 6000}\n'
+    )
+    assert main(["replay", "quiet.hw", "--events", "quiet.jsonl"]) == 0
+    (result,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (result["start"], result["end"]) == (1000, 11_000)
+    engine = headwater.Engine(Path("quiet.hw").read_text(), lateness_ms=None)
+    engine.push(json.loads(line) for line in Path("quiet.jsonl").read_text().splitlines())
+    assert engine.finish() == [result]
 
 
 # --- what comes out ---------------------------------------------------------------------------

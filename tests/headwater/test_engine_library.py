@@ -1,0 +1,90 @@
+"""`headwater.Engine` as a program uses it: what it takes, refuses and counts."""
+
+import pytest
+
+import headwater
+
+TEXT = "event Temp(val: float)\nsubscription Cold from me to alerts detect Temp(val < 0)\n"
+COLD = {"type": "Temp", "id": "a", "timestamp": 1000, "val": -1.5}
+
+
+def events_of(results):
+    return [one["events"]["Temp"] for one in results]
+
+
+def test_dicts_and_events_say_the_same():
+    """Also by a generator, with the time as a text, and with the whole input on time."""
+    event = headwater.Event("Temp", id="a", timestamp="1970-01-01T00:00:01Z", val=-1.5)
+    expected = headwater.Engine(TEXT).push([COLD])
+    assert events_of(expected) == [["a"]]
+    assert headwater.Engine(TEXT).push([event]) == expected
+    assert headwater.Engine(TEXT).push(one for one in [event]) == expected
+    engine = headwater.Engine(TEXT, lateness_ms=None)
+    assert engine.push([COLD]) == []
+    assert engine.finish() == expected
+
+
+@pytest.mark.parametrize("lateness_ms", [0, 500, None])
+def test_every_event_and_every_result_is_counted(lateness_ms):
+    engine = headwater.Engine(TEXT, lateness_ms)
+    late = COLD | {"id": "b", "timestamp": 1}
+    results = engine.push([COLD, COLD, COLD | {"id": "c", "timestamp": 1001}, {"type": "Wind"}])
+    results += engine.push([late])
+    results += engine.finish()
+    counts = engine.counts
+    dropped = {"repeat": 1, "undeclared_type": 1} | ({} if lateness_ms is None else {"late": 1})
+    assert counts["dropped"] == dropped
+    assert counts["results"] == len(results) == (3 if lateness_ms is None else 2)
+    accounted = counts["out"] + counts["filtered"] + counts["held"] + sum(dropped.values())
+    assert counts["received"] == accounted == 5
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        5,
+        "Temp",
+        {},
+        {"type": 5},
+        {"type": "Temp"},
+        COLD | {"val": "cold"},
+        COLD | {"val": float("nan")},
+        COLD | {"val": True},
+        COLD | {"timestamp": 1.5},
+        COLD | {"timestamp": 10**30},
+        COLD | {"timestamp": "yesterday"},
+        COLD | {"start": 2, "end": 1},
+        COLD | {"position": [91, 0]},
+        COLD | {"uncertainty": -1},
+        COLD | {"id": 7},
+        COLD | {5: 1},
+    ],
+    ids=repr,
+)
+def test_a_bad_event_is_named_by_its_index_and_nothing_of_its_batch_is_taken(bad):
+    engine = headwater.Engine(TEXT)
+    with pytest.raises(headwater.EventError, match=r"^event 1 of the batch: "):
+        engine.push([COLD, bad])
+    assert events_of(engine.push([COLD])) == [["a"]]
+
+
+def test_a_faulty_specification_is_refused_with_every_error():
+    with pytest.raises(headwater.LanguageError) as caught:
+        headwater.Engine(
+            "event A(x: int)\nsubscription S from u to a\ndetect A(y = z)", file="a.hw"
+        )
+    assert len(caught.value.diagnostics) == 2
+    assert "a.hw:3:10: " in str(caught.value)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="0 or more, or None"):
+        headwater.Engine(TEXT, lateness_ms=-1)
+    engine = headwater.Engine(TEXT)
+    assert engine.finish() == []
+    with pytest.raises(RuntimeError, match="make a new one"):
+        engine.push([COLD])
+    with pytest.raises(AttributeError, match="Enigne"):
+        headwater.Enigne  # noqa: B018 - looking is what fails
+    with pytest.raises(ValueError, match="reserved key"):
+        headwater.Event("Temp", timestamp=1, attributes={"id": "x"})
