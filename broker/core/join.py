@@ -19,7 +19,7 @@ from typing import Any
 
 from broker.core.geometry import near
 from broker.core.occurrence import after_anchor, all_near, apart, order_of, touches
-from broker.core.operands import FOLLOWS, Joint, Operand, composite
+from broker.core.operands import FOLLOWS, Joint, Operand, composite, silent_places
 from broker.core.pattern import Layout
 from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.scopes import PlaceScope, condition_code
@@ -248,7 +248,9 @@ class JoinWriter:
                     return side.event(place)
             return None  # the other side of an `or`
 
-        scope = PlaceScope(self._layout, self._keys, code_of, self._constants)
+        scope = PlaceScope(
+            self._layout, self._keys, code_of, self._constants, silent_places(self._joint)
+        )
         codes = [condition_code(one, scope, self._constants) for one in self._joint.conjuncts]
         return " and ".join(codes)
 
@@ -360,7 +362,7 @@ class JoinWriter:
 
     def _binding(self, side: Side) -> list[int]:
         """The places of a side that can bind an event."""
-        silent = self._layout.silent
+        silent = silent_places(self._joint)
         return [at for at in range(side.operand.low, side.operand.high) if at not in silent]
 
     def _cross(self) -> list[tuple[int, int]]:

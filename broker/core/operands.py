@@ -183,6 +183,21 @@ def operands(root: Operand) -> Iterator[Operand]:
     yield root
 
 
+def silent_places(operand: Operand) -> frozenset[int]:
+    """The places beneath that bind nothing in its occurrences: of `absent`, or right of `without`.
+
+    Seen from inside an `absent` they bind like any other.
+    """
+    if isinstance(operand, Silence):
+        return frozenset(range(operand.low, operand.high))
+    found: frozenset[int] = frozenset()
+    for part in operand.parts:
+        found |= silent_places(part)
+    if isinstance(operand, Negation):
+        found |= frozenset(range(operand.right.low, operand.right.high))
+    return found
+
+
 def least(a: int | None, b: int | None) -> int | None:
     """The lesser of two limits; None is no limit."""
     if a is None or b is None:

@@ -33,7 +33,7 @@ class OccurrenceScope(PlaceScope):
     """Names in `assign`: aliases, `group`, and the occurrence's own span."""
 
     def __init__(self, layout: Layout, keys: tuple[str, ...], constants: Constants) -> None:
-        super().__init__(layout, keys, lambda place: f"e{place}", constants)
+        super().__init__(layout, keys, lambda place: f"e{place}", constants, layout.silent)
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
         """See expressions.Scope."""

@@ -34,12 +34,11 @@ class PlaceScope:
         keys: tuple[str, ...],
         code_of: PlaceCode,
         constants: Constants,
-        *,
-        silent: bool = True,
+        silent: frozenset[int],
     ) -> None:
-        """`silent`: whether places that bind nothing are null, and not what `without` looks at."""
+        """`silent`: the places that bind nothing where the names are used."""
         self._layout = layout
-        self._silent = layout.silent if silent else frozenset()
+        self._silent = silent
         self._places = layout.places
         self._keys = keys
         self._code_of = code_of

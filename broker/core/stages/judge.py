@@ -18,7 +18,7 @@ from broker.core.occurrence import (
     bound_events,
     events_of,
 )
-from broker.core.operands import Joint
+from broker.core.operands import Joint, silent_places
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
@@ -35,7 +35,7 @@ class Judge:
         self._elements = [links[0].left, *(link.right for link in links)]
         self._low = links[0].low
         self._width = links[-1].high - self._low
-        self._silent = layout.silent
+        self._silent = silent_places(links[-1])
         self._conjuncts = [
             self._compiled(layout, conjunct, keys) for link in links for conjunct in link.conjuncts
         ]
@@ -99,6 +99,8 @@ class Judge:
             at for at, element in enumerate(self._elements) if places_of(element) & named
         )
         constants = Constants()
-        scope = PlaceScope(layout, keys, lambda place: f"o[{place - self._low}]", constants)
+        scope = PlaceScope(
+            layout, keys, lambda place: f"o[{place - self._low}]", constants, self._silent
+        )
         code = condition_code(conjunct, scope, constants)
         return elements, build(f"def test(o, g):\n    return {code}\n", "test", constants)

@@ -10,7 +10,7 @@ from typing import Any
 
 from broker.core.geometry import near
 from broker.core.occurrence import Occurrence, after_anchor, bound_events, flat, touches
-from broker.core.operands import Member, Negation, Operand, composite
+from broker.core.operands import Member, Negation, Operand, composite, silent_places
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
@@ -53,7 +53,8 @@ def whole_test(
     if operand.spread_m is not None:
         constants.helper("spread_ok", spread_ok)
         parts.append(f"spread_ok(o, {constants.add(operand.spread_m)})")
-    places = [at for at in range(operand.low, operand.high) if at not in layout.silent]
+    silent = silent_places(operand)
+    places = [at for at in range(operand.low, operand.high) if at not in silent]
     for anchor, within_ms in operand.anchors:
         constants.helper("after_anchor", after_anchor)
         limit = constants.add(within_ms)
@@ -63,7 +64,7 @@ def whole_test(
             for place in places
             if place != anchor and operand.low <= anchor < operand.high
         ]
-    scope = PlaceScope(layout, keys, lambda place: _member("o", operand, place), constants)
+    scope = PlaceScope(layout, keys, lambda place: _member("o", operand, place), constants, silent)
     parts += [condition_code(one, scope, constants) for one in operand.conjuncts]
     text = f"def test(o, g):\n    return {' and '.join(parts) or 'True'}\n"
     return build(text, "test", constants)
@@ -83,7 +84,7 @@ def negation_test(
         )
         return _member(variable, side, place)
 
-    scope = PlaceScope(layout, keys, code_of, constants, silent=False)
+    scope = PlaceScope(layout, keys, code_of, constants, frozenset())
     parts = [condition_code(one, scope, constants) for one in negation.conjuncts]
     return build(f"def counts(p, q, g):\n    return {' and '.join(parts)}\n", "counts", constants)
 
@@ -144,15 +145,16 @@ def fits_test(
     if gathered.within_ms is not None:
         limit = constants.add(gathered.within_ms)
         parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
-    parts += _anchored(layout, gathered, member, constants)
+    parts += _anchored(gathered, member, constants)
     parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
     parts += _conjuncts(layout, gathered, member, keys, constants)
     text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"
     return build(text, "fits", constants)
 
 
-def _anchored(layout: Layout, gathered: Operand, member: Member, constants: Constants) -> list[str]:
+def _anchored(gathered: Operand, member: Member, constants: Constants) -> list[str]:
     own = range(member.operand.low, member.operand.high)
+    silent = silent_places(member.operand)
     parts = []
     for anchor, within_ms in gathered.anchors:
         if not gathered.low <= anchor < gathered.high:
@@ -166,7 +168,7 @@ def _anchored(layout: Layout, gathered: Operand, member: Member, constants: Cons
         parts += [
             f"after_anchor({a}, {_member('m', member.operand, place)}, {limit})"
             for place in own
-            if place != anchor and place not in layout.silent
+            if place != anchor and place not in silent
         ]
     return parts
 
@@ -179,7 +181,8 @@ def _conjuncts(
     constants: Constants,
 ) -> list[str]:
     own = range(member.operand.low, member.operand.high)
-    scope = PlaceScope(layout, keys, lambda place: _member("o", gathered, place), constants)
+    silent = silent_places(gathered)
+    scope = PlaceScope(layout, keys, lambda place: _member("o", gathered, place), constants, silent)
     codes = []
     for one in member.conjuncts:
         with scope.each_of({place: _member("m", member.operand, place) for place in own}):
