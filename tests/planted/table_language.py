@@ -84,10 +84,9 @@ reserved-bare: a name that is a reserved word loses its backticks
 CHECK_PATTERNS = part(
     "language/check/patterns.py",
     r"""
-bound-closes-both: a bound after `then` closes what stands before it
-- "left" in closing or (
--                 bounded and operator == "and"))
-+ "left" in closing or bounded)
+bound-closes-nothing: `last A and[..5 s] B` is refused
+- bounded and operator == "and"))
++ bounded and operator == "or"))
 
 within-closes-nothing: a list within T is refused
 - replace(around, closed=True, timed=True))
@@ -147,9 +146,9 @@ twice-unseen: of two subscriptions of one name the second stands
 CHECK_TIMES = part(
     "language/check/times.py",
     r"""
-negative-duration: an assigned time before the occurrence is taken
-- and node.value >= 0
-+ and node.value >= -3_600_000
+start-after-the-occurrence: an assigned start after the occurrence is taken
+- if later and isinstance(node, tree.Arithmetic)
++ if isinstance(node, tree.Arithmetic)
 
 any-argument: one argument within the occurrence is enough
 - in _CHOOSING and all(

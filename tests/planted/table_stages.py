@@ -1,0 +1,435 @@
+"""Faults in stages: contexts, lists, repetitions, silence, what is left out and what is reported.
+
+Owns the table for patterns that need more than joins. Must not know how faults are run. Invariant:
+as for fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import MATCHING, part
+
+BASE = part(
+    "broker/core/stages/base.py",
+    r"""
+inbox-unsorted: what was passed on out of order is taken so
+- if len(self.items) > 1:
++ if len(self.items) > 2:
+
+inbox-edge-kept: what ends at the limit waits for the next watermark
+- while end_of(items[count]) <= limit:
++ while end_of(items[count]) < limit:
+
+inbox-limit-too-far: what a stage still holds back is not waited for
+- min(watermark, self.stage.hold())
++ watermark
+
+floor-without-kept: what is kept may begin before the floor
+- for inbox in self.inboxes] + starts)
++ for inbox in self.inboxes])
+
+waiting-state-lost: after a restore what waited between stages is gone
+- self.items, self.limit, beneath = state
++ _, self.limit, beneath = state
+
+list-member-not-consumed: a consumed event stays a member of lists
+- if any(id(event) in gone for event in member):
++ if all(id(event) in gone for event in member):
+""",
+    tests=MATCHING,
+)
+
+JOINT = part(
+    "broker/core/stages/joint.py",
+    r"""
+next-touches: an event that begins as the left one ends stands between
+- if event.start > low:
++ if event.start >= low:
+
+next-to-the-end: an event that ends as the right one begins stands between
+- at = bisect_left(named, high, key=_end)
++ at = 1 + bisect_left(named, high, key=_end)
+
+nth-from-nought: the k-th is counted from 0
+- if other is right:
+-                 return number
++ if other is right:
++                 return number - 1
+
+nth-forgotten: a right one that a later left one counts is gone
+- oldest = min(oldest, floor)
++ oldest = max(oldest, floor)
+
+instants-by-side: under `recent` the left ones of all instants go first
+- runs.setdefault(end_of(item), ([], []))
++ runs.setdefault(end_of(items[0]), ([], []))
+""",
+    tests=MATCHING,
+)
+
+CHRONICLE = part(
+    "broker/core/stages/chronicle.py",
+    r"""
+newest-partner: `chronicle` takes the newest candidate
+- for at, other in enumerate(others):
++ for at, other in reversed(list(enumerate(others))):
+
+spent-in-one-role: an event that is spent on one side is taken on the other
+- items[:] = [item for item in items if not self._is_spent(item)]
++ items[:] = list(items)
+
+spent-comes-again: an occurrence with a spent event is taken
+- if self._is_spent(item):
+-             return
++ if side == RIGHT and self._is_spent(item):
++             return
+
+starts-before-it-completes: an event on both sides is a candidate before it completes
+- key=lambda entry: (entry[0], -entry[1]),
++ key=lambda entry: (entry[0], entry[1]),
+
+spent-forgotten: a snapshot forgets what is spent
+- self._spent = {id(event): event for event in facts[0]}
++ self._spent = {}
+
+chronicle-expires-early: a candidate at the edge of the reach goes
+- end_of(items[count]) < limit + 1 - keep_ms:
++ end_of(items[count]) <= limit + 1 - keep_ms:
+""",
+    tests=MATCHING,
+)
+
+COURSE = part(
+    "broker/core/stages/course.py",
+    r"""
+run-end-unspent: what ends as the run ends may begin the next
+- any(event.end <= self._spent for
++ any(event.end < self._spent for
+
+starts-before-it-advances: an event that fits two elements begins and does not advance
+- self._sign = -1 if plans
++ self._sign = 1 if not plans
+
+latest-is-first: under `latest` a newer event does not take the place of the last
+- elif self._latest and element == step - 1:
++ elif self._latest and element == step - 2:
+
+latest-goes-back: under `latest` a run goes back a step
+- before = {e: one for e, one in run.filled.items() if e < element}
++ before = {}
+
+over-too-late: a run whose window has passed is still open
+- if last is not None and self._limit >= last:
++ if last is not None and self._limit > last:
+
+over-too-early: a run is dropped while its next element may still come
+- if gap is not None and min(self._floors(run)) > gap:
++ if gap is not None and min(self._floors(run)) >= gap:
+
+dropped-spends: a run that is dropped spends what it had
+- del entries[: run.start + 1]
++ del entries[: run.at]
+
+next-run-hidden: a dropped run's successor may end before what was promised
+- return min(hold, next(starts, WATERMARK_END) - 1)
++ return hold
+
+spent-mark-lost: a snapshot forgets up to where all is spent
+- self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
++ self.watermark, self._limit, _, entries, run, rights, inboxes = state
+""",
+    tests=MATCHING,
+)
+
+NEGATION = part(
+    "broker/core/stages/negation.py",
+    r"""
+without-begin-left-out: what begins with p does not count
+- inside = start <= start_of(q) and
++ inside = start < start_of(q) and
+
+without-end-left-out: what ends with p does not count
+- end_of(q) <= end_of(p)
++ end_of(q) < end_of(p)
+
+without-t-begin: what begins with p counts in `without[T]`
+- inside = start < start_of(q) <= start
++ inside = start <= start_of(q) <= start
+
+without-t-end: what begins exactly T later does not count
+- start_of(q) <= start + plan.window_ms
++ start_of(q) < start + plan.window_ms
+
+own-event-counts: an event of p itself counts against it
+- if any(id(event) in own for event in bound_events(q)):
++ if any(id(event) not in own for event in bound_events(q)):
+
+consumed-counts-no-more: a consumed event no longer stands against others
+- self.inboxes[0].forget(gone)
++ super().forget(gone)
+
+others-dropped: what may still fall into a later p is dropped
+- [q for q in self._others if start_of(q) >= oldest]
++ [q for q in self._others if start_of(q) > oldest]
+
+open-not-held: what is open is not held back from those above
+- return min(self.inboxes[0].stage.hold(), first - 1)
++ return self.inboxes[0].stage.hold()
+""",
+    tests=MATCHING,
+)
+
+REPEATS = part(
+    "broker/core/stages/repeats.py",
+    r"""
+touching-breaks: a P that begins as the last ends breaks the row
+- start_of(item) < end_of(self._row[-1]):
++ start_of(item) <= end_of(self._row[-1]):
+
+rows-disjoint: rows never share a P
+- if fits and self._plan.disjoint:
++ if fits:
+
+rows-overlap: rows share a P where they must not
+- if fits and self._plan.disjoint:
++ if fits and not self._plan.disjoint:
+
+gap-low-left-out: a gap of exactly a ends the run
+- (low is None or gap >= low)
++ (low is None or gap > low)
+
+gap-high-left-out: a gap of exactly b ends the run
+- (high is None or gap <= high)
++ (high is None or gap < high)
+
+run-closed-early: a run is over while its next P may still come
+- self.inboxes[0].floor() > end_of(self._row[-1]) + high
++ self.inboxes[0].floor() >= end_of(self._row[-1]) + high
+
+lone-lost: what breaks a run begins none
+- self._row.append(item)
+-         if self._row and self._is_over
++ if self._row or not made:
++                 self._row.append(item)
++         if self._row and self._is_over
+""",
+    tests=MATCHING,
+)
+
+GATHERED = part(
+    "broker/core/stages/gathered.py",
+    r"""
+empty-list-passes: `+` with none gives an occurrence
+- if not plan.optional:
++ if plan.optional and members is None:
+
+list-by-arrival: the members of a list are not in order
+- fitting.sort(key=order_of)
++ fitting.sort(key=end_of)
+
+list-closed-early: a list is closed at its chain's end though members may still come
+- if not plan.trailing:
+-             return inbox.limit
++ if plan.trailing:
++             return inbox.limit
+
+candidates-dropped: a candidate of a list is dropped too early
+- limit = oldest - plan.keep_ms
++ limit = oldest + 1 - plan.keep_ms // 2
+
+span-without-list: a list at the end does not count for the interval
+- end = max([end, *map(end_of, fitting)])
++ end = max([end])
+""",
+    tests=MATCHING,
+)
+
+SILENCE = part(
+    "broker/core/stages/silence.py",
+    r"""
+silence-ends-late: a P exactly T later does not break the silence
+- self._instants = [
+-                 u for u in self._instants if not (u < end and start <= u
++ self._instants = [
++                 u for u in self._instants if not (u < end and start < u
+
+own-end-breaks: the P from whose end silence counts breaks it
+- not (u < end and
++ not (u <= end and
+
+silence-told-early: a silence is told while a P may still break it
+- if u + self._for_ms < floor]
++ if u + self._for_ms <= floor]
+
+silence-twice: two P that end together give two intervals
+- if end_of(p) != self._last:
++ if end_of(p) != end_of:
+
+beginning-twice: the beginning gives an interval where a P ends as well
+- return [] if met or once else
++ return [] if met else
+
+beginning-lost: the beginning gives no interval
+- once = any(end == u for _, end in self._early)
++ once = True
+""",
+    tests=MATCHING,
+)
+
+WHOLE = part(
+    "broker/core/stages/whole.py",
+    r"""
+list-spread-pairs: only neighbours in a list are near each other
+- for b in positions[at + 1 :]
++ for b in positions[at + 1 : at + 2]
+
+list-bound-low: a low bound beside a list leaves its end out
+- parts.append(f"{gap} >= {constants
++ parts.append(f"{gap} > {constants
+
+list-bound-high: a high bound beside a list leaves its end out
+- parts.append(f"{gap} <= {constants
++ parts.append(f"{gap} < {constants
+
+list-within: `within` leaves a list's last member out
+- - min({start}, o[1]) <= {limit}"
++ - min({start}, o[1]) < {limit}"
+
+element-as-member: an event of the chain is a member of its list too
+- return not any(id(event) in ids for event in bound_events(member))
++ return bool(ids) or not bound_events(member)
+""",
+    tests=MATCHING,
+)
+
+PICK = part(
+    "broker/core/stages/pick.py",
+    r"""
+kth-before: the one before the k-th is taken
+- if self._number == self._k and
++ if self._number == self._k - 1 and
+
+every-kth: every k-th is taken
+- if self._number == self._k and
++ if self._number % self._k == 0 and
+
+kth-state-lost: a snapshot forgets how many came
+- (self._number,) = facts
++ self._number = 0
+
+distinct-edge: an equal one exactly T before does not count
+- if end_of(item) - before > self._window_ms:
++ if end_of(item) - before >= self._window_ms:
+
+distinct-for-good: an equal one counts for ever
+- self._latest[key] = max(before, start_of(item))
++ self._latest[key] = max(before, limit)
+
+distinct-first: an equal one counts from the first on only
+- self._latest[key] = max(before, start_of(item))
++ self._latest[key] = before if before > WATERMARK_NONE else start_of(item)
+""",
+    tests=MATCHING,
+)
+
+CHOICE = part(
+    "broker/core/choice.py",
+    r"""
+turn-too-early: one has its turn while another may come before it
+- return first if first is not None and end_of(first) <= limit else None
++ return first
+
+one-of-each: `one` reports each occurrence
+- if id(last) in waiting.answered:
++ if id(one) in waiting.answered:
+
+first-completes: an occurrence is completed by its first event
+- return max(bound_events(one)
++ return min(bound_events(one)
+
+consumed-by-what-is-not-reported: with `one`, what is not reported consumes
+- if manner.report == "one" and not _answers(waiting, first):
+-             continue
++ if manner.report == "one" and not _answers(waiting, first):
++             waiting.found = refind(_consumed(manner, first))
++             continue
+
+at-most-edge: an earlier one exactly T before still counts
+- end - waiting.reported[0] >= per_ms:
++ end - waiting.reported[0] > per_ms:
+
+at-most-one-more: one more than N are reported
+- if len(waiting.reported) >= count:
++ if len(waiting.reported) > count:
+
+suppressed-counts: what was left out counts against those after it
+-         return False
+-     waiting.reported.append(end)
++         waiting.reported.append(end)
++         return False
++     waiting.reported.append(end)
+
+collected-repeats: a collected list holds an event as often as it was bound
+- distinct = {id(event): event for event in flat(column)}
++ distinct = dict(enumerate(flat(column)))
+
+refound-before: after consumption what had its turn has it again
+- [one for one in refind(gone) if order_of(one) > taken]
++ [one for one in refind(gone) if order_of(one) >= taken]
+
+found-not-held: a detected event comes after its time was given out
+- default=WATERMARK_END) - 1
++ default=WATERMARK_END)
+""",
+    tests=MATCHING,
+)
+
+STAGED = part(
+    "broker/core/staged_agent.py",
+    r"""
+until-included: a result that ends as its subscription ends is reported
+- until = self._until
+-             found = [one for one in found if _end(one) < until]
++ until = self._until
++             found = [one for one in found if _end(one) <= until]
+
+for-from-the-end: `for` counts from the newest event
+- until = self._begin + self._for_ms
++ until = self._watermark + self._for_ms
+
+consumed-not-kept: what is consumed no longer counts for `without`
+- or at in silent or at >= places
++ or at >= places
+
+begin-of-all: a partition's beginning is that of the task
+- begin is None else min(begin, event.start)
++ begin is None else begin
+
+open-work-not-held: a detected event comes after its time was given out
+- out = min(out, partition.root.hold(), hold(partition.waiting))
++ out = min(out, hold(partition.waiting))
+
+due-forgotten: what time alone decides waits for the next event
+- at = max(min(known), self._watermark + 1) if known else None
++ at = None
+""",
+    tests=MATCHING,
+)
+
+LISTS = part(
+    "broker/core/list_values.py",
+    r"""
+last-of-list: `Last` of a list is its first
+- "Last": lambda values: values[-1],
++ "Last": lambda values: values[0],
+
+sum-of-none: `Sum` over none is null
+- {"Count": 0, "Sum": 0, "CountDistinct": 0}
++ {"Count": 0, "CountDistinct": 0}
+""",
+    tests=MATCHING,
+)
+
+TABLE = [
+    *(BASE + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
+    *(WHOLE + PICK + CHOICE + STAGED + LISTS),
+]
