@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from headwater.cli.output import CommandError
-from headwater.cli.reach import Broker
+from headwater.cli.reach import Broker, tls_reason
 
 ANSWER_BYTES_MAX = 2**24
 SILENCE_S_MAX = 60.0  # a live stream gives a sign of life far more often
@@ -119,6 +119,8 @@ def _decoded(broker: Broker, data: bytes) -> dict[str, Any]:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if (reason := tls_reason(error)) is not None:
+        return reason
     if isinstance(error, socket.gaierror):
         return "no such host"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:

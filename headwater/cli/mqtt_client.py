@@ -19,7 +19,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from headwater.cli.output import CommandError
-from headwater.cli.reach import Broker
+from headwater.cli.reach import Broker, tls_reason
 
 DEFAULT_PREFIX = "headwater"
 
@@ -91,7 +91,7 @@ async def _connected(broker: Broker) -> AsyncIterator[aiomqtt.Client]:
         raise CommandError(2, f"{broker.url} refused the connection: {reason}") from None
     except aiomqtt.MqttError as error:
         reason = re.sub(r"^\[(Errno|code).*?\] ", "", str(error)).lower()
-        raise broker.unreachable(reason or "the connection ended") from None
+        raise broker.unreachable(tls_reason(error) or reason or "the connection ended") from None
 
 
 def _decoded(payload: bytes) -> dict[str, Any]:

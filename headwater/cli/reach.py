@@ -57,6 +57,20 @@ class Broker:
         return CommandError(3, f"cannot reach {self.url}: {reason}; {hint}")
 
 
+def tls_reason(error: BaseException | None) -> str | None:
+    """Why TLS failed, where that is what is behind the error."""
+    import ssl
+
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = error.verify_message or "it cannot be checked"
+            return f"its certificate is not trusted: {why}; SSL_CERT_FILE names what is trusted"
+        if isinstance(error, ssl.SSLError):
+            return "what answers there does not speak TLS"
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of every command that talks to a broker."""
     parser.add_argument(

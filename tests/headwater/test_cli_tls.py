@@ -1,0 +1,46 @@
+"""What a command says where TLS is spoken on one side alone, or by somebody unknown."""
+
+import pytest
+
+from headwater.cli import main
+from tests.broker.mqtt.sockets import make_certificates
+from tests.broker.running import CONFIG, RunningBroker
+
+TEXT = "event Temp(val: float)\nsubscription Hot from me to alerts\ndetect Temp(val > 30)\n"
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "hot.hw"
+    path.write_text(TEXT)
+    return str(path)
+
+
+@pytest.mark.parametrize("scheme", ["https", "mqtts"])
+def test_who_answers_without_tls_is_told_so(scheme, spec, tmp_path, capsys):
+    with RunningBroker(tmp_path, CONFIG, f"--set=broker.data_dir={tmp_path}/data") as broker:
+        port = broker.port(scheme.removesuffix("s"))
+        address = f"{scheme}://127.0.0.1:{port}"
+        assert main(["submit", spec, "--broker", address]) == 3
+        told = capsys.readouterr().err
+    assert told.startswith(
+        f"headwater: cannot reach {address}: what answers there does not speak TLS; "
+    )
+
+
+@pytest.mark.program("openssl")
+def test_a_certificate_that_is_not_trusted_is_told_with_a_way_out(
+    spec, tmp_path, capsys, find_program, monkeypatch
+):
+    make_certificates(tmp_path, find_program("openssl"))
+    tls = [f"--set=mqtt.tls_{part}" for part in ("cert=server.pem", "key=server.key", "port=0")]
+    monkeypatch.chdir(tmp_path)
+    with RunningBroker(tmp_path, CONFIG, *tls, f"--set=broker.data_dir={tmp_path}/data") as broker:
+        address = f"mqtts://127.0.0.1:{broker.port('mqtts')}"
+        assert main(["submit", spec, "--broker", address]) == 3
+        told = capsys.readouterr().err
+        assert "its certificate is not trusted: " in told
+        assert "_ssl.c" not in told
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert main(["submit", spec, "--broker", address]) == 0
+        assert capsys.readouterr().out == "installed: Hot\n"
