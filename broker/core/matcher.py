@@ -333,7 +333,7 @@ class Matcher:
             for domain in domains:
                 while domain.due and not self._is_due(*domain.due[0]):
                     heappop(domain.due)
-                if domain.due:
+                if domain.due and domain.due[0][0] < WATERMARK_END:
                     self._want(domain, domain.due[0][0], watermark_of, wanted)
         return wanted
 

@@ -21,13 +21,13 @@ Occurrence = Any
 class Absence:
     """What `absent P for T` puts in a place: it binds no event but has an interval."""
 
-    __slots__ = ("certainty", "end", "start", "uncertainty")
+    __slots__ = ("end", "place", "start", "uncertainty")
 
-    def __init__(self, start: int, end: int, uncertainty: int = 0, certainty: str = "yes") -> None:
+    def __init__(self, start: int, end: int, place: int) -> None:
         self.start = start
         self.end = end
-        self.uncertainty = uncertainty
-        self.certainty = certainty
+        self.place = place
+        self.uncertainty = 0
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -38,6 +38,13 @@ class Absence:
     def order(self) -> Order:
         """Its interval alone."""
         return (self.end, self.start, (), (), ())
+
+
+def identity(member: Any) -> Any:
+    """What tells one event, or one absence, from every other."""
+    if member.__class__ is Absence:
+        return (member.place, member.start)
+    return id(member)
 
 
 def events_of(occurrence: Occurrence) -> tuple[Any, ...]:

@@ -162,10 +162,12 @@ class _Reader:
             return made
         return operand  # windows alone ask who may be missing
 
-    def absent(self, node: Absent, _above: _Above) -> Operand:
+    def absent(self, node: Absent, above: _Above) -> Operand:
         operand = self.read(node.operand, _Above())
         self.silent.update(range(operand.low, operand.high))
-        return Silence(operand.low, operand.high, operand=operand, for_ms=node.for_ms)
+        made = Silence(operand.low, operand.high, above.within_ms, operand=operand)
+        made.for_ms = node.for_ms
+        return made
 
     def repeat(self, node: Repeat, above: _Above) -> Operand:
         if node.kind in {"+", "*"}:

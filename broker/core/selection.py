@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.agent import WATERMARK_END
-from broker.core.occurrence import Absence, events_of, flat, member_order
+from broker.core.occurrence import events_of, flat, identity, member_order
 from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
 from broker.core.pattern import Layout
 
@@ -71,9 +71,7 @@ def _identities(events: Sequence[Any], low: int, high: int) -> tuple[Any, ...]:
 def _identity(member: Any) -> Any:
     if member.__class__ is tuple:
         return tuple([id(event) for event in member])
-    if member.__class__ is Absence:
-        return ("absent", member.start, member.end)
-    return id(member)
+    return identity(member)
 
 
 def _rank(events: Sequence[Any]) -> tuple[Any, ...]:

@@ -81,7 +81,7 @@ class Shelf:
         if isinstance(value, Event):
             return {"event": self.put(value)}
         if isinstance(value, Absence):
-            return {"absence": [value.start, value.end]}
+            return {"absence": [value.start, value.end, value.place]}
         if value.__class__ is tuple:
             return {"tuple": [self.put_all(part) for part in value]}
         if isinstance(value, list):

@@ -298,6 +298,8 @@ class StagedAgent:
     def _schedule(self, key: tuple[Any, ...], partition: Partition) -> None:
         times = [partition.root.due(), due(partition.waiting, self._manner)]
         known = [time for time in times if time is not None]
+        if partition.size:
+            known.append(WATERMARK_END)  # then all that is open is decided
         at = max(min(known), self._watermark + 1) if known else None
         if at != partition.due:
             partition.due = at

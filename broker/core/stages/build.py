@@ -141,8 +141,7 @@ class Builder:
 
     def _silence(self, silence: Silence) -> Make:
         beneath = self.build(silence.operand)
-        places = silence.high - silence.low
-        return lambda site: SilenceStage(silence.for_ms, places, site, beneath(site))
+        return lambda site: SilenceStage(silence, site, beneath(site))
 
     def _count(self, count: Count) -> Make:
         passes = whole_test(self._layout, count, self._keys)

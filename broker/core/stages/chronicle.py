@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Any
 
-from broker.core.occurrence import Occurrence, events_of, flat, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, identity, order_of
 from broker.core.operands import FOLLOWS
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
 from broker.core.stages.joint import Further, JointPlan
@@ -27,7 +27,7 @@ class ChronicleStage(Over):
         super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
         self._plan = plan
         self._items: tuple[list[Occurrence], list[Occurrence]] = ([], [])
-        self._spent: dict[int, Any] = {}
+        self._spent: dict[Any, Any] = {}
         self._further = Further(plan, site)
         self._chosen: list[Occurrence] | None = None
         self._before: list[Occurrence] = []
@@ -87,11 +87,11 @@ class ChronicleStage(Over):
         return memory is not None and memory.is_past(whole)
 
     def _is_spent(self, item: Occurrence) -> bool:
-        return any(id(member) in self._spent for member in flat(events_of(item)))
+        return any(identity(member) in self._spent for member in flat(events_of(item)))
 
     def _spend(self, occurrence: Occurrence) -> None:
         for member in flat(events_of(occurrence)):
-            self._spent[id(member)] = member
+            self._spent[identity(member)] = member
         for items in self._items:
             items[:] = [item for item in items if not self._is_spent(item)]
 
@@ -133,4 +133,4 @@ class ChronicleStage(Over):
 
     def know(self, facts: list[Any]) -> None:
         """See base.Over."""
-        self._spent = {id(event): event for event in facts[0]}
+        self._spent = {identity(member): member for member in facts[0]}

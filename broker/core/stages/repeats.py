@@ -67,15 +67,14 @@ class CountStage(Over):
         made = []
         for item in inbox.take(inbox.fill(watermark)):
             if self._row and not self._goes_on(item):
-                self._break()
+                self._row = []
             self._row.append(item)
             if len(self._row) < self._plan.count:
                 continue
             whole = row(self._row)
-            fits = self._apart() and self._plan.passes(whole, self.site.group)
-            if fits:
+            if self._plan.passes(whole, self.site.group):
                 made.append(whole)
-            if fits and self._plan.disjoint:
+            if self._plan.disjoint:
                 self._row = []
             else:
                 del self._row[0]
@@ -83,15 +82,6 @@ class CountStage(Over):
 
     def _goes_on(self, item: Occurrence) -> bool:
         return start_of(item) >= end_of(self._row[-1]) and _strangers(self._row[-1], item)
-
-    def _break(self) -> None:
-        """The row ends before what broke it."""
-        self._row = []
-
-    def _apart(self) -> bool:
-        """Whether no event stands in two of them."""
-        ids = [id(event) for item in self._row for event in bound_events(item)]
-        return len(ids) == len(set(ids))
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""

@@ -10,18 +10,21 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.occurrence import Absence, Occurrence
+from broker.core.operands import Silence
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
 
 
 class SilenceStage(Over):
     """See the module; an interval begins with the task, or where a P ends."""
 
-    __slots__ = ("_early", "_empty_places", "_for_ms", "_instants", "_last")
+    __slots__ = ("_early", "_empty_places", "_for_ms", "_instants", "_last", "_place", "_too_long")
 
-    def __init__(self, for_ms: int, places: int, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), for_ms)
-        self._for_ms = for_ms
-        self._empty_places = places - 1
+    def __init__(self, silence: Silence, site: Site, beneath: Stage) -> None:
+        super().__init__(site, (Inbox(beneath),), silence.for_ms)
+        self._for_ms = silence.for_ms
+        self._place = silence.low
+        self._empty_places = silence.high - silence.low - 1
+        self._too_long = silence.within_ms is not None and silence.for_ms > silence.within_ms
         self._instants: list[int] = []
         self._early: list[tuple[int, int]] | None = []  # P so far, until the beginning is decided
         self._last: int | None = None
@@ -42,7 +45,8 @@ class SilenceStage(Over):
         made = [u for u in self._instants if u + self._for_ms < floor]
         if made:
             self._instants = [u for u in self._instants if u + self._for_ms >= floor]
-        return self._beginning(floor) + [self._interval(u) for u in made]
+        found = self._beginning(floor) + [self._interval(u) for u in made]
+        return [] if self._too_long else found
 
     def _beginning(self, floor: int) -> list[Occurrence]:
         """The interval from the beginning, which a later event may yet put earlier."""
@@ -71,7 +75,7 @@ class SilenceStage(Over):
 
     def _interval(self, u: int) -> Occurrence:
         end = u + self._for_ms
-        return (end, u, Absence(u, end), *((None,) * self._empty_places))
+        return (end, u, Absence(u, end, self._place), *((None,) * self._empty_places))
 
     def hold(self) -> int:
         """See base.Stage."""
