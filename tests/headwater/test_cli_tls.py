@@ -1,5 +1,9 @@
 """What a command says where TLS is spoken on one side alone, or by somebody unknown."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from headwater.cli import main
@@ -29,18 +33,21 @@ def test_who_answers_without_tls_is_told_so(scheme, spec, tmp_path, capsys):
 
 
 @pytest.mark.program("openssl")
-def test_a_certificate_that_is_not_trusted_is_told_with_a_way_out(
-    spec, tmp_path, capsys, find_program, monkeypatch
-):
+def test_a_certificate_that_is_not_trusted_is_told_with_a_way_out(spec, tmp_path, find_program):
+    """In a process of its own, as what paho leaves open is closed at its end."""
     make_certificates(tmp_path, find_program("openssl"))
-    tls = [f"--set=mqtt.tls_{part}" for part in ("cert=server.pem", "key=server.key", "port=0")]
-    monkeypatch.chdir(tmp_path)
+    tls = [
+        f"--set=mqtt.tls_cert={tmp_path}/server.pem",
+        f"--set=mqtt.tls_key={tmp_path}/server.key",
+        "--set=mqtt.tls_port=0",
+    ]
     with RunningBroker(tmp_path, CONFIG, *tls, f"--set=broker.data_dir={tmp_path}/data") as broker:
         address = f"mqtts://127.0.0.1:{broker.port('mqtts')}"
-        assert main(["submit", spec, "--broker", address]) == 3
-        told = capsys.readouterr().err
-        assert "its certificate is not trusted: " in told
-        assert "_ssl.c" not in told
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        assert main(["submit", spec, "--broker", address]) == 0
-        assert capsys.readouterr().out == "installed: Hot\n"
+        command = [sys.executable, "-m", "headwater.cli", "submit", spec, "--broker", address]
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert refused.returncode == 3
+        assert "its certificate is not trusted: " in refused.stderr
+        assert "_ssl.c" not in refused.stderr
+        trusting = os.environ | {"SSL_CERT_FILE": str(tmp_path / "ca.pem")}
+        taken = subprocess.run(command, env=trusting, capture_output=True, text=True, check=False)
+        assert (taken.returncode, taken.stdout) == (0, "installed: Hot\n")
