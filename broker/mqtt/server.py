@@ -62,10 +62,16 @@ class MqttServer:
         loop = asyncio.get_running_loop()
         driver = self._driver = Driver(self._hub, self._application, self._users)
         for listener, context in zip(self._listeners, contexts, strict=True):
+            secure: dict[str, Any] = {}
+            if context is not None:
+                # The loop tells of a connection only after its handshake, so it has to see to that.
+                secure["ssl"] = context
+                secure["ssl_handshake_timeout"] = self._hub.limits.connect_timeout_ms / 1000
+                secure["ssl_shutdown_timeout"] = max(1, self._hub.limits.close_timeout_ms) / 1000
             try:
                 self._servers.append(
                     await loop.create_server(
-                        lambda: Socket(driver), listener.host, listener.port, ssl=context
+                        lambda: Socket(driver), listener.host, listener.port, **secure
                     )
                 )
             except OSError as error:

@@ -5,7 +5,9 @@ topics and client identifiers of its own, as they share the process.
 """
 
 import asyncio
+import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -466,3 +468,56 @@ def test_unsubscribing_takes_that_subscription_of_a_kept_session_alone(port, own
         for level in "abc":
             publish(port, "-t", f"{own}/{level}", "-q", 1, "-m", level)
         assert [line[-1] for line in second.messages(2)] == ["b", "c"]
+
+
+# --- clients that harm ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_a_subscriber_that_stops_reading_keeps_nothing_from_others(broker, port, own, qos):
+    """It is halted. At QoS 0 it misses what finds no room; at QoS 1 its session ends, which it
+    learns by its connection, as it did not take the word for it in time.
+    """
+    ended = counted(broker, "ended", "queue_overflow")
+    speaks = (*V5, "-t", own, "-q", qos)
+    with (
+        ThreadPoolExecutor(1) as beside,
+        subscriber(port, *speaks, "-W", 30, form="%l") as halted,
+        subscriber(port, *speaks, "-W", 30, form="%l") as reads,
+    ):
+        halted.process.send_signal(signal.SIGSTOP)
+        for begin in range(200_000, 200_100, 10):
+            lengths = range(begin, begin + 10)
+            lines = "".join("x" * length + "\n" for length in lengths)
+            publishing = beside.submit(publish, port, *V5, "-t", own, "-q", 1, "-l", lines=lines)
+            assert reads.messages(10) == [str(length) for length in lengths]
+            publishing.result()
+        mqtt = broker.get("/v1/status")[1]["mqtt"]
+        assert mqtt["queued_bytes"] <= 4_194_304
+        halted.process.send_signal(signal.SIGCONT)
+        if qos:
+            halted.line("sending CONNECT")  # again
+            assert counted(broker, "ended", "queue_overflow") == ended + 1
+        else:
+            assert mqtt["dropped"]["queue_full"] > 10
+            came = halted.messages(100 - mqtt["dropped"]["queue_full"])
+            publish(port, *V5, "-t", own, "-q", 0, "-m", "end")
+            assert halted.messages(1) == ["3"]
+            assert came == sorted(set(came))
+
+
+def test_too_many_connections_are_closed_and_room_is_made_by_those_who_leave(tmp_path):
+    flags = ("--set", f"broker.data_dir={tmp_path}/data", "--set", "mqtt_limits.connections_max=3")
+    with RunningBroker(tmp_path, CONFIG, *flags) as few:
+        subscribers = [subscriber(few.port(), *V5, "-t", "a", "-q", 1) for _ in range(3)]
+        try:
+            status, _, errors = run("mosquitto_pub", few.port(), *V5, "-t", "a", "-m", "x", "-q", 1)
+            assert (status != 0, counted(few, "closed", "connections_max") > 0) == (True, True)
+            assert errors
+            subscribers[0].end()
+            until(lambda: counted(few, "connections") == 2)
+            publish(few.port(), *V5, "-t", "a", "-m", "y", "-q", 1)
+            assert subscribers[1].messages(1) == ["a|1|0|y"]
+        finally:
+            for one in subscribers:
+                one.__exit__()

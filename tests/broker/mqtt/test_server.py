@@ -14,7 +14,14 @@ from broker.mqtt.limits import Limits
 from broker.mqtt.listening import Listener, ListenError, Tls
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.mqtt.server import MqttServer
-from tests.broker.mqtt.sockets import RUNNERS, Application, RawClient, serving, until
+from tests.broker.mqtt.sockets import (
+    RUNNERS,
+    Application,
+    RawClient,
+    make_certificates,
+    serving,
+    until,
+)
 
 
 @pytest.fixture(params=RUNNERS)
@@ -192,6 +199,23 @@ def test_silent_sockets_are_closed_in_time(run):
             assert await asyncio.wait_for(reader.read(), 5) == b""
             writer.close()
             assert server.counters()["closed"] == {"connect_timeout": 1}
+
+    run(scene())
+
+
+@pytest.mark.parametrize("begin", [b"", b"\x16\x03\x01\x02\x00\x01"])
+def test_a_socket_that_never_shakes_hands_is_closed_in_time(run, begin, tmp_path, find_program):
+    """The rest of a handshake is due when a CONNECT would be."""
+    folder = make_certificates(tmp_path, find_program("openssl"))
+
+    async def scene():
+        listener = Listener(port=0, tls=Tls(str(folder / "server.pem"), str(folder / "server.key")))
+        async with serving(listener, limits=Limits(connect_timeout_ms=50)) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(begin)
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            assert server.counters()["connections_total"] == 0
 
     run(scene())
 
