@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from headwater.cli import main
 from tests.broker.mqtt.sockets import make_certificates
 from tests.broker.running import CONFIG, RunningBroker
 
@@ -20,21 +19,31 @@ def spec(tmp_path):
     return str(path)
 
 
+def submitted(spec, address, **environ):
+    """In a process of its own, as what paho leaves open is closed at its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "headwater.cli", "submit", spec, "--broker", address],
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("scheme", ["https", "mqtts"])
-def test_who_answers_without_tls_is_told_so(scheme, spec, tmp_path, capsys):
+def test_who_answers_without_tls_is_told_so(scheme, spec, tmp_path):
     with RunningBroker(tmp_path, CONFIG, f"--set=broker.data_dir={tmp_path}/data") as broker:
         port = broker.port(scheme.removesuffix("s"))
         address = f"{scheme}://127.0.0.1:{port}"
-        assert main(["submit", spec, "--broker", address]) == 3
-        told = capsys.readouterr().err
-    assert told.startswith(
+        done = submitted(spec, address)
+    assert done.returncode == 3
+    assert done.stderr.startswith(
         f"headwater: cannot reach {address}: what answers there does not speak TLS; "
     )
 
 
 @pytest.mark.program("openssl")
 def test_a_certificate_that_is_not_trusted_is_told_with_a_way_out(spec, tmp_path, find_program):
-    """In a process of its own, as what paho leaves open is closed at its end."""
     make_certificates(tmp_path, find_program("openssl"))
     tls = [
         f"--set=mqtt.tls_cert={tmp_path}/server.pem",
@@ -43,11 +52,9 @@ def test_a_certificate_that_is_not_trusted_is_told_with_a_way_out(spec, tmp_path
     ]
     with RunningBroker(tmp_path, CONFIG, *tls, f"--set=broker.data_dir={tmp_path}/data") as broker:
         address = f"mqtts://127.0.0.1:{broker.port('mqtts')}"
-        command = [sys.executable, "-m", "headwater.cli", "submit", spec, "--broker", address]
-        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+        refused = submitted(spec, address)
         assert refused.returncode == 3
         assert "its certificate is not trusted: " in refused.stderr
         assert "_ssl.c" not in refused.stderr
-        trusting = os.environ | {"SSL_CERT_FILE": str(tmp_path / "ca.pem")}
-        taken = subprocess.run(command, env=trusting, capture_output=True, text=True, check=False)
+        taken = submitted(spec, address, SSL_CERT_FILE=str(tmp_path / "ca.pem"))
         assert (taken.returncode, taken.stdout) == (0, "installed: Hot\n")
