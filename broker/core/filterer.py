@@ -4,10 +4,11 @@ Owns contents by type and their reference counts. Must not know tasks: who wants
 id. Invariant: an event goes to a content exactly if the content's conditions hold for it; what goes
 to none is counted as filtered.
 
-A type with few contents runs one comprehension for each over a whole batch. With more, each event
-is looked up (see `contents`): the cost of one that nobody wants does not grow with the number of
-contents. What changes is put into the index when the next event of the type comes, so that
-installing costs no more than compiling as long as nothing is routed.
+A type with few contents runs one comprehension over a whole batch for what any of them wants, and
+one for each over that. With more, each event is looked up (see `contents`): the cost of one that
+nobody wants does not grow with the number of contents. What changes is put into the index when the
+next event of the type comes, so that installing costs no more than compiling as long as nothing is
+routed.
 """
 
 from __future__ import annotations
@@ -190,25 +191,26 @@ class _TypeContents:
     def _selected(self, events: list[Event]) -> tuple[list[tuple[int, list[Event]]], int]:
         if self._select is None:
             self._select = self._comprehensions()
-        lists = self._select(events)
-        if len(lists) == 1:
-            hit = lists[0]
-            return ([(next(iter(self.contents)), hit)] if hit else []), len(events) - len(hit)
-        found = [(key, hit) for key, hit in zip(self.contents, lists, strict=True) if hit]
-        if not found:
-            return found, len(events)
-        largest = max(len(hit) for _, hit in found)
-        if largest == len(events) or len(found) == 1:
-            return found, len(events) - largest
-        wanted = {id(event) for _, hit in found for event in hit}
-        return found, len(events) - len(wanted)
+        wanted, *lists = self._select(events)
+        missed = len(events) - len(wanted)
+        if not wanted:
+            return [], missed
+        if not lists:
+            return [(next(iter(self.contents)), wanted)], missed
+        return [(key, hit) for key, hit in zip(self.contents, lists, strict=True) if hit], missed
 
     def _comprehensions(self) -> Callable[[list[Event]], tuple[list[Event], ...]]:
+        """What any content wants, then, unless there is but one, what each wants of that."""
         constants = Constants()
         writer = Writer(AtomScope("e"), constants)
-        parts = []
-        for content in self.contents.values():
-            code = writer.conditions(content.conditions)
-            parts.append("list(events)" if code == "True" else f"[e for e in events if {code}]")
-        text = f"def select(events):\n    return ({', '.join(parts)},)\n"
+        codes = [writer.conditions(content.conditions) for content in self.contents.values()]
+        parts = ["wanted"]
+        if len(codes) > 1:
+            parts += [f"[e for e in wanted if {code}]" for code in codes]
+        anything = "True" in codes
+        some = "" if anything else " if " + " or ".join(f"({code})" for code in codes)
+        text = (
+            f"def select(events):\n    wanted = [e for e in events{some}]\n"
+            f"    if not wanted: return (wanted,)\n    return ({', '.join(parts)},)\n"
+        )
         return build(text, "select", constants)
