@@ -5,8 +5,8 @@ windows close. Invariant: a list depends on the window's events alone, and is ma
 are compared, so that nobody pays for a long window who does not ask.
 
 A window may have more events than could be kept beside its running sums, so a list holds its first
-IDS_MAX ids. Lists that are longer and agree so far are ordered by what comes after them: by
-definition, case and window.
+IDS_MAX ids (IDS_CROWDED, and counted, while very many groups are open). Lists that are longer and
+agree so far are ordered by what comes after them: by definition, case and window.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any
 
 from broker.core.event import Order
 
-IDS_MAX = 64  # ids of a window's event that order looks at; 64 events a group and pane are kept
+IDS_MAX = 64  # ids of a window's event that order looks at; up to 128 events a group are kept
+IDS_CROWDED = 8  # where so many groups are open that this would be too much
 BLOCK = 16  # events that a sliding window shares with what it made, and lets go of together
 NEVER = 2**63  # later than any time
 
@@ -88,16 +89,23 @@ class Constituents(Lazy):
     """The primitive ids of events in order, those of a detected one by its own list.
 
     `blocks` hold the events, from `skip` on, at most `count` of them; later changes of what lies
-    beyond do not show.
+    beyond do not show. The first `most` in order are told.
     """
 
-    __slots__ = ("_blocks", "_count", "_skip")
+    __slots__ = ("_blocks", "_count", "_most", "_skip")
 
-    def __init__(self, blocks: Sequence[Sequence[Any]], skip: int = 0, count: int = NEVER) -> None:
+    def __init__(
+        self,
+        blocks: Sequence[Sequence[Any]],
+        skip: int = 0,
+        count: int = NEVER,
+        most: int = IDS_MAX,
+    ) -> None:
         super().__init__()
         self._blocks = blocks
         self._skip = skip
         self._count = count
+        self._most = most
 
     def events(self) -> list[Any]:
         """The first events, each with an order and an end; in no promised order."""
@@ -106,7 +114,7 @@ class Constituents(Lazy):
 
     def orders(self) -> list[Order]:
         """The orders of the first events, in order."""
-        return [event.order for event in sorted(self.events(), key=_order)[:IDS_MAX]]
+        return [event.order for event in sorted(self.events(), key=_order)[: self._most]]
 
     def _make(self) -> tuple[Any, ...]:
         ids: list[str] = []
@@ -131,53 +139,57 @@ class Places(Lazy):
 
 
 class Heads:
-    """The first events of a group in a pane: all, or those that may yet be among IDS_MAX."""
+    """The first events of a group in a pane: all, or those that may yet be among the `most`."""
 
-    __slots__ = ("bound", "events")
+    __slots__ = ("bound", "events", "most")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = IDS_MAX) -> None:
         self.events: list[Any] = []
         self.bound = NEVER  # what ends after this is not among the first
+        self.most = most
 
     def take(self, events: Sequence[Any], low: int) -> None:
-        """Add events, none of which ends before `low`."""
+        """Add events, none of which ends before `low`; twice as many as `most` may be kept."""
         if low > self.bound:
             return
         if self.bound < NEVER:
             bound = self.bound
             events = [event for event in events if event.end <= bound]
         self.events += events
-        if len(self.events) > 2 * IDS_MAX:
+        if len(self.events) > 2 * self.most:
             self._cut()
 
     def merged(self, others: Sequence[Heads]) -> Heads:
         """The first of all together; none is changed."""
-        made = Heads()
+        made = Heads(min([self.most, *(other.most for other in others)]))
         made.bound = min([self.bound, *(other.bound for other in others)])
         for one in (self, *others):
             made.events += one.events
-        if len(made.events) > 2 * IDS_MAX:
+        if made.bound < NEVER:  # beyond, the lists of some are not whole
+            made.events = [event for event in made.events if event.end <= made.bound]
+        if len(made.events) > 2 * made.most:
             made._cut()
         return made
 
     def constituents(self) -> Constituents:
         """The ids; nothing may be taken any more."""
-        return Constituents([self.events])
+        return Constituents([self.events], most=self.most)
 
     def plain(self) -> list[Any]:
         """Plain data."""
-        return [self.bound, [plain_order(event.order) for event in self.events]]
+        return [self.most, self.bound, [plain_order(event.order) for event in self.events]]
 
     def restore(self, data: list[Any]) -> None:
         """Take up what `plain` gave."""
-        self.bound = data[0]
-        self.events = [Head(order_of(one)) for one in data[1]]
+        self.most, self.bound = data[:2]
+        self.events = [Head(order_of(one)) for one in data[2]]
 
     def _cut(self) -> None:
+        most = self.most
         ends = sorted(map(_end, self.events))
-        bound = self.bound = ends[IDS_MAX - 1]
+        bound = self.bound = ends[most - 1]
         kept = [event for event in self.events if event.end <= bound]
-        self.events = sorted(kept, key=_order)[:IDS_MAX] if len(kept) > IDS_MAX else kept
+        self.events = sorted(kept, key=_order)[:most] if len(kept) > most else kept
 
 
 class Trail:

@@ -120,7 +120,7 @@ class OrderedWindows:
 
     def _enter(self, batch: Sequence[LeafEvents]) -> None:
         watermark, key_of, waiting = self.watermark, self.key_of, self.waiting
-        room = self.limits.events_max - self.held()
+        room = self.limits.events_max - len(waiting) - self.inside
         for event, leaves in arrivals(batch):
             key = key_of(event)
             if key is None:

@@ -17,7 +17,7 @@ from broker.core.source import Constants, build
 from broker.core.window_code import key_lines
 from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
-from broker.core.window_ids import NEVER
+from broker.core.window_ids import IDS_MAX, NEVER
 from broker.core.window_merge import Groups, merger_of
 from broker.core.window_outcome import WindowOutcome
 from broker.core.window_partial import PENDING_MAX, Partial, key_of, plain_key
@@ -26,6 +26,7 @@ from broker.core.window_shape import (
     CLOSED,
     EVENTS_OVERFLOW,
     GROUPS_OVERFLOW,
+    IDS_CUT,
     Shape,
     WindowLimits,
 )
@@ -127,7 +128,7 @@ class PaneWindows:
         # By leaf and key, what takes events that fall into the pane that such came to last.
         self.slots: list[dict[Any, Callable[[Any], None]]] = [{} for _ in shape.leaves]
         self._slots_of: int | None = None
-        self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0}
+        self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0, IDS_CUT: 0}
 
     # --- the door ------------------------------------------------------------------------
 
@@ -263,6 +264,9 @@ class PaneWindows:
 
     def _fold(self) -> None:
         """Take in what is pending; only then are the values kept of it known to the limit."""
+        ids = self._limits.ids(self._open)
+        if ids < IDS_MAX:
+            self.drops[IDS_CUT] += sum([partial.crowd(ids) for partial in self.touched])
         for partial in self.touched:
             self._values += self._shape.grown([len(events) for events in partial.pending])
             partial.fold(self._shape, self._folds, plain=self._plain)

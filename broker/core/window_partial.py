@@ -40,10 +40,8 @@ class Partial:
             if not events:
                 continue
             self.counts[leaf] += len(events)
-            if plain:
-                self._take_points(events)
-            else:
-                self._take_spans(events)
+            low = self._take_points(events) if plain else self._take_spans(events)
+            self.heads.take(events, low)
             if shape.detected[leaf]:
                 self.maybe = self.maybe or any(event.certainty != "yes" for event in events)
             fold = folds[leaf]
@@ -51,13 +49,15 @@ class Partial:
                 fold(self.kept, events)
             events.clear()
 
-    def _take_points(self, events: list[Any]) -> None:
-        low, high = events[0].end, events[-1].end
+    def _take_points(self, events: list[Any]) -> int:
+        low: int = events[0].end
+        high: int = events[-1].end
         self.start = min(self.start, low)
         self.end = max(self.end, high)
-        self.heads.take(events, low)
+        return low
 
-    def _take_spans(self, events: list[Any]) -> None:
+    def _take_spans(self, events: list[Any]) -> int:
+        low: int
         if len(events) == 1:
             event = events[0]
             low = high = event.end
@@ -70,7 +70,14 @@ class Partial:
         self.start = min(self.start, start)
         self.end = max(self.end, high)
         self.uncertainty = max(self.uncertainty, uncertainty)
-        self.heads.take(events, low)
+        return low
+
+    def crowd(self, ids: int) -> bool:
+        """Keep no more events for the sake of order than so many; whether they were more."""
+        if ids >= self.heads.most:
+            return False
+        self.heads.most = ids
+        return True
 
     def merged(self, others: Sequence[Partial]) -> Partial:
         """This and others together, as a new one; none may have events pending."""

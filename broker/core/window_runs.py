@@ -17,10 +17,11 @@ from broker.core.event import Detected, Event
 from broker.core.shelf import Shelf
 from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
+from broker.core.window_ids import IDS_MAX
 from broker.core.window_ordered import OrderedWindows
 from broker.core.window_outcome import WindowKey, WindowOutcome
 from broker.core.window_partial import PENDING_MAX, Partial, key_of, plain_key
-from broker.core.window_shape import GROUPS_OVERFLOW, Shape, WindowLimits
+from broker.core.window_shape import GROUPS_OVERFLOW, IDS_CUT, Shape, WindowLimits
 from broker.core.window_wait import Entry
 
 Watch = tuple[int, int, Any]  # a time, the number of a run, its group's key
@@ -114,6 +115,7 @@ class RunWindows(OrderedWindows):
         classes: Mapping[str, type[Event]],
     ) -> None:
         super().__init__(shape, outcome, limits, classes)
+        self.drops[IDS_CUT] = 0
         self._course = course
         self._folds = shape.folds()
         # By group, in the order in which they were opened: the first began with the least end.
@@ -132,6 +134,8 @@ class RunWindows(OrderedWindows):
         if run is None or not self._course.joins(run, event):
             if run is not None:
                 self._close(key, run, made)
+            if len(self._runs) >= self.limits.groups_max:
+                self._close_until(event.end - 1, made)  # as if each event came alone
             run = self._open(key, event)
             if run is None:
                 return
@@ -146,9 +150,12 @@ class RunWindows(OrderedWindows):
 
     def settle(self, made: list[Detected]) -> None:
         """See OrderedWindows."""
-        while (due := self.due()) is not None and due <= self.watermark:
-            key = self._closing[0][2]
-            self._close(key, self._runs[key], made)
+        self._close_until(self.watermark, made)
+
+    def held(self) -> int:
+        """See OrderedWindows."""
+        self._fold()
+        return super().held()
 
     def due(self) -> int | None:
         """See OrderedWindows."""
@@ -234,10 +241,19 @@ class RunWindows(OrderedWindows):
         self._pending += 1
 
     def _fold(self) -> None:
+        ids = self.limits.ids(len(self._runs))
+        if ids < IDS_MAX:
+            self.drops[IDS_CUT] += sum([partial.crowd(ids) for partial in self._touched])
         for partial in self._touched:
             partial.fold(self.shape, self._folds)
         self._touched.clear()
         self._pending = 0
+
+    def _close_until(self, watermark: int, made: list[Detected]) -> None:
+        """Close what no event can join that comes after a watermark."""
+        while (due := self.due()) is not None and due <= watermark:
+            key = self._closing[0][2]
+            self._close(key, self._runs[key], made)
 
     def _close(self, key: Any, run: Run, made: list[Detected]) -> None:
         self._fold()

@@ -22,6 +22,7 @@ from broker.core.window_code import (
     new_in_pane,
     new_sliding,
 )
+from broker.core.window_ids import IDS_CROWDED, IDS_MAX
 from broker.core.window_plan import Aggregation, OperandNames
 from language.taskgraph import Task
 from language.tree import Case
@@ -33,6 +34,7 @@ DURATION_MAX_MS = 7 * 86_400_000  # how long an input event may last
 GROUPS_OVERFLOW = "window_groups_overflow"
 EVENTS_OVERFLOW = "window_events_overflow"
 CLOSED = "window_closed"
+IDS_CUT = "window_ids_cut"  # groups whose lists of ids were kept short: ties may go another way
 INVERTED = "start_after_end"
 
 GROWING = frozenset({"bag", "distinct"})  # what is kept that grows with the events
@@ -45,6 +47,10 @@ class WindowLimits:
     groups_max: int = GROUPS_MAX
     events_max: int = EVENTS_MAX
     duration_max_ms: int = DURATION_MAX_MS
+
+    def ids(self, groups: int) -> int:
+        """How many events of each group are kept for the sake of order, so many being open."""
+        return IDS_MAX if 2 * IDS_MAX * groups <= self.events_max else IDS_CROWDED
 
 
 class Shape:

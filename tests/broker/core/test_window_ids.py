@@ -6,11 +6,21 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.event import event_class
-from broker.core.window_ids import BLOCK, IDS_MAX, Constituents, Heads, Places, Trail, united
+from broker.core.window_ids import (
+    BLOCK,
+    IDS_CROWDED,
+    IDS_MAX,
+    Constituents,
+    Heads,
+    Places,
+    Trail,
+    united,
+)
 from tests.broker.core.window_support import Defined, Leaf, agent_of
 
 A = event_class("A", {"x": "float"})
@@ -126,3 +136,38 @@ def test_windows_that_begin_and_end_alike_go_by_what_lies_between():
         seconds = [tuple(event.ids)[1] for event in whole]
         assert seconds == sorted(seconds)
         assert len(set(seconds)) == 2
+
+
+def test_of_events_that_tie_with_the_last_kept_the_least_ids_stay():
+    heads = Heads()
+    ids = [f"n{at:03}" for at in range(3 * IDS_MAX)]
+    for name in reversed(ids):
+        heads.take([a(7, name)], 7)
+    assert tuple(heads.constituents()) == tuple(ids[:IDS_MAX])
+
+
+@pytest.mark.parametrize("window", ["every 100 s", "session 100 s", "every 50 s range 100 s"])
+def test_lists_are_short_where_very_many_groups_are_open(window: str):
+    """What is kept for order stays within the limit of events; what is told stays the same."""
+    text = Defined(window, None, None, (Leaf("A", "A"),), ("g",), ("nx",)).text
+    agent = agent_of(text, events_max=2 * IDS_MAX * 3 - 1)
+    kinds = {"x": "float", "i": "int", "s": "text", "g": "text"}
+    made_class = event_class("A", kinds)
+    events = [
+        made_class(id=f"n{t:04}", start=t, end=t, a_x=1.0, a_g="uvw"[t % 3]) for t in range(300)
+    ]
+    made = []
+    for at in range(0, 300, 10):
+        made += agent.feed([(0, events[at : at + 10])], at + 9)
+    assert agent.held() <= 6
+    made += agent.feed([], 2**62)
+    assert agent.dropped()["window_ids_cut"] > 0
+    assert {event.a_nx for event in made} == {100}
+    for event in made:
+        wanted = [one.id for one in events if one.a_g == event_group(event, events)]
+        assert list(event.ids) == wanted[:IDS_CROWDED]
+
+
+def event_group(made: Any, events: list[Any]) -> Any:
+    first = next(iter(made.ids))
+    return next(one.a_g for one in events if one.id == first)

@@ -100,6 +100,7 @@ AGGREGATES: dict[str, tuple[str, str, Callable[[list[Any]], Any]]] = {
     "hi": ("Max(A.i)", "int", lambda v: max(v, default=None)),
     "ls": ("Min(A.s)", "text", lambda v: min(v, default=None)),
     "zs": ("Last(A.s)", "text", lambda v: v[-1] if v else None),
+    "ns": ("Count(A.s)", "int", len),
     "cs": ("CountDistinct(A.s)", "int", lambda v: len(set(v))),
 }
 
