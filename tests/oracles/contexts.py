@@ -12,31 +12,31 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from tests.oracles.events import Key, Occurrence, joined
+from tests.oracles.events import Key, Occurrence
 
-Pair: TypeAlias = tuple[Occurrence, Occurrence]
-MayStand: TypeAlias = Callable[[Occurrence, Occurrence], bool]
+# The two as one, with its certainty; None where they may not stand together.
+Join: TypeAlias = Callable[[Occurrence, Occurrence], Occurrence | None]
 Slots: TypeAlias = tuple[Occurrence | None, ...]
 
 
 def unrestricted(
-    lefts: Sequence[Occurrence], rights: Sequence[Occurrence], may_stand: MayStand
+    lefts: Sequence[Occurrence], rights: Sequence[Occurrence], join: Join
 ) -> list[Occurrence]:
     """Every combination."""
-    return [joined((p, q)) for p in lefts for q in rights if may_stand(p, q)]
+    return [one for p in lefts for q in rights if (one := join(p, q)) is not None]
 
 
 def recent(
-    lefts: Sequence[Occurrence], rights: Sequence[Occurrence], may_stand: MayStand
+    lefts: Sequence[Occurrence], rights: Sequence[Occurrence], join: Join
 ) -> list[Occurrence]:
     """For each occurrence of either operand, the latest candidate of the other before it."""
     chosen: list[Occurrence] = []
     for q in rights:
-        before = [p for p in lefts if p.order < q.order and may_stand(p, q)]
-        chosen += [joined((p, q)) for p in in_order(before)[-1:]]
+        before = in_order(p for p in lefts if p.order < q.order and join(p, q))
+        chosen += [one for p in before[-1:] if (one := join(p, q))]
     for p in lefts:
-        before = [q for q in rights if q.order < p.order and may_stand(p, q)]
-        chosen += [joined((p, q)) for q in in_order(before)[-1:]]
+        before = in_order(q for q in rights if q.order < p.order and join(p, q))
+        chosen += [one for q in before[-1:] if (one := join(p, q))]
     return chosen
 
 
@@ -56,7 +56,7 @@ def moment(one: Occurrence) -> Key:
 def chronicle(
     lefts: Sequence[Occurrence],
     rights: Sequence[Occurrence],
-    may_stand: MayStand,
+    join: Join,
     before: Sequence[Occurrence],
 ) -> list[Occurrence]:
     """Each completing occurrence takes the oldest candidate none of whose events is spent.
@@ -72,9 +72,9 @@ def chronicle(
 
     def partners(x: Occurrence, is_right: bool) -> Iterator[Occurrence]:
         for y in in_order(lefts if is_right else rights):
-            p, q = (y, x) if is_right else (x, y)
-            if y.order < x.order and is_free(y) and may_stand(p, q):
-                yield joined((p, q))
+            one = join(y, x) if is_right else join(x, y)
+            if y.order < x.order and is_free(y) and one is not None:
+                yield one
 
     completing = [(moment(q), 0, q.order, q) for q in rights]
     completing += [(moment(p), 1, p.order, p) for p in lefts]
@@ -91,13 +91,14 @@ def chronicle(
 class Chain:
     """Operands of like links, and what decides whether some of them may stand together.
 
-    `ordered`: the operands can only come in the order of the text. `expired(slots, filled, now)`:
+    `ordered`: the operands can only come in the order of the text. `fits` gives what is filled as
+    one, or None where it may not stand. `expired(slots, filled, now)`:
     whether the bound after the last of the filled ones has passed.
     """
 
     operands: tuple[Sequence[Occurrence], ...]
     ordered: bool
-    fits: Callable[[Slots], bool]
+    fits: Callable[[Slots], Occurrence | None]
     expired: Callable[[Slots, int, int], bool]
 
     @cached_property
@@ -125,7 +126,9 @@ def _filled(slots: Slots, place: int, one: Occurrence | None) -> Slots:
     return (*slots[:place], one, *slots[place + 1 :])
 
 
-def _run_from(chain: Chain, begin: int, spent_ms: int | None, *, replaces: bool) -> Slots | None:
+def _run_from(
+    chain: Chain, begin: int, spent_ms: int | None, *, replaces: bool
+) -> Occurrence | None:
     """The run that begins with one of the steps, if it completes."""
     steps = chain.steps
     place, one = steps[begin]
@@ -139,10 +142,10 @@ def _run_from(chain: Chain, begin: int, spent_ms: int | None, *, replaces: bool)
         if replaces and chain.expired(slots, newest, candidate.end):
             return None
         longer = _filled(slots, at, candidate)
-        if chain.may_advance(slots, at) and chain.fits(longer):
+        if chain.may_advance(slots, at) and (whole := chain.fits(longer)):
             slots = longer
             if None not in slots:
-                return slots
+                return whole
         elif replaces and at == newest and chain.fits(longer):
             slots = longer
     return None
@@ -163,6 +166,6 @@ def runs(chain: Chain, before: Sequence[Occurrence], *, replaces: bool) -> list[
         if chain.may_begin(place) and not _is_spent(one, spent_ms):
             run = _run_from(chain, begin, spent_ms, replaces=replaces)
             if run is not None:
-                chosen.append(joined(slot for slot in run if slot is not None))
-                spent_ms = chosen[-1].end
+                chosen.append(run)
+                spent_ms = run.end
     return chosen

@@ -8,11 +8,12 @@ Invariant: the order key is a total order over all that differs; no digest and n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tests.oracles import spec as s
 from tests.oracles.places import Position, position_from
+from tests.oracles.verdicts import Certainty, weakest
 
 Value: TypeAlias = int | float | str | bool | Position | None
 # A nested tuple of texts and numbers; two keys of the same depth can be compared.
@@ -28,7 +29,8 @@ class Event:
     `identity` is ("event", id, end) or ("detected", definition, case, window, group, places) with
     places ((alias, (identities…)), …). `parts` are a detected event's constituents by alias,
     `tail` its (definition, case, window), all empty for a primitive one. An absence stands in its
-    place as ("absent", place, u): it has an interval, but it is no event.
+    place as ("absent", place, u): it has an interval, but it is no event. `uncertainty` is ε in
+    milliseconds; `certainty` is that of the occurrence that a detected event stands for.
     """
 
     identity: Key
@@ -41,6 +43,8 @@ class Event:
     position: Position | None = field(compare=False, default=None)
     parts: tuple[tuple[str, tuple[Event, ...]], ...] = field(compare=False, default=())
     tail: Key = field(compare=False, default=("", 0, ()))
+    uncertainty: int = field(compare=False, default=0)
+    certainty: Certainty = field(compare=False, default=Certainty.YES)
     order: Key = field(compare=False, default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -115,12 +119,13 @@ class Occurrence:
 
     An empty tuple is a name that stands for nothing (the other side of `or`), or an empty list.
     `lists` are the names that stand for lists, whatever their length; `names` holds one for each
-    absence too.
+    absence too. `certainty` is how certainly the pattern holds for them.
     """
 
     names: tuple[str, ...]
     places: tuple[tuple[Event, ...], ...]
     lists: frozenset[str] = field(compare=False, default=frozenset())
+    certainty: Certainty = field(compare=False, default=Certainty.YES)
     order: Key = field(compare=False, default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -153,7 +158,16 @@ class Occurrence:
     def part(self, names: tuple[str, ...]) -> Occurrence:
         """What stands in some of the places."""
         places = tuple(self.bound(name) for name in names)
-        return Occurrence(names, places, self.lists & set(names))
+        return Occurrence(names, places, self.lists & set(names), self.certainty)
+
+    def weakened(self, certainty: Certainty) -> Occurrence:
+        """The same, no more certain than that."""
+        return replace(self, certainty=min(self.certainty, certainty))
+
+    def exact(self) -> Occurrence:
+        """The same at its nominal times."""
+        places = tuple(tuple(replace(e, uncertainty=0) for e in place) for place in self.places)
+        return replace(self, places=places)
 
     def shares_event_with(self, other: Occurrence) -> bool:
         """Whether an event stands in both."""
@@ -167,6 +181,7 @@ def joined(parts: Iterable[Occurrence]) -> Occurrence:
         tuple(name for one in listed for name in one.names),
         tuple(place for one in listed for place in one.places),
         frozenset().union(*(one.lists for one in listed)),
+        weakest(one.certainty for one in listed),
     )
 
 
@@ -207,4 +222,5 @@ def _primitive(raw: Mapping[str, Any], attributes: Mapping[str, str]) -> Event:
         source=raw.get("source"),
         location=raw.get("location"),
         position=position_from(raw.get("position")),
+        uncertainty=raw.get("uncertainty") or 0,
     )

@@ -15,6 +15,7 @@ from tests.oracles import spec as s
 from tests.oracles.events import Occurrence, joined
 from tests.oracles.relations import RELATIONS, in_bound, is_within
 from tests.oracles.settings import Setting, names_of
+from tests.oracles.verdicts import weakest
 
 Evaluate = Callable[[s.Pattern, Setting], list[Occurrence]]
 
@@ -24,9 +25,16 @@ def as_list(
 ) -> Occurrence:
     """Several occurrences as one whose every name is a list, after what stands beside them."""
     filled = tuple(tuple(event for one in members for event in one.bound(name)) for name in names)
+    certainty = weakest(one.certainty for one in members)
     if beside is None:
-        return Occurrence(names, filled, frozenset(names))
-    return Occurrence(beside.names + names, beside.places + filled, beside.lists | frozenset(names))
+        return Occurrence(names, filled, frozenset(names), certainty)
+    whole = Occurrence(
+        beside.names + names,
+        beside.places + filled,
+        beside.lists | frozenset(names),
+        beside.certainty,
+    )
+    return whole.weakened(certainty)
 
 
 # --- P{n} and P+[a..b] ------------------------------------------------------------------------
@@ -152,7 +160,7 @@ def _with_list(
             return False
         if right is not None and not _linked(links[number], member, right):
             return False
-        return setting.for_members().passes(joined((one, member)))
+        return bool(setting.for_members().judged(joined((one, member)).exact()))
 
     listed = [member for member in members if fits(member)]
     if not listed and not element.may_be_empty:

@@ -11,6 +11,7 @@ Where the language's description leaves a choice, READINGS.md says which is take
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from tests.oracles import spec as s
@@ -26,17 +27,21 @@ from tests.oracles.thinning import (
     not_too_many,
     only_first,
 )
+from tests.oracles.verdicts import Certainty, weakest
 from tests.oracles.windows import standing_groups
 
 Group = tuple[tuple[str, Value], ...]
 
 
-def run(spec: s.Spec, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def run(
+    spec: s.Spec, events: Iterable[Mapping[str, Any]], drift: float = 0
+) -> list[dict[str, Any]]:
     """The results of a specification over a trace, in order.
 
     Args:
         spec: what to match.
         events: the trace in any order, as JSON objects.
+        drift: the greatest drift of a clock, ρ, as the decimal number that is written.
 
     Returns:
         Results as the product writes them, without `id` and `subscriber`, and with
@@ -45,14 +50,15 @@ def run(spec: s.Spec, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
         start, ids]).
         `events` lists ids for primitive events and None for each detected one.
     """
-    return World(spec, events).results()
+    return World(spec, events, Fraction(str(drift))).results()
 
 
 class World:
     """A specification and a trace, with the detected events of each definition once asked for."""
 
-    def __init__(self, spec: s.Spec, events: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, spec: s.Spec, events: Iterable[Mapping[str, Any]], drift: Fraction) -> None:
         self.spec = spec
+        self.drift = drift
         self.primitives = intake(spec.types, events)
         self.scope = Scope(sets=dict(spec.sets), regions=dict(spec.regions))
         self._definitions = {one.name: one for one in spec.definitions}
@@ -139,8 +145,11 @@ class World:
                 everything=candidates,
                 beginning=self._beginning(group, candidates),
                 memory=memory,
+                drift=self.drift,
             )
             found = occurrences(case.pattern, setting)
+            if case.maybe_drop:
+                found = [one for one in found if one.certainty == Certainty.YES]
             if not case.consuming:
                 return _thinned(found, case)
             later = [
@@ -192,6 +201,7 @@ class World:
                     group,
                     tuple(zip(one.names, one.places, strict=True)),
                     self._assigned(case, group, one),
+                    one.certainty,
                 )
                 for number, case in enumerate(definition.cases)
                 for group, one in self.detections(case)
@@ -237,7 +247,7 @@ class World:
             "actor": _actor(subscription, dict(group)),
             "start": one.start,
             "end": one.end,
-            "certainty": "yes",
+            "certainty": one.certainty.name.lower(),
             "group": {name: _as_given(value) for name, value in group},
             "values": values,
             "events": {name: [_own_id(event) for event in events] for name, events in bound},
@@ -276,11 +286,13 @@ def make_event(
     group: Group,
     parts: tuple[tuple[str, tuple[Event, ...]], ...],
     assigned: Mapping[str, Value],
+    certainty: Certainty | None = None,
 ) -> Event | None:
     """The detected event of (definition, case, window); None if it would start after its end.
 
     It spans its constituents; an assigned `timestamp` makes it a point, `start` and `end` an
-    interval, and an assigned null leaves the span's.
+    interval, and an assigned null leaves the span's. It is as certain as its occurrence, that of a
+    window as the events in it.
     """
     events = [event for _, bound in parts for event in bound]
     start = _time(assigned, "start", min(event.start for event in events))
@@ -306,6 +318,8 @@ def make_event(
         position=position,
         parts=parts,
         tail=tail,
+        uncertainty=max(event.uncertainty for event in events),
+        certainty=weakest(e.certainty for e in events) if certainty is None else certainty,
     )
 
 

@@ -15,16 +15,24 @@ from tests.oracles import contexts, lists
 from tests.oracles import spec as s
 from tests.oracles.events import Event, Key, Occurrence, absence, joined
 from tests.oracles.expressions import Scope, holds, names_aggregated, names_in
-from tests.oracles.relations import RELATIONS, gap_of, in_bound
+from tests.oracles.relations import (
+    RELATIONS,
+    bounded,
+    gap_of,
+    lies_inside,
+    related,
+    starts_within,
+)
 from tests.oracles.settings import (
     JudgedTest,
     Setting,
-    condition_test,
+    condition_holds,
     conjuncts,
     inside,
     lists_of,
     names_of,
 )
+from tests.oracles.verdicts import Certainty
 
 
 def occurrences(pattern: s.Pattern, setting: Setting) -> list[Occurrence]:
@@ -64,7 +72,8 @@ def _occurrences(pattern: s.Pattern, setting: Setting) -> list[Occurrence]:
             raise ValueError("outer stands in windows only")
         case _:
             found = _prefixed(pattern, setting)
-    return contexts.in_order(one for one in set(found) if setting.passes(one))
+    verdicts = [(one, setting.judged(one)) for one in set(found)]
+    return contexts.in_order(one.weakened(judged) for one, judged in verdicts if judged)
 
 
 def _prefixed(pattern: s.Prefixed, setting: Setting) -> list[Occurrence]:
@@ -93,15 +102,19 @@ def matches(event: Event, atom: s.Atom, scope: Scope) -> bool:
 def _atom(atom: s.Atom, setting: Setting) -> list[Occurrence]:
     events = setting.candidates[atom.type]
     met = [event for event in events if matches(event, atom, setting.scope)]
-    return [Occurrence((atom.name,), ((event,),)) for event in met]
+    return [Occurrence((atom.name,), ((event,),), certainty=event.certainty) for event in met]
 
 
 def _either(left: s.Pattern, right: s.Pattern, setting: Setting) -> list[Occurrence]:
     names, listed = names_of(left) + names_of(right), lists_of(left) | lists_of(right)
     none_left, none_right = ((),) * len(names_of(left)), ((),) * len(names_of(right))
     return [
-        Occurrence(names, one.places + none_right, listed) for one in _occurrences(left, setting)
-    ] + [Occurrence(names, none_left + one.places, listed) for one in _occurrences(right, setting)]
+        Occurrence(names, one.places + none_right, listed, one.certainty)
+        for one in _occurrences(left, setting)
+    ] + [
+        Occurrence(names, none_left + one.places, listed, one.certainty)
+        for one in _occurrences(right, setting)
+    ]
 
 
 # --- links ------------------------------------------------------------------------------------
@@ -116,17 +129,17 @@ def _linked(pair: s.Pair, setting: Setting) -> list[Occurrence]:
     if context in ("first", "latest"):
         return _chained(pair, setting, context)
     lefts, rights = _occurrences(pair.left, setting), _operand(pair.right, setting)
-    may_stand = _may_stand(pair, setting)
+    join = _join(pair, setting)
     if context == "chronicle":
         before = setting.memory.before.get(pair, ())
-        still = _not_past(may_stand, setting)
+        still = _not_past(join, setting)
         return _remembered(pair, contexts.chronicle(lefts, rights, still, before), setting)
     choose = {"unrestricted": contexts.unrestricted, "recent": contexts.recent}[context]
-    return choose(lefts, rights, may_stand)
+    return choose(lefts, rights, join)
 
 
-def _not_past(may_stand: contexts.MayStand, setting: Setting) -> contexts.MayStand:
-    return lambda p, q: not setting.memory.is_past(joined((p, q))) and may_stand(p, q)
+def _not_past(join: contexts.Join, setting: Setting) -> contexts.Join:
+    return lambda p, q: None if setting.memory.is_past(joined((p, q))) else join(p, q)
 
 
 def _remembered(pair: s.Pair, chosen: list[Occurrence], setting: Setting) -> list[Occurrence]:
@@ -147,20 +160,22 @@ def _counted(pattern: s.Nth, setting: Setting) -> list[Occurrence]:
     return _occurrences(pattern.operand, replace(setting, tests=()))
 
 
-def _may_stand(pair: s.Pair, setting: Setting) -> contexts.MayStand:
-    def may_stand(p: Occurrence, q: Occurrence) -> bool:
+def _join(pair: s.Pair, setting: Setting) -> contexts.Join:
+    def join(p: Occurrence, q: Occurrence) -> Occurrence | None:
         if p.shares_event_with(q):  # an event fills at most one place
-            return False
-        if not RELATIONS[pair.op](p, q) or not in_bound(pair, p, q):
-            return False
+            return None
         if pair.next and not _are_next(pair, (p, q), setting):
-            return False
+            return None
         if isinstance(pair.right, s.Nth) and not _is_nth(pair, (p, q), counted):
-            return False
-        return setting.passes(joined((p, q)))
+            return None
+        one = joined((p, q))
+        judged = related(pair.op, p, q)
+        judged = judged and min(judged, bounded(pair, p, q, setting.drift))
+        judged = judged and min(judged, setting.judged(one))
+        return one.weakened(judged) if judged else None
 
     counted = _counted(pair.right, setting) if isinstance(pair.right, s.Nth) else []
-    return may_stand
+    return join
 
 
 def _are_next(pair: s.Pair, found: tuple[Occurrence, Occurrence], setting: Setting) -> bool:
@@ -202,21 +217,24 @@ def _like_links(pair: s.Pair, default: s.Context) -> tuple[list[s.Pattern], list
 def _chained(pair: s.Pair, setting: Setting, context: s.Context) -> list[Occurrence]:
     """The runs of a whole chain of like links, one at a time."""
     operands, links = _like_links(pair, setting.context)
-    linked = [_may_stand(link, setting) for link in links]
+    joins = [_join(link, setting) for link in links]
 
-    def fits(slots: contexts.Slots) -> bool:
+    def fits(slots: contexts.Slots) -> Occurrence | None:
         parts = [one for one in slots if one is not None]
         shared = any(a.shares_event_with(b) for i, a in enumerate(parts) for b in parts[:i])
-        if shared or not setting.passes(joined(parts)):
-            return False
+        judged = setting.judged(joined(parts))
+        if shared or not judged:
+            return None
         if None not in slots and setting.memory.is_past(joined(parts)):
-            return False
-        for number, may_stand in enumerate(linked):
-            whole = joined(parts[: number + 1])
-            right = slots[number + 1]
-            if None not in slots[: number + 2] and right and not may_stand(whole, right):
-                return False
-        return True
+            return None
+        whole = slots[0]
+        for join, right in zip(joins, slots[1:], strict=True):
+            if whole is None or right is None:
+                break
+            whole = join(whole, right)
+            if whole is None:
+                return None
+        return whole if whole and None not in slots else joined(parts).weakened(judged)
 
     def expired(slots: contexts.Slots, newest: int, now_ms: int) -> bool:
         bound, current = links[newest].bound, slots[newest]
@@ -224,7 +242,7 @@ def _chained(pair: s.Pair, setting: Setting, context: s.Context) -> list[Occurre
         if bound is None or bound.high_ms is None or now_ms <= current.end + bound.high_ms:
             return False
         before, after = slots[: newest + 1], slots[newest + 2 :]
-        return not any(fits((*before, q, *after)) for q in chain.operands[newest + 1])
+        return not any(fits((*before, q, *after)) is not None for q in chain.operands[newest + 1])
 
     listed = (
         _occurrences(operands[0], setting),
@@ -279,23 +297,25 @@ def _without(negation: s.Without, setting: Setting) -> list[Occurrence]:
     conditions = setting.restrictions.get(negation, ())
     if not _is_judged_in_place(negation, conditions):
         return found  # judged further out
-    return [one for one in found if _undisturbed(negation, one, conditions, setting)]
+    verdicts = [(one, _undisturbed(negation, one, conditions, setting)) for one in found]
+    return [one.weakened(judged) for one, judged in verdicts if judged]
 
 
 def _undisturbed(
     negation: s.Without, one: Occurrence, conditions: Sequence[s.Expr], setting: Setting
-) -> bool:
-    """Whether no occurrence that counts lies where none may."""
-    p = one.part(names_of(negation))
+) -> Certainty:
+    """No if some occurrence that counts certainly lies where none may, maybe if one may do."""
+    p, judged = one.part(names_of(negation)), Certainty.YES
     for q in _occurrences(negation.right, setting.for_what_must_not_be()):
+        counts = all(condition_holds(c, setting.scope, joined((one, q))) for c in conditions)
+        if p.shares_event_with(q) or not counts:
+            continue
         if negation.ms is None:
-            disturbs = p.start <= q.start and q.end <= p.end
+            disturbs = lies_inside(p, q)
         else:
-            disturbs = p.start < q.start <= p.start + negation.ms
-        counts = all(condition_test(c, setting.scope)(joined((one, q))) for c in conditions)
-        if disturbs and counts and not p.shares_event_with(q):
-            return False
-    return True
+            disturbs = starts_within(p, q, negation.ms, setting.drift)
+        judged = min(judged, Certainty(Certainty.YES - min(disturbs, q.certainty)))
+    return judged
 
 
 def _deferred(negation: s.Without, conditions: Sequence[s.Expr], setting: Setting) -> JudgedTest:

@@ -1,19 +1,37 @@
 """How two occurrences lie in time to each other: `then`, Allen's relations, `concat`, `parallel`.
 
-Owns: the reference meaning of every relation and of the bounds on gaps.
+Owns: the reference meaning of every relation, of the bounds on gaps, of spans.
 Must not know: where the occurrences come from.
-Invariant: a relation is a statement about starts and ends, and about the events that touch.
+Invariant: a relation is a statement about starts and ends, and about the events that touch. It is
+written twice: as what holds of nominal times, and as the systems of conditions with which it holds
+or fails while times are uncertain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import TypeAlias
 
 from tests.oracles import spec as s
-from tests.oracles.events import Occurrence
+from tests.oracles.certainty import (
+    LASTS_P,
+    LASTS_Q,
+    REACHES_P,
+    REACHES_Q,
+    System,
+    Times,
+    at_most,
+    less,
+    same,
+    verdict,
+)
+from tests.oracles.events import Event, Occurrence
+from tests.oracles.verdicts import Certainty, certainly, weakest
 
 Holds: TypeAlias = Callable[[Occurrence, Occurrence], bool]
+
+# --- nominal times ----------------------------------------------------------------------------
 
 
 def may_touch(p: Occurrence, q: Occurrence) -> bool:
@@ -103,3 +121,130 @@ def is_within(gap_ms: int, bound: s.Bound) -> bool:
     """Whether a gap lies between the ends of a bound."""
     low_ok = bound.low_ms is None or bound.low_ms <= gap_ms
     return low_ok and (bound.high_ms is None or gap_ms <= bound.high_ms)
+
+
+# --- uncertain times --------------------------------------------------------------------------
+
+_PE_IS_QS = same("pe", "qs")
+_TOUCH: list[System] = [[*_PE_IS_QS, LASTS_P], [*_PE_IS_QS, LASTS_Q]]
+_POINTS_MEET: System = [*_PE_IS_QS, REACHES_P, REACHES_Q]
+
+# Per relation: the systems with which it holds, and those with which it fails.
+SYSTEMS: dict[s.Relation, tuple[list[System], list[System]]] = {
+    "and": ([[]], []),
+    "then": ([less("pe", "qs"), *_TOUCH], [less("qs", "pe"), _POINTS_MEET]),
+    "before": ([less("pe", "qs")], [at_most("qs", "pe")]),
+    "meets": (_TOUCH, [less("pe", "qs"), less("qs", "pe"), _POINTS_MEET]),
+    "overlaps": (
+        [less("ps", "qs") + less("qs", "pe") + less("pe", "qe")],
+        [at_most("qs", "ps"), at_most("pe", "qs"), at_most("qe", "pe")],
+    ),
+    "during": (
+        [less("qs", "ps") + less("pe", "qe")],
+        [at_most("ps", "qs"), at_most("qe", "pe")],
+    ),
+    "contains": (
+        [less("ps", "qs") + less("qe", "pe")],
+        [at_most("qs", "ps"), at_most("pe", "qe")],
+    ),
+    "starts": (
+        [same("ps", "qs") + less("pe", "qe")],
+        [less("ps", "qs"), less("qs", "ps"), at_most("qe", "pe")],
+    ),
+    "finishes": (
+        [same("pe", "qe") + less("qs", "ps")],
+        [less("pe", "qe"), less("qe", "pe"), at_most("ps", "qs")],
+    ),
+    "equals": (
+        [same("ps", "qs") + same("pe", "qe")],
+        [less("ps", "qs"), less("qs", "ps"), less("pe", "qe"), less("qe", "pe")],
+    ),
+    # Where q starts before p ends p lasts; where it starts as p ends they touch.
+    "concat": (
+        [at_most("ps", "qs") + less("qs", "pe"), *(at_most("ps", "qs") + one for one in _TOUCH)],
+        [less("qs", "ps"), less("pe", "qs"), _POINTS_MEET],
+    ),
+    "parallel": (
+        [at_most("ps", "qe") + at_most("qs", "pe")],
+        [less("qe", "ps"), less("pe", "qs")],
+    ),
+}
+
+
+def are_exact(events: Sequence[Event]) -> bool:
+    """Whether all times are known."""
+    return all(event.uncertainty == 0 for event in events)
+
+
+def related(op: s.Relation, p: Occurrence, q: Occurrence) -> Certainty:
+    """How certainly the two are in a relation."""
+    if are_exact((*p.spans, *q.spans)):
+        return certainly(RELATIONS[op](p, q))
+    return verdict(*SYSTEMS[op], Times(p.spans, q.spans))
+
+
+def bounded(pair: s.Pair, p: Occurrence, q: Occurrence, drift: Fraction) -> Certainty:
+    """How certainly the gap lies within the bound; each end of it is a statement of its own."""
+    if pair.bound is None:
+        return Certainty.YES
+    assert pair.op in ("and", "then", "before"), "no other operator takes a bound"
+    if are_exact((*p.spans, *q.spans)) and drift == 0:
+        return certainly(in_bound(pair, p, q))
+    times, parts = Times(p.spans, q.spans), []
+    low_ms, high_ms = pair.bound.low_ms, pair.bound.high_ms
+    swapped = [("pe", "qs")] if pair.op != "and" else [("pe", "qs"), ("qe", "ps")]
+    if low_ms and pair.op == "and":
+        holds = [at_most(a, b, -low_ms * (1 - drift)) for a, b in swapped]
+        fails: list[System] = [
+            [one for a, b in swapped for one in less(b, a, low_ms * (1 + drift))]
+        ]
+        parts.append(verdict(holds, fails, times))
+    elif low_ms is not None and pair.op != "and":
+        holds = [at_most("pe", "qs", -low_ms * (1 - drift))]
+        parts.append(verdict(holds, [less("qs", "pe", low_ms * (1 + drift))], times))
+    if high_ms is not None:
+        holds = [[one for a, b in swapped for one in at_most(b, a, high_ms * (1 + drift))]]
+        fails = [less(a, b, -high_ms * (1 - drift)) for a, b in swapped]
+        parts.append(verdict(holds, fails, times))
+    return weakest(parts)
+
+
+def spans_at_most(one: Occurrence, ms: int, drift: Fraction) -> Certainty:
+    """`within T`: how certainly the occurrence spans no more."""
+    if are_exact(one.spans) and drift == 0:
+        return certainly(one.end - one.start <= ms)
+    holds = [at_most("pe", "ps", ms * (1 + drift))]
+    return verdict(holds, [less("ps", "pe", -ms * (1 - drift))], Times(one.spans))
+
+
+def follows_within(anchor: Event, other: Event, ms: int, drift: Fraction) -> Certainty:
+    """`within T from A`, of one other event: it begins at A's end or later, and ends in time."""
+    if are_exact((anchor, other)) and drift == 0:
+        return certainly(anchor.end <= other.start and other.end <= anchor.end + ms)
+    times = Times((anchor,), (other,))
+    late_fails = less("pe", "qe", -ms * (1 - drift))
+    return weakest(
+        (
+            verdict([at_most("pe", "qs")], [less("qs", "pe")], times),
+            verdict([at_most("qe", "pe", ms * (1 + drift))], [late_fails], times),
+        )
+    )
+
+
+def lies_inside(p: Occurrence, q: Occurrence) -> Certainty:
+    """Whether q starts and ends within p."""
+    if are_exact((*p.spans, *q.spans)):
+        return certainly(p.start <= q.start and q.end <= p.end)
+    holds = [at_most("ps", "qs") + at_most("qe", "pe")]
+    return verdict(holds, [less("qs", "ps"), less("pe", "qe")], Times(p.spans, q.spans))
+
+
+def starts_within(p: Occurrence, q: Occurrence, ms: int, drift: Fraction) -> Certainty:
+    """Whether q starts after the beginning of p and at most so long after it."""
+    if are_exact((*p.spans, *q.spans)) and drift == 0:
+        return certainly(p.start < q.start <= p.start + ms)
+    times = Times(p.spans, q.spans)
+    late = verdict(
+        [at_most("qs", "ps", ms * (1 + drift))], [less("ps", "qs", -ms * (1 - drift))], times
+    )
+    return weakest((verdict([less("ps", "qs")], [at_most("qs", "ps")], times), late))

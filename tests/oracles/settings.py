@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -22,9 +24,11 @@ from tests.oracles.expressions import (
     names_in,
 )
 from tests.oracles.places import distance_m
+from tests.oracles.relations import follows_within, spans_at_most
+from tests.oracles.verdicts import Certainty, certainly, weakest
 
 Candidates: TypeAlias = Mapping[str, Sequence[Event]]
-Test: TypeAlias = Callable[[Occurrence], bool]
+Test: TypeAlias = Callable[[Occurrence], Certainty]
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,11 @@ class JudgedTest:
     needs_lists: frozenset[str] = frozenset()
     singly: bool = True
 
-    def lets_pass(self, occurrence: Occurrence) -> bool:
-        """False if the test can be judged and fails."""
+    def judged(self, occurrence: Occurrence) -> Certainty:
+        """How certainly the test holds; yes while it cannot be judged."""
         names, lists = set(occurrence.names), occurrence.lists
-        judged = self.needs <= names - lists and self.needs_lists <= names & lists
-        return not judged or self.test(occurrence)
+        can_be = self.needs <= names - lists and self.needs_lists <= names & lists
+        return self.test(occurrence) if can_be else Certainty.YES
 
 
 @dataclass
@@ -77,7 +81,7 @@ class Setting:
 
     `everything` holds consumed events as well; `beginning` is when the task began; `within_ms` is
     the nearest enclosing `within`; `restrictions` are the conjuncts that narrow what a `without`
-    looks for.
+    looks for; `drift` is ρ.
     """
 
     candidates: Candidates
@@ -89,10 +93,11 @@ class Setting:
     within_ms: int | None = None
     restrictions: Mapping[s.Without, tuple[s.Expr, ...]] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
+    drift: Fraction = Fraction(0)
 
-    def passes(self, one: Occurrence) -> bool:
-        """Whether no test that can be judged fails."""
-        return all(test.lets_pass(one) for test in self.tests)
+    def judged(self, one: Occurrence) -> Certainty:
+        """How certainly all tests that can be judged hold."""
+        return weakest(test.judged(one) for test in self.tests)
 
     def for_members(self) -> Setting:
         """What surrounds the operand of a list."""
@@ -151,20 +156,30 @@ def inside(suffixed: s.Suffixed, setting: Setting) -> Setting:
 def _tests(suffix: s.Suffix, operand: s.Pattern, setting: Setting) -> list[JudgedTest]:
     match suffix:
         case s.Within(ms, None):
-            return [JudgedTest(lambda one: one.end - one.start <= ms)]
+            return [JudgedTest(lambda one: spans_at_most(one, ms, setting.drift))]
         case s.Within(ms, start) if start is not None:
             assert start in names_of(operand)
-            return [JudgedTest(lambda one: _within_from(one, start, ms), frozenset({start}))]
+            return [
+                JudgedTest(
+                    lambda one: _within_from(one, start, ms, setting.drift), frozenset({start})
+                )
+            ]
         case s.Spread(metres):
-            return [JudgedTest(lambda one: _spread(one, metres), singly=False)]
+            return [JudgedTest(lambda one: certainly(_spread(one, metres)), singly=False)]
         case s.In(name):
             region = setting.scope.regions[name]
-            return [JudgedTest(lambda one: all(event_in_region(e, region) for e in one.events))]
+            return [
+                JudgedTest(
+                    lambda one: certainly(all(event_in_region(e, region) for e in one.events))
+                )
+            ]
         case s.Where(condition):
             restricting = {one for some in setting.restrictions.values() for one in some}
             return [
                 JudgedTest(
-                    condition_test(part, setting.scope), names_in(part), names_aggregated(part)
+                    partial(_condition_holds, part, setting.scope),
+                    names_in(part),
+                    names_aggregated(part),
                 )
                 for part in conjuncts(condition)
                 if part not in restricting
@@ -179,27 +194,27 @@ def conjuncts(condition: s.Expr) -> list[s.Expr]:
     return [condition]
 
 
-def condition_test(condition: s.Expr, scope: Scope) -> Test:
+def condition_holds(condition: s.Expr, scope: Scope, one: Occurrence) -> bool:
     """Whether a condition holds of what an occurrence binds."""
-
-    def test(one: Occurrence) -> bool:
-        bound: dict[str, Any] = dict(zip(one.names, one.places, strict=True))
-        return holds(condition, replace(scope, events=bound))
-
-    return test
+    bound: dict[str, Any] = dict(zip(one.names, one.places, strict=True))
+    return holds(condition, replace(scope, events=bound))
 
 
-def _within_from(one: Occurrence, start: str, ms: int) -> bool:
+def _condition_holds(condition: s.Expr, scope: Scope, one: Occurrence) -> Certainty:
+    return certainly(condition_holds(condition, scope, one))
+
+
+def _within_from(one: Occurrence, start: str, ms: int, drift: Fraction) -> Certainty:
     """Every other event begins at or after the named one's end and ends at most `ms` after it.
 
     Where the name stands for nothing (the other side of `or`) there is no end to count from.
     """
     anchors = one.bound(start)
     if not anchors:
-        return False
+        return Certainty.NO
     (anchor,) = anchors
     others = [event for event in one.events if event != anchor]
-    return all(anchor.end <= event.start and event.end <= anchor.end + ms for event in others)
+    return weakest(follows_within(anchor, event, ms, drift) for event in others)
 
 
 def _spread(one: Occurrence, metres: float) -> bool:

@@ -35,7 +35,9 @@ def only_first(found: Sequence[Occurrence]) -> list[Occurrence]:
 
 
 def collected(found: Sequence[Occurrence]) -> list[Occurrence]:
-    """`collect`: those completed by the same event as one, each place a list."""
+    """`collect`: those completed by the same event as one, each place a list; as certain as the
+    most certain of them.
+    """
     together: dict[object, list[Occurrence]] = {}
     for number, one in enumerate(found):
         event = completed_by(one)
@@ -46,7 +48,7 @@ def collected(found: Sequence[Occurrence]) -> list[Occurrence]:
 def _as_one(some: Sequence[Occurrence]) -> Occurrence:
     names = some[0].names
     places = tuple(in_order({e for one in some for e in one.bound(name)}) for name in names)
-    return Occurrence(names, places, frozenset(names))
+    return Occurrence(names, places, frozenset(names), max(one.certainty for one in some))
 
 
 def not_too_many(found: Sequence[Occurrence], at_most: tuple[int, int] | None) -> list[Occurrence]:
