@@ -1,0 +1,152 @@
+"""The guide of the language: every example in it does what it says beside it.
+
+A block `headwater` is a whole text. A block `trace` behind it tells events and results: a line
+`id Type time attribute = value, …` is an event, and a line `→ Subscription …` a result, in order,
+with the ids of the events bound or, where there is a `=`, the values.
+"""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from headwater import Engine
+from language import check_text, functions, lexicon
+from language.check.pending import NOT_RUN_YET
+from language.lexicon import UNITS_MS
+from language.limits import TEXT_LENGTH_MAX
+from language.messages import TABLE
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "language.md"
+TEXT = GUIDE.read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [(match[1], match[2], TEXT.count("\n", 0, match.start()) + 1)
+          for match in FENCE.finditer(TEXT)]  # fmt: skip
+TRACES = [
+    pytest.param(BLOCKS[index - 1][1], block, id=f"line {line}")
+    for index, (kind, block, line) in enumerate(BLOCKS)
+    if kind == "trace"
+]
+PENDING = [
+    pytest.param(block, id=f"line {line}") for kind, block, line in BLOCKS if kind == "pending"
+]
+EVENT = re.compile(r"(\S+) +(\w+) +([\d.]+ \w+(?:\.\.[\d.]+ \w+)?)(?: +(\S.*))?")
+DURATION = re.compile(r"([\d.]+) (\w+)")
+
+
+def milliseconds(text):
+    number, unit = DURATION.fullmatch(text).groups()
+    return round(float(number) * UNITS_MS[unit])
+
+
+def value_of(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def values_of(text):
+    """`a = 1, b = [1, 2], c = word`."""
+    pairs = re.findall(r"([\w.-]+) = (\[.*?\]|\{.*?\}|[^,]+)(?:, |$)", text)
+    assert ", ".join(f"{name} = {value}" for name, value in pairs) == text
+    return {name: value_of(value) for name, value in pairs}
+
+
+def event_of(line):
+    found = EVENT.fullmatch(line)
+    assert found is not None, line
+    name, kind, time, rest = found.groups()
+    times = [milliseconds(part) for part in time.split("..")]
+    made = {"type": kind, "id": name, "source": "s", "start": times[0], "end": times[-1]}
+    return made | values_of(rest or "")
+
+
+def told(result, *, by_values):
+    if by_values:
+        return result["subscription"], result["values"]
+    bound = [one for ids in result["events"].values() for one in ids]
+    return result["subscription"], sorted(bound)
+
+
+def expected(line):
+    name, _, rest = line.removeprefix("→ ").partition(" ")
+    return name, values_of(rest) if "=" in rest else sorted(rest.split())
+
+
+@pytest.mark.parametrize(("specification", "trace"), TRACES)
+def test_an_example_gives_the_results_that_it_says(specification, trace):
+    lines = [line.split("#")[0].rstrip() for line in trace.splitlines()]
+    events = [event_of(line) for line in lines if line and not line.startswith("→")]
+    results = [expected(line) for line in lines if line.startswith("→")]
+    engine = Engine(specification, lateness_ms=None)
+    found = engine.push(events) + engine.finish()
+    if lines[-1] == "→ nothing":
+        assert found == []
+        return
+    by_values = [isinstance(rest, dict) for _, rest in results]
+    assert len(found) == len(results), found
+    assert [told(one, by_values=way) for one, way in zip(found, by_values, strict=True)] == results
+
+
+@pytest.mark.parametrize("block", PENDING)
+def test_what_is_said_not_to_run_yet_does_not(block):
+    """Where this fails it runs: fence it as `headwater`, and say so in the text around it."""
+    codes = {one.code for one in check_text(block, functions={"FaceDetect": None}).diagnostics}
+    assert codes
+    assert all(code.startswith("HW9") for code in codes), codes
+
+
+def test_everything_that_does_not_run_yet_is_shown():
+    shown = {
+        one.code
+        for kind, block, _ in BLOCKS
+        if kind == "pending"
+        for one in check_text(block, functions={"FaceDetect": None}).diagnostics
+    }
+    assert shown == {code for codes in NOT_RUN_YET.values() for code in codes}
+    assert shown == {code for code in TABLE if code.startswith("HW9")}
+
+
+def test_uncertain_time_is_not_judged_by_yet():
+    """Where this fails it is: say so in the guide, and show it."""
+    engine = Engine("event A()\nevent B()\nsubscription S from u to a\ndetect A then B")
+    events = [event_of(f"{name} {name.upper()} {at} s uncertainty = 5000")
+              for name, at in (("a", 1), ("b", 2))]  # fmt: skip
+    [result] = engine.push(events) + engine.finish()
+    assert result["certainty"] == "yes"
+    assert "every result says" in " ".join(TEXT.split())
+
+
+def test_there_are_traces_and_every_trace_has_its_text():
+    kinds = [kind for kind, _, _ in BLOCKS]
+    assert kinds.count("trace") >= 25
+    for before, kind in pairwise(kinds):
+        assert kind != "trace" or before == "headwater"
+
+
+WORDS = sorted(
+    (lexicon.KEYWORDS | lexicon.RESERVED)
+    | {*lexicon.CONTEXTS, *lexicon.ATTRIBUTE_TYPES, *lexicon.SHAPES, *lexicon.COMMON_ATTRIBUTES}
+    | {"next", "one", "collect", "maybe", "max", "nearest", "srcid"}
+)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_of_the_language_is_told_of(word):
+    code = " ".join(re.findall(r"^```.*?^```|`[^`\n]+`", TEXT, flags=re.MULTILINE | re.DOTALL))
+    assert re.search(rf"\b{word}\b", code)
+
+
+@pytest.mark.parametrize("name", [*functions.SCALARS, *functions.AGGREGATES])
+def test_every_function_is_told_of_with_its_form(name):
+    function = {**functions.SCALARS, **functions.AGGREGATES}[name]
+    row = next(line for line in TEXT.splitlines() if line.startswith(f"| `{name}("))
+    assert row.count("number") >= min(1, function.arguments.count("number"))
+    assert function.meaning in row
+
+
+def test_the_limits_are_those_of_the_reader():
+    assert f"{TEXT_LENGTH_MAX:,} characters" in TEXT
