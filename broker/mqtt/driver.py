@@ -212,7 +212,10 @@ class Driver:
             self._wake = self._loop.call_at((due_ms + 1) / 1000, self._woken)
 
     def _woken(self) -> None:
-        self.hub.wake(self.now_ms())
+        try:
+            self.hub.wake(self.now_ms())
+        except Exception:  # noqa: BLE001 - the other timers have to go on
+            self._tell("timer", "the MQTT face failed on what was due", traceback=True)
         self.hub.timers.sooner = True
         self.perform()
 

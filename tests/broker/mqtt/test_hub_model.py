@@ -84,13 +84,14 @@ class Hub(RuleBasedStateMachine):
         v5=st.lists(st.booleans(), min_size=3, max_size=3),
         filters=st.lists(FILTERS, min_size=3, max_size=3),
         qos=st.lists(QOS, min_size=3, max_size=3),
+        no_local=st.booleans(),
     )
-    def begin(self, v5, filters, qos):
+    def begin(self, v5, filters, qos, no_local):
         """Three clients with kept sessions and overlapping subscriptions, so that much happens."""
         for name, speaks_v5, other, granted in zip(ALL, v5, filters, qos, strict=True):
             self.connect(name, speaks_v5, False, 60, None)
             both = list(dict.fromkeys(("t/#", other)))
-            self.subscribe(name, both, [granted, 1 - granted], False, False, 1, 0)
+            self.subscribe(name, both, [granted, 1 - granted], no_local, False, 1, 0)
 
     # --- connections ----------------------------------------------------------------------------
 
@@ -270,7 +271,7 @@ class Hub(RuleBasedStateMachine):
 
 
 TestHub = Hub.TestCase
-TestHub.settings = settings(max_examples=200, stateful_step_count=40)
+TestHub.settings = settings(max_examples=120, stateful_step_count=40)
 
 
 @pytest.mark.long

@@ -321,6 +321,25 @@ def test_a_login_that_cannot_be_checked_is_refused(run):
     run(scene())
 
 
+def test_a_fault_in_what_is_due_is_told_and_the_other_timers_go_on(run, caplog):
+    def fail(_now_ms):
+        raise RuntimeError("planted")
+
+    async def scene():
+        async with serving(limits=Limits(connect_timeout_ms=50)) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            await until(lambda: server.counters()["connections"] == 1)
+            server._hub.timers.at(0, fail)
+            server._driver._arm()
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            assert server.counters()["closed"] == {"connect_timeout": 1}
+
+    with caplog.at_level(logging.WARNING, logger="broker.mqtt"):
+        run(scene())
+    assert "the MQTT face failed on what was due" in caplog.text
+
+
 def test_stopping_tells_clients_and_ends_soon(run):
     async def scene():
         async with serving() as server:
