@@ -87,7 +87,13 @@ def test_many_generated_cases_agree_with_the_reference(
     agree(construct, context, range(SEEDS_FAST, SEEDS_LONG), record_property)
 
 
-@pytest.mark.parametrize("construct", ["mixed", "definition-twice", "pre-post", "range"])
+@pytest.mark.parametrize(
+    "construct",
+    [
+        *("mixed", "definition-twice", "pre-post", "range", "session", "session-max", "days"),
+        *("distinct-in-window", "every-reported"),
+    ],
+)
 def test_batches_and_order_do_not_show(construct: str) -> None:
     """In order one by one, or at once in any order: the same results, ids included."""
     for seed in range(20):
