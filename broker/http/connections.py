@@ -22,7 +22,7 @@ log.addFilter(lambda record: not _is_malformed(record))
 
 
 def _is_malformed(record: logging.LogRecord) -> bool:
-    return record.exc_info is not None and isinstance(record.exc_info[1], HttpProcessingError)
+    return bool(record.exc_info) and isinstance(record.exc_info[1], HttpProcessingError)
 
 
 class Silence:

@@ -84,7 +84,7 @@ class _Lines(logging.Formatter):
         if record.name == EVENTS:
             return time, record.getMessage(), getattr(record, "fields", {})
         fields = {"message": record.getMessage()}
-        if record.exc_info is not None:
+        if record.exc_info:  # False, too, where a library says that there is none
             fields["traceback"] = self.formatException(record.exc_info)
         names = record.name.split(".")
         named = names[1] if names[0] in {"broker", "headwater"} and len(names) > 1 else names[0]

@@ -171,6 +171,8 @@ def test_a_malformed_packet_closes_that_client_alone(broker):
             assert await take(one) == [("a/b", 1)]
 
     asyncio.run(scene())
+    assert "closed the MQTT client" in broker.line("mqtt")["message"]
+    assert not [line for line in broker.lines if "text" in line]  # nothing beside the log
 
 
 def test_nobody_is_made_to_speak_on_our_topics(broker):

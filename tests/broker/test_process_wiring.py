@@ -105,6 +105,16 @@ def test_a_traceback_is_one_line_too(written):
         assert "planted" in line
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_line_without_an_error_is_a_line_however_that_is_said(written, form):
+    """`exc_info` is False for one library and None for another."""
+    for said in (None, False, ()):
+        log = logging.getLogger("broker.mqtt.driver")
+        (line,) = written(form, lambda log=log, said=said: log.warning("closed", exc_info=said))
+        assert "closed" in line
+        assert "traceback" not in line.lower()
+
+
 def test_lines_below_the_level_are_not_written_but_an_announcement_is(written):
     def say():
         logs.tell("info", "unimportant")
