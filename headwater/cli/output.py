@@ -43,6 +43,16 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         )
 
 
+def ask_password(prompt: str) -> str:
+    """What somebody types at the terminal, unseen. Raises CommandError where nothing is typed."""
+    from getpass import getpass
+
+    try:
+        return getpass(prompt)
+    except EOFError:
+        raise CommandError(2, "no password was typed") from None
+
+
 def read_text(name: str) -> str:
     """The text of a file, `-` being standard input. Raises CommandError with status 2."""
     try:

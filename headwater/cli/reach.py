@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from headwater.cli.output import CommandError
+from headwater.cli.output import CommandError, ask_password
 
 DEFAULT_BROKER = "http://127.0.0.1:8080"
 PORTS = {"http": 8080, "https": 443, "mqtt": 1883, "mqtts": 8883}
@@ -129,9 +129,7 @@ def _password(user: str) -> str:
         return known
     if not sys.stdin.isatty():
         raise CommandError(2, "no terminal to ask for the password; set HEADWATER_PASSWORD")
-    from getpass import getpass
-
-    return getpass(f"password of {user}: ")
+    return ask_password(f"password of {user}: ")
 
 
 def _seconds(text: str) -> float:

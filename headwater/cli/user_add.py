@@ -9,7 +9,7 @@ import json
 import re
 import sys
 
-from headwater.cli.output import CommandError, complain, print_json
+from headwater.cli.output import CommandError, ask_password, complain, print_json
 
 EXAMPLE = '  headwater user add anna >> users.toml      # with users = "users.toml" under [mqtt]'
 PASSWORD_LENGTH_MAX = 1024
@@ -41,10 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _password() -> str:
     if sys.stdin.isatty():
-        from getpass import getpass
-
-        password = getpass("password: ")
-        if getpass("once more: ") != password:
+        password = ask_password("password: ")
+        if ask_password("once more: ") != password:
             raise CommandError(2, "the two passwords differ")
     else:
         password = sys.stdin.readline(PASSWORD_LENGTH_MAX + 2).rstrip("\r\n")

@@ -163,6 +163,20 @@ def test_user_add_refuses_what_will_not_do(name, typed, says):
     assert made.stdout == ""
 
 
+@pytest.mark.parametrize("words", [["user", "add", "anna"], ["ls", "--user", "anna"]])
+def test_who_types_no_password_is_told_so(words, monkeypatch, capsys):
+    """Ctrl-D at the prompt."""
+
+    def ended(prompt):
+        raise EOFError
+
+    monkeypatch.delenv("HEADWATER_PASSWORD", raising=False)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("getpass.getpass", ended)
+    assert main(words) == 2
+    assert capsys.readouterr().err == "headwater: no password was typed\n"
+
+
 # --- a pipe that closes, Ctrl-C ---------------------------------------------------------------
 
 
