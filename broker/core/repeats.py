@@ -95,7 +95,7 @@ class Repeats:
             newest = self._newest = events[0].end - 1
         if ascending:
             if events[0].end <= newest:
-                return self._look_up(events, newest)
+                return self._look_up(events, newest, ascending=True)
             newest = events[-1].end
         else:
             for event in events:
@@ -120,23 +120,28 @@ class Repeats:
         self._prune_at = len(self) + SLACK
 
     def _look_up(
-        self, events: list[Event], newest: int
+        self, events: list[Event], newest: int, *, ascending: bool = False
     ) -> tuple[list[Event], list[tuple[Event, bool]]]:
         if self._batches:
             self._fold()
-        greatest = max([event.end for event in events])
+        if ascending:
+            least, greatest = events[0].end, events[-1].end
+        else:
+            ends = [event.end for event in events]
+            least, greatest = min(ends), max(ends)
         self._newest = max(newest, greatest)
-        fresh, repeats = self._enter(events)
+        fresh, repeats = self._enter(events, least, greatest)
         if self._unfolded + self._folded > self._events_max:
             self._forget()
         return fresh, repeats
 
-    def _enter(self, events: list[Event]) -> tuple[list[Event], list[tuple[Event, bool]]]:
+    def _enter(
+        self, events: list[Event], least: int, greatest: int
+    ) -> tuple[list[Event], list[tuple[Event, bool]]]:
         """Put events into their spans; see `admit` for what it returns."""
-        number = events[0].end >> SPAN_BITS
-        if len(events) > 1 and len({event.end >> SPAN_BITS for event in events}) == 1:
+        if least >> SPAN_BITS == greatest >> SPAN_BITS and len(events) > 1:
             ids: dict[str, Event | dict[int, Event]] = {event.id: event for event in events}
-            span = self._span(number)
+            span = self._span(least >> SPAN_BITS)
             if len(ids) == len(events) and span.known.keys().isdisjoint(ids):
                 span.known.update(ids)
                 span.count += len(events)
@@ -167,8 +172,8 @@ class Repeats:
         return span
 
     def _fold(self) -> None:
-        for _, events in self._batches:
-            self._enter(events)
+        for greatest, events in self._batches:
+            self._enter(events, events[0].end, greatest)
         self._batches.clear()
         self._unfolded = 0
 
@@ -182,7 +187,7 @@ class Repeats:
             gone -= span.count
             if gone < 0:
                 kept = sorted(span.events(), key=lambda event: (event.end, event.id))[gone:]
-                self._enter(kept)
+                self._enter(kept, kept[0].end, kept[-1].end)
 
 
 def _said(event: Event) -> tuple[Any, ...]:
