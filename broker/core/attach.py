@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.core.expressions import children, conjuncts, names_in
-from broker.core.operands import Gathered, Joint, Kth, Leaf, Operand, operands
+from broker.core.operands import Gathered, Joint, Kth, Leaf, Negation, Operand, operands
 from language.functions import AGGREGATES
 from language.tree import Call, Expression
 
@@ -55,6 +55,8 @@ class Attacher:
                 members[0].conjuncts.append(part)
                 return
         holder.conjuncts.append(part)
+        if isinstance(holder, Negation):
+            return  # it restricts what counts, and asks nothing of the occurrence
         if holder is not operand and bound & (self._optional - self._listed):
             operand.conjuncts.append(part)  # beside the name, where `or` leaves it empty
 

@@ -87,12 +87,7 @@ def order_of(occurrence: Occurrence) -> Order:
 
 def member_order(member: Any) -> tuple[Any, ...]:
     """The order of what is bound at one place."""
-    if member is None:
-        return ()
-    if member.__class__ is tuple:
-        return tuple([event.order for event in member])
-    order: Order = member.order
-    return order
+    return tuple([event.order for event in _each(member)])
 
 
 def _each(member: Any) -> tuple[Any, ...]:

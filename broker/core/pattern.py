@@ -155,6 +155,7 @@ class _Reader:
             return self._kth(node, above)
         operand = self.read(node.operand, above)
         if node.kind in self.selects:
+            operand.closed = True
             self.selects[node.kind].append((operand.low, operand.high))
         if node.kind == "distinct":
             made = Distinct(operand.low, operand.high, operand=operand, keys=node.keys)
@@ -231,6 +232,7 @@ class _Reader:
             return self._judged_later(node, above), node.k
         if isinstance(node, Select) and node.kind in self.selects:
             operand, k = self._right(node.operand, above)
+            operand.closed = True
             self.selects[node.kind].append((operand.low, operand.high))
             return operand, k
         return self.read(node, above), None
