@@ -6,6 +6,7 @@ socket, one login or one call of the application does, the others go on.
 
 import asyncio
 import logging
+import socket as sockets
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -15,6 +16,10 @@ from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
 from broker.mqtt.listening import common_name
 from broker.mqtt.reasons import Reason
+
+SILENCE_S = 60  # so long a peer may say nothing before the kernel asks, see `notice_silence`
+PROBE_EVERY_S = 15
+PROBES_MAX = 4
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +72,7 @@ class Driver:
         """A socket is there, its TLS handshake done."""
         transport = socket.transport
         transport.set_write_buffer_limits(high=self.hub.limits.unsent_bytes_max)
+        notice_silence(transport)
         name = transport.get_extra_info("peername") or ("", 0)
         user = common_name(transport.get_extra_info("peercert"))
         connection = self.hub.opened(f"{name[0]}:{name[1]}", user, self.now_ms())
@@ -218,6 +224,22 @@ class Driver:
             self._tell("timer", "the MQTT face failed on what was due", traceback=True)
         self.hub.timers.sooner = True
         self.perform()
+
+
+def notice_silence(transport: asyncio.Transport) -> None:
+    """Have the kernel ask whether the peer is still there.
+
+    Else a client without a keep-alive that vanished without a word would keep its place for ever.
+    """
+    socket = transport.get_extra_info("socket")
+    socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", SILENCE_S),
+        ("TCP_KEEPINTVL", PROBE_EVERY_S),
+        ("TCP_KEEPCNT", PROBES_MAX),
+    ):
+        if hasattr(sockets, option):  # not every system has them
+            socket.setsockopt(sockets.IPPROTO_TCP, getattr(sockets, option), value)
 
 
 class Socket(asyncio.Protocol):

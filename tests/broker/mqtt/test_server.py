@@ -340,6 +340,26 @@ def test_a_fault_in_what_is_due_is_told_and_the_other_timers_go_on(run, caplog):
     assert "the MQTT face failed on what was due" in caplog.text
 
 
+def test_a_peer_that_vanishes_without_a_word_is_noticed_by_the_kernel(run):
+    """A client need not have a keep-alive, and its machine may lose its power."""
+
+    async def scene():
+        async with serving() as server:
+            client = await RawClient.open(server.port, keep_alive_s=0)
+            (own,) = server._driver._sockets.values()
+            option = own.transport.get_extra_info("socket").getsockopt
+            assert option(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            if hasattr(socket, "TCP_KEEPIDLE"):
+                idle, every, count = (
+                    option(socket.IPPROTO_TCP, getattr(socket, f"TCP_KEEP{name}"))
+                    for name in ("IDLE", "INTVL", "CNT")
+                )
+                assert idle + every * count <= 180
+            await client.close()
+
+    run(scene())
+
+
 def test_stopping_tells_clients_and_ends_soon(run):
     async def scene():
         async with serving() as server:
