@@ -23,6 +23,18 @@ STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW_BITS = 31  # zlib's number for gzip with the largest window
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_HEAD_BYTES = 6  # enough to tell a format
+# What files begin with that hold no lines, and what to do with them.
+_STRANGE = {
+    b"PK\x03\x04": "packed with zip; unpack it first",
+    b"BZh": "packed with bzip2; unpack it first",
+    b"\xfd7zXZ\x00": "packed with xz; unpack it first",
+    b"\x28\xb5\x2f\xfd": "packed with zstd; unpack it first",
+    b"\xff\xfe": "text in UTF-16; save it as UTF-8",
+    b"\xfe\xff": "text in UTF-16; save it as UTF-8",
+    b"PAR1": "a Parquet file; write it as CSV or JSON lines first",
+    b"SQLite": "an SQLite database; write its rows as CSV first",
+}
 
 
 class UnreadableError(HeadwaterError):
@@ -83,8 +95,11 @@ def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     head = b""
     for chunk in chunks:
         head += chunk
-        if len(head) >= len(_GZIP_MAGIC):
+        if len(head) >= _HEAD_BYTES:
             break
+    for magic, what in _STRANGE.items():
+        if head.startswith(magic):
+            raise UnreadableError(file, what)
     if head.startswith(_GZIP_MAGIC):
         yield from _gunzipped(file, head, chunks)
         return

@@ -86,6 +86,7 @@ def read_events(
         if first is None:
             continue
         if _is_json(first):
+            _refuse_laid_out(file, first)
             yield _json(file, first, line_bytes_max)
             for chunk in chunks:
                 yield _json(file, chunk, line_bytes_max)
@@ -105,6 +106,14 @@ def _first_with_text(chunks: Iterator[Lines]) -> Lines | None:
 def _is_json(chunk: Lines) -> bool:
     text = next((line for line in chunk.lines if line and not line.isspace()), b"")
     return text.lstrip().startswith((b"{", b"["))
+
+
+def _refuse_laid_out(file: str, chunk: Lines) -> None:
+    """A document over many lines would give a complaint for each of them, none of which helps."""
+    if next((line for line in map(bytes.strip, chunk.lines) if line), b"") in (b"[", b"{"):
+        raise UnreadableError(
+            file, "JSON over several lines; write one event, or one array of events, on each line"
+        )
 
 
 def _too_long(file: str, chunk: Lines, line_bytes_max: int) -> list[BadLine]:

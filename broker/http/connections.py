@@ -22,7 +22,8 @@ log.addFilter(lambda record: not _is_malformed(record))
 
 
 def _is_malformed(record: logging.LogRecord) -> bool:
-    return bool(record.exc_info) and isinstance(record.exc_info[1], HttpProcessingError)
+    error = record.exc_info[1] if record.exc_info else None
+    return isinstance(error, HttpProcessingError)
 
 
 class Silence:

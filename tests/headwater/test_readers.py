@@ -52,6 +52,26 @@ def reasons(batch: CsvEvents) -> dict[int, str]:
     return {bad.line: bad.reason for bad in batch.bad}
 
 
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"PK\x03\x04rest", "packed with zip"),
+        (b"BZh91AY&SY", "packed with bzip2"),
+        (b"\xfd7zXZ\x00\x00", "packed with xz"),
+        (b"\x28\xb5\x2f\xfd\x04", "packed with zstd"),
+        ("type,timestamp\n".encode("utf-16"), "save it as UTF-8"),
+        ("type,timestamp\n".encode("utf-16-be"), "no column names"),  # nothing tells it
+        (b'[\n {"type": "Temp"}\n]\n', "JSON over several lines"),
+        (b' \n{\r\n "type": "Temp"\n}\n', "JSON over several lines"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_as_what_it_is(data, says):
+    for drop_by_drop in (False, True):
+        stdin = Drips(*(data[n : n + 1] for n in range(len(data)))) if drop_by_drop else None
+        with pytest.raises(UnreadableError, match=says):
+            list(read_events(["-"], TYPES, stdin=stdin or io.BytesIO(data)))
+
+
 # --- lines ------------------------------------------------------------------------------------
 
 
