@@ -181,6 +181,7 @@ class Matcher:
                 groups_max=self._limits.groups_max,
                 events_max=self._limits.events_held_max,
                 duration_max_ms=self._limits.event_duration_ms_max,
+                foresight=self._foresight(task),
             )
         outcome = DefinitionOutcome(task, case, lay_out(case), output)
         if window is None:
@@ -204,13 +205,12 @@ class Matcher:
                 duration_max_ms=self._limits.event_duration_ms_max,
                 occurrences_max=self._limits.occurrences_held_max,
             )
-        inputs = {leaf.event_type: input_name(task, leaf.event_type) for leaf in layout.leaves}
         agent = StagedAgent(
             case,
             layout,
             outcome,
             self.classes,
-            Foresight(self.durations, inputs),
+            self._foresight(task),
             subscription=subscription,
             occurrences_max=self._limits.occurrences_held_max,
         )
@@ -218,6 +218,9 @@ class Matcher:
         if self._begin is not None:
             agent.begin(self._begin)
         return agent
+
+    def _foresight(self, task: Task) -> Foresight:
+        return Foresight(self.durations, {name: input_name(task, name) for name in task.types})
 
     def _domain(self, task: Task, case: Case) -> Domain:
         used = sorted({leaf.event_type for leaf in lay_out(case).leaves})

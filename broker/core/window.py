@@ -17,9 +17,11 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected, Event, event_class
+from broker.core.stages.base import Foresight
 from broker.core.window_bound import end_anchor
 from broker.core.window_days import DAY_MS, DayGrid
 from broker.core.window_grid import Grid
+from broker.core.window_lasting import Lasting
 from broker.core.window_ordered import OrderedWindows
 from broker.core.window_outcome import WindowOutcome
 from broker.core.window_panes import PaneWindows
@@ -46,6 +48,7 @@ class WindowAgent:
 
     Raises ValueError of what the checker refuses too: `consuming` where windows share events, a
     zone that the host does not know, a range in a zone that is not of whole days.
+    `foresight` tells how long events of each input may last, where more is known than the limit.
     """
 
     waits = True
@@ -59,6 +62,7 @@ class WindowAgent:
         groups_max: int = GROUPS_MAX,
         events_max: int = EVENTS_MAX,
         duration_max_ms: int = DURATION_MAX_MS,
+        foresight: Foresight | None = None,
     ) -> None:
         assert isinstance(task.node, Definition), "windows are of definitions"
         window = task.node.window
@@ -71,10 +75,14 @@ class WindowAgent:
         self._anchor = end_anchor(task.node, case.assign)
         self._duration_max_ms = duration_max_ms
         classes = input_classes(task)
-        self._windows = _windows(window, shape, self._outcome, limits, classes)
+        lasting = Lasting(shape, duration_max_ms, foresight)
+        self._lasting = None if window.session_ms is None or foresight is None else lasting
+        self._windows = _windows(window, shape, self._outcome, limits, classes, lasting=lasting)
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
         """See agent.Agent."""
+        if self._lasting is not None:
+            self._lasting.observe(batch)
         made = self._windows.feed(batch, watermark)
         if len(made) > 1:
             ends = [event.end for event in made]
@@ -145,11 +153,12 @@ def _windows(
     outcome: WindowOutcome,
     limits: WindowLimits,
     classes: dict[str, type[Event]],
+    *,
+    lasting: Lasting,
 ) -> PaneWindows | OrderedWindows:
     """What runs a window: in panes as long as events need no order, one by one where they do."""
     if window.session_ms is not None:
-        longest = shape.duration_max_ms(limits.duration_max_ms)
-        sessions = Sessions(window.session_ms, window.session_max_ms, longest)
+        sessions = Sessions(window.session_ms, window.session_max_ms, lasting.longest_ms)
         return RunWindows(shape, outcome, sessions, limits, classes)
     grid = grid_of(window)
     if grid is None:

@@ -60,13 +60,15 @@ class Sessions:
     most M after its beginning.
 
     Events still to come end after the watermark but may have begun before, as much as one may
-    last: `duration_max_ms`, None where nobody knows.
+    last: `longest_ms`, None where nobody knows. It never shrinks.
     """
 
-    def __init__(self, gap_ms: int, max_ms: int | None, duration_max_ms: int | None) -> None:
+    def __init__(
+        self, gap_ms: int, max_ms: int | None, longest_ms: Callable[[], int | None]
+    ) -> None:
         self._gap_ms = gap_ms
         self._max_ms = WATERMARK_END if max_ms is None else max_ms
-        self._wait_ms = WATERMARK_END if duration_max_ms is None else gap_ms + duration_max_ms
+        self._longest_ms = longest_ms
 
     def name(self, event: Any) -> WindowKey | None:
         """A session is named by its first event."""
@@ -79,7 +81,11 @@ class Sessions:
 
     def closes_at(self, run: Run) -> int:
         """See Course."""
-        return min(run.start + self._max_ms, run.end + self._wait_ms, WATERMARK_END)
+        closes_at = min(run.start + self._max_ms, WATERMARK_END)
+        longest_ms = self._longest_ms()
+        if longest_ms is None:
+            return closes_at
+        return min(closes_at, run.end + self._gap_ms + longest_ms)
 
 
 class Turns:

@@ -13,7 +13,6 @@ from typing import Any
 from broker.core.aggregates import hashable
 from broker.core.expressions import attribute_code
 from broker.core.source import Constants, build
-from broker.core.window_bound import longest_asked
 from broker.core.window_code import (
     Fold,
     Slide,
@@ -93,19 +92,6 @@ class Shape:
         """How many values are kept of so many events of each leaf."""
         pairs = zip(counts, self.growing, strict=True)
         return sum([count * growing for count, growing in pairs])
-
-    def duration_max_ms(self, primitive_max_ms: int) -> int | None:
-        """How long an event of an operand may last; None where nobody knows.
-
-        A primitive event lasts as long as events may; what a definition makes may last longer.
-        """
-        longest = []
-        for leaf in self.leaves:
-            asked = longest_asked(self.names.operands[leaf].conditions)
-            allowed = None if self.detected[leaf] else primitive_max_ms
-            known = [one for one in (asked, allowed) if one is not None]
-            longest.append(min(known, default=None))
-        return None if None in longest else max(one for one in longest if one is not None)
 
     def _growing(self, leaf: int) -> int:
         """How many values are kept for each event of a leaf."""

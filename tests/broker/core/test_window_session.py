@@ -10,7 +10,10 @@ import pytest
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Detected
 from broker.core.identity import window_id
+from broker.core.limits import make_limits
+from broker.core.matcher import Matcher
 from broker.core.window import WindowAgent
+from language import check_text
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of
 
 DECLARED = (
@@ -147,6 +150,29 @@ def _detected(task: Any) -> Any:
     from broker.core.event import event_class
 
     return event_class(f"D@{task.needs['D']}", {"i": "int"}, detected=True)
+
+
+def test_sessions_of_readings_close_when_their_gap_has_passed():
+    """As long as the type has brought readings alone; then they wait for the longest event."""
+    text = text_of("5 ms", "A", "\n group by g")
+    matcher = Matcher(make_limits(event_duration_ms_max=100))
+    checked = check_text(text)
+    assert checked.specification is not None
+    for task in checked.specification.graph.tasks.values():
+        matcher.install(task)
+
+    def push(watermark: int, *events: Any) -> list[tuple[int, int]]:
+        results = matcher.push(list(events), lambda _: watermark)
+        return [(result.start, result.end) for result in results]  # type: ignore[attr-defined]
+
+    assert push(3, a(3, a_g="u")) == []
+    assert matcher.due(lambda _: 3) == {"A": 8}
+    assert push(7) == []
+    assert push(8) == [(3, 3)]
+    assert push(20, a(20, a_g="u"), a(20, 19, a_g="v", id="B")) == []
+    assert matcher.due(lambda _: 20) == {"A": 125}
+    assert push(124) == []
+    assert sorted(push(125)) == [(19, 20), (20, 20)]
 
 
 def test_a_session_that_began_earlier_than_known_closes_earlier():
