@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tests.planted.fault import ROOT, Fault
 
 COPIED = ("language", "planner", "broker", "simulation", "server", "headwater", "tests", "examples")
 RUN_S_MAX = 240
+RUN_BYTES_MAX = 2 << 30  # a fault may make something grow without end
 FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
 
 
@@ -85,6 +87,7 @@ class Copy:
                 text=True,
                 check=False,
                 timeout=RUN_S_MAX,
+                preexec_fn=_bounded,
             )
         except subprocess.TimeoutExpired as error:
             said = (error.stdout or b"").decode(errors="replace")
@@ -95,3 +98,7 @@ class Copy:
     def _environment(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
         return {**kept, "PYTHONPATH": str(self.folder), "HEADWATER_REQUIRE_PROGRAMS": "0"}
+
+
+def _bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (RUN_BYTES_MAX, RUN_BYTES_MAX))
