@@ -16,6 +16,10 @@ from broker.mqtt.timers import Timer, Timers
 from broker.mqtt.topics import FilterTree, TopicTree, matches
 from broker.mqtt.wire import text
 
+# After so many changes of subscriptions the routes let go of whom they led to, as a route that is
+# not used again would keep the queues of sessions that have ended.
+SWEEP_AFTER = 1_000
+
 
 class Prefix(Struct, frozen=True):
     """Which topics the application takes: all at or beneath `name`; an empty name: none.
@@ -73,6 +77,7 @@ class Router:
         self._filters: FilterTree[str, Subscription] = FilterTree()
         self.routes: dict[str, Route] = {}  # see `route`
         self.version = 0  # of all subscriptions
+        self._swept = 0  # the version at which routes that hold no more were emptied
         self.retained: TopicTree[Message] = TopicTree()
         self._expiries: dict[str, Timer] = {}
         self.overflowed: list[Outgoing] = []  # sessions to be ended for their queue being full
@@ -112,14 +117,15 @@ class Router:
         """Add or replace a client's subscription; whether it is new."""
         key = subscription.outgoing.client_id
         new = self._filters.put(subscription.filter.topic_filter, key, subscription)
-        self.version += 1
+        self._change()
         self._counters.subscriptions = self._filters.size
         return new
 
     def unsubscribe(self, client_id: str, topic_filter: str) -> bool:
         """Remove a client's subscription; whether there was one."""
         there = self._filters.remove(topic_filter, client_id)
-        self.version += there
+        if there:
+            self._change()
         self._counters.subscriptions = self._filters.size
         return there
 
@@ -171,6 +177,14 @@ class Router:
         if gone is not None:
             self._counters.retained_messages = self.retained.size
             self._counters.retained_bytes -= gone.size_bytes
+
+    def _change(self) -> None:
+        """No route holds any more."""
+        self.version += 1
+        if self.version - self._swept >= SWEEP_AFTER:
+            self._swept = self.version
+            for route in self.routes.values():
+                route.deliveries = ()
 
     def _discover(self, topic: str) -> Route:
         if len(self.routes) >= self._limits.topics_cached_max:

@@ -1,9 +1,12 @@
 """Slow clients and full queues: what is dropped, who is told, and who is not touched."""
 
+import gc
+
 import pytest
 
 from broker.mqtt import packets as p
 from broker.mqtt.limits import Limits
+from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.reasons import Reason
 from broker.mqtt.timers import Timers
 from tests.broker.mqtt.world import VERSIONS, World, kept
@@ -233,6 +236,26 @@ def test_retained_messages_in_flight_are_bounded_in_bytes_and_the_rest_follows()
         waiting = client.take()
     assert heard == [f"r/{number:02}" for number in range(20)]
     assert client.closed is None
+
+
+def test_sessions_that_have_ended_are_not_kept_by_topics_that_were_theirs():
+    """Each with a topic of its own that nobody uses again."""
+
+    def alive():
+        gc.collect()
+        return sum(isinstance(item, Outgoing) for item in gc.get_objects())
+
+    before = alive()
+    world = World()
+    for number in range(5_000):
+        client = world.client(p.V311, f"c{number}")
+        client.subscribe(f"t/{number}")
+        client.publish(f"t/{number}", b"x")
+        assert client.publishes() == [(f"t/{number}", b"x")]
+        client.disconnect()
+        del world.clients[client.connection]
+    assert len(world.hub.router.routes) == 5_000
+    assert alive() - before < 1_500
 
 
 def test_qos_0_messages_waiting_for_a_lost_client_are_counted():
