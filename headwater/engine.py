@@ -53,7 +53,6 @@ class Pipeline:
     def __init__(self, specification: Specification, options: IntakeOptions) -> None:
         limits = Limits()
         self.ledger = Ledger()
-        self._begun = False
         self.intake = Intake(options, limits, self.ledger)
         self.matcher = Matcher(limits, self.ledger)
         declared = [kind for kind in specification.event_types.values() if not kind.defined]
@@ -66,14 +65,12 @@ class Pipeline:
         """Tell what is known of a recording before its first event is admitted."""
         self.matcher.durations.foresee(whole.longest_ms)
         if whole.begin is not None:
-            self._begun = True
             self.matcher.begin(whole.begin)
 
     def admit(self, events: list[CoreEvent]) -> list[Result]:
         """Take decoded events of the stream; what became known."""
         admitted = self.intake.admit(events)
-        if not self._begun and admitted.events:
-            self._begun = True
+        if self.matcher.has_beginnings and admitted.events:
             self.matcher.begin(min([event.start for event in admitted.events]))
         return self._counted(self.matcher.push(admitted.events, self.intake.watermark))
 

@@ -117,13 +117,19 @@ class Matcher:
         if task.key in self._beginning:
             self._schedule_all(seats)
 
+    @property
+    def has_beginnings(self) -> bool:
+        """Whether it matters to a task when it began."""
+        return bool(self._beginning)
+
     def begin(self, instant: int) -> None:
         """The tasks that are installed, or will be, begin at the instant, if not before.
 
         That is where a silence may begin (`absent`), and from where `for` counts.
         """
-        if self._begin is None or instant < self._begin:
-            self._begin = instant
+        if self._begin is not None and instant >= self._begin:
+            return
+        self._begin = instant
         for key, agents in self._beginning.items():
             for agent in agents:
                 agent.begin(instant)
