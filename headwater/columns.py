@@ -160,7 +160,8 @@ class RowConverter:
         self._type_constant = mapping.constants.get("type", "")
         if self._type_index is None and not self._type_constant:
             raise ColumnError(
-                "no column names the event type; --map type=COLUMN or type==Name does"
+                "no column names the event type; --map type=COLUMN or type==Name does "
+                f"(found: {self._listed()})"
             )
         if not any(found[name] is not None or name in mapping.constants for name in _TIMES):
             raise ColumnError(

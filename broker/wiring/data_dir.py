@@ -20,7 +20,7 @@ def claimed(name: str) -> Iterator[Path]:
     """Make the directory where it is missing, and hold it. Raises StartError."""
     path = Path(name)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)  # what sensors say concerns nobody else
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -175,6 +175,7 @@ def test_a_directory_on_a_read_only_disk_is_told_in_a_sentence(own):
 
 def test_a_directory_belongs_to_one_broker(tmp_path, own):
     with RunningBroker(tmp_path, CONFIG, *own):
+        assert (tmp_path / "data").stat().st_mode & 0o077 == 0  # and to its user alone
         status, errors = refused(own)
     assert status == 2
     assert "is in use by another broker" in sentence(errors)
