@@ -7,6 +7,7 @@ Invariant: an outcome depends on the task's text and the bound events alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from language.taskgraph import Task
 
 Maker = Callable[[Any, tuple[Any, ...]], Any]
-AS_JSON = frozenset((int, float, str, bool, type(None)))  # what stands in JSON as it is
+AS_JSON = frozenset((int, str, bool, type(None)))  # what stands in JSON as it is
 SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
 
 
@@ -179,26 +180,26 @@ class SubscriptionTemplate:
         self.subscription = node
         self.keys = node.case.group_by
         self.names = [leaf.name for leaf in layout.leaves]
-        self.assigned = [item.name for item in node.case.assign]
-        self._values = self._build(node.case, layout) if self.assigned else None
+        self._values = self._build(node.case, layout) if node.case.assign else None
 
-    def _build(self, case: Case, layout: Layout) -> Callable[..., list[Any]]:
+    def _build(self, case: Case, layout: Layout) -> Callable[..., dict[str, Any]]:
         constants = Constants()
         writer = Writer(OccurrenceScope(layout, case.group_by, constants), constants)
-        constants.helper("finite", finite)
+        constants.helper("plain", plain)
         names = ", ".join(f"e{leaf.low}" for leaf in layout.leaves)
-        codes = [f"finite({writer.value(item.value)})" for item in case.assign]
+        codes = [
+            f"{constants.add(item.name)}: plain({writer.value(item.value)})" for item in case.assign
+        ]
         text = (
             f"def values(events, g, start, end):\n    {names}, = events\n"
-            f"    return [{', '.join(codes)}]\n"
+            f"    return {{{', '.join(codes)}}}\n"
         )
         return build(text, "values", constants)
 
     def values(self, result: OccurrenceResult) -> dict[str, Any]:
         """The result's values: the assigned ones, else each alias' non-null attributes."""
         if self._values is not None:
-            made = self._values(result.events, result.group, result.start, result.end)
-            return {name: plain(value) for name, value in zip(self.assigned, made, strict=True)}
+            return self._values(result.events, result.group, result.start, result.end)
         return {
             name: attribute_values(member)
             for name, member in zip(self.names, result.events, strict=True)
@@ -272,8 +273,11 @@ def attribute_values(member: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON data: a metric position becomes an object."""
-    return value if value.__class__ in AS_JSON else msgspec.to_builtins(value)
+    """A value as JSON data: a metric position becomes an object, a float that is no number null."""
+    kind = value.__class__
+    if kind is float:
+        return value if isfinite(value) else None
+    return value if kind in AS_JSON else msgspec.to_builtins(value)
 
 
 class SubscriptionOutcome:
