@@ -34,6 +34,7 @@ def differences(result: dict[str, Any], expected: Expected) -> list[str]:
         "end": expected.end,
         "group": expected.group,
         "values": expected.values,
+        "certainty": expected.certainty,
     }
     return [
         f"{key}: {result[key]!r}, not {value!r}"

@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tests.oracles.events import Event
 from tests.oracles.verdicts import Certainty
 
-Condition: TypeAlias = tuple[str, str, Fraction, bool]
+Condition: TypeAlias = tuple[str, str, "int | Fraction", bool]
+Span: TypeAlias = tuple[int, int, int]  # nominal start and end, uncertainty
 System: TypeAlias = list["Condition | str"]
 
 REACHES_P, REACHES_Q = "a reading ends p", "a reading starts q"
@@ -30,19 +32,31 @@ LASTS_P, LASTS_Q = "no reading ends p", "no reading starts q"
 
 def verdict(holds: Sequence[System], fails: Sequence[System], times: Times) -> Certainty:
     """Yes if no choice of times fails, no if none holds; each is given as alternatives."""
-    if not any(times.can(system) for system in holds):
+    systems = tuple(tuple(tuple(one) for one in some) for some in (holds, fails))
+    return _verdict(systems, _spans(times.p), _spans(times.q))
+
+
+def _spans(events: Sequence[Event]) -> tuple[Span, ...]:
+    return tuple((event.start, event.end, event.uncertainty) for event in events)
+
+
+@lru_cache(maxsize=100_000)
+def _verdict(systems: Any, p: tuple[Span, ...], q: tuple[Span, ...]) -> Certainty:
+    """The same question comes back often: every operator and every suffix asks anew."""
+    holds, fails = systems
+    if not any(_can(system, p, q) for system in holds):
         return Certainty.NO
-    return Certainty.MAYBE if any(times.can(system) for system in fails) else Certainty.YES
+    return Certainty.MAYBE if any(_can(system, p, q) for system in fails) else Certainty.YES
 
 
 def at_most(a: str, b: str, c: Fraction | int = 0) -> System:
     """The condition a - b ≤ c."""
-    return [(a, b, Fraction(c), False)]
+    return [(a, b, c, False)]
 
 
 def less(a: str, b: str, c: Fraction | int = 0) -> System:
     """The condition a - b < c."""
-    return [(a, b, Fraction(c), True)]
+    return [(a, b, c, True)]
 
 
 def same(a: str, b: str) -> System:
@@ -52,82 +66,88 @@ def same(a: str, b: str) -> System:
 
 @dataclass(frozen=True)
 class Times:
-    """The events of p, and of q where there is one, with all the times that they may have."""
+    """The events of p, and of q where there is one."""
 
     p: Sequence[Event]
     q: Sequence[Event] = ()
 
-    def can(self, system: System) -> bool:
-        """Whether some choice of times meets all conditions."""
-        known = [*self._boxes("p", self.p), *self._boxes("q", self.q)]
-        told = [one for one in system if not isinstance(one, str)]
-        marks = [one for one in system if isinstance(one, str)]
-        choices = [
-            *self._extremes("p", self.p),
-            *self._extremes("q", self.q),
-            *(self._touching(mark) for mark in marks),
-        ]
-        return any(
-            _is_feasible([*known, *told, *(one for part in chosen for one in part)])
-            for chosen in product(*choices)
-        )
 
-    def _boxes(self, side: str, events: Sequence[Event]) -> Iterator[Condition]:
-        for number, event in enumerate(events):
-            start, end = _ends(side, number, event)
-            off = event.uncertainty
-            for name, time in {start: event.start, end: event.end}.items():
-                yield (name, "0", Fraction(time + off), False)
-                yield ("0", name, Fraction(off - time), False)
-            yield (start, end, Fraction(0), False)
-
-    def _extremes(self, side: str, events: Sequence[Event]) -> list[list[list[Condition]]]:
-        """Which event starts the occurrence, and which ends it."""
-        if not events:
-            return []
-        ends = [_ends(side, number, event) for number, event in enumerate(events)]
-        start, end = f"{side}s", f"{side}e"
-        zero = Fraction(0)
-        first = [(start, one, zero, False) for one, _ in ends]
-        last = [(one, end, zero, False) for _, one in ends]
-        return [
-            [[*first, (one, start, zero, False)] for one, _ in ends],
-            [[*last, (end, one, zero, False)] for _, one in ends],
-        ]
-
-    def _touching(self, mark: str) -> list[list[Condition]]:
-        """The ways in which a reading is, or none is, where p ends or where q starts."""
-        zero = Fraction(0)
-        if mark in (REACHES_P, LASTS_P):
-            points = [_ends("p", i, e)[1] for i, e in enumerate(self.p) if e.is_point]
-            if mark == REACHES_P:
-                return [[("pe", one, zero, False)] for one in points]
-            return [[(one, "pe", zero, True) for one in points]]
-        points = [_ends("q", i, e)[0] for i, e in enumerate(self.q) if e.is_point]
-        if mark == REACHES_Q:
-            return [[(one, "qs", zero, False)] for one in points]
-        return [[("qs", one, zero, True) for one in points]]
+def _can(system: Sequence[Condition | str], p: Sequence[Span], q: Sequence[Span]) -> bool:
+    """Whether some choice of times meets all conditions."""
+    known = [*_boxes("p", p), *_boxes("q", q)]
+    told = [one for one in system if not isinstance(one, str)]
+    marks = [one for one in system if isinstance(one, str)]
+    choices = [
+        *_extremes("p", p),
+        *_extremes("q", q),
+        *(_touching(mark, p, q) for mark in marks),
+    ]
+    return any(
+        _is_feasible([*known, *told, *(one for part in chosen for one in part)])
+        for chosen in product(*choices)
+    )
 
 
-def _ends(side: str, number: int, event: Event) -> tuple[str, str]:
+def _boxes(side: str, events: Sequence[Span]) -> Iterator[Condition]:
+    """Each time lies within the uncertainty of its event; no event ends before it starts."""
+    for number, event in enumerate(events):
+        first, last = _ends(side, number, event)
+        start, end, off = event
+        for name, time in {first: start, last: end}.items():
+            yield (name, "0", time + off, False)
+            yield ("0", name, off - time, False)
+        if first != last:
+            yield (first, last, 0, False)
+
+
+def _extremes(side: str, events: Sequence[Span]) -> list[list[list[Condition]]]:
+    """Which event starts the occurrence, and which ends it."""
+    if not events:
+        return []
+    ends = [_ends(side, number, event) for number, event in enumerate(events)]
+    start, end = f"{side}s", f"{side}e"
+    first: list[Condition] = [(start, one, 0, False) for one, _ in ends]
+    last: list[Condition] = [(one, end, 0, False) for _, one in ends]
+    return [
+        [[*first, (one, start, 0, False)] for one, _ in ends],
+        [[*last, (end, one, 0, False)] for _, one in ends],
+    ]
+
+
+def _touching(mark: str, p: Sequence[Span], q: Sequence[Span]) -> list[list[Condition]]:
+    """The ways in which a reading is, or none is, where p ends or where q starts."""
+    if mark in (REACHES_P, LASTS_P):
+        points = [_ends("p", i, one)[1] for i, one in enumerate(p) if one[0] == one[1]]
+        if mark == REACHES_P:
+            return [[("pe", one, 0, False)] for one in points]
+        return [[(one, "pe", 0, True) for one in points]]
+    points = [_ends("q", i, one)[0] for i, one in enumerate(q) if one[0] == one[1]]
+    if mark == REACHES_Q:
+        return [[(one, "qs", 0, False)] for one in points]
+    return [[("qs", one, 0, True) for one in points]]
+
+
+def _ends(side: str, number: int, event: Span) -> tuple[str, str]:
     """The names of an event's two times; a reading has one."""
-    if event.is_point:
+    if event[0] == event[1]:
         return f"{side}{number}", f"{side}{number}"
     return f"{side}{number}.s", f"{side}{number}.e"
 
 
 def _is_feasible(conditions: Sequence[Condition]) -> bool:
-    """Whether differences can meet all conditions: no cycle adds up to less than nothing."""
+    """Whether some times meet all conditions: no cycle of them adds up to less than nothing.
+
+    A difference is bounded by (c, 0), or (c, -1) where it must be less; the shortest ways settle
+    in as many rounds as there are names unless such a cycle goes on shortening them.
+    """
     names = sorted({name for a, b, _, _ in conditions for name in (a, b)})
-    closest: dict[tuple[str, str], tuple[Fraction, int]] = {}
-    for a, b, c, strict in conditions:
-        bound = (c, -1 if strict else 0)
-        if (a, b) not in closest or bound < closest[a, b]:
-            closest[a, b] = bound
-    for middle, a, b in product(names, names, names):
-        if (a, middle) in closest and (middle, b) in closest:
-            left, right = closest[a, middle], closest[middle, b]
-            bound = (left[0] + right[0], min(left[1], right[1]))
-            if (a, b) not in closest or bound < closest[a, b]:
-                closest[a, b] = bound
-    return all(closest.get((name, name), (Fraction(0), 0)) >= (Fraction(0), 0) for name in names)
+    far: dict[str, tuple[int | Fraction, int]] = dict.fromkeys(names, (0, 0))
+    for _ in names:
+        settled = True
+        for a, b, c, strict in conditions:
+            way = (far[b][0] + c, far[b][1] - strict)
+            if way < far[a]:
+                far[a], settled = way, False
+        if settled:
+            return True
+    return False

@@ -52,7 +52,7 @@ def unmet(case: WorkedCase, results: Sequence[Result]) -> list[str]:
             ids, wanted_ids = result["events"].get(alias, []), expected.primitives.get(alias, [])
             if not (ids == wanted_ids or (alias in case.defined and ids and wanted_ids)):
                 found.append(f"events of {alias}: {ids}, not {wanted_ids}")
-        for key in ("subscription", "start", "end", "group", "values"):
+        for key in ("subscription", "start", "end", "group", "values", "certainty"):
             wanted = getattr(expected, key)
             if wanted is not None and _canonical(result[key]) != _canonical(wanted):
                 found.append(f"{key}: {result[key]}, not {wanted}")

@@ -19,6 +19,7 @@ from tests.oracles.recipes import Builder, Op
 from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS, Built, definition
 from tests.oracles.recipes_patterns import PATTERN_PARTS
 from tests.oracles.recipes_thinned import THINNED_PARTS
+from tests.oracles.recipes_uncertain import UNCERTAIN_PARTS
 from tests.oracles.traces import TYPES, Profile, trace
 
 GeneratedCase: TypeAlias = tuple[s.Spec, list[dict[str, Any]]]
@@ -308,6 +309,13 @@ _PATTERN_PROFILES: dict[str, Profile] = {
     "run": replace(_MORE, durative=5),
 }
 
+_UNCERTAIN = Profile(uncertain=50)
+_UNCERTAIN_PROFILES: dict[str, Profile] = {
+    "uncertain-relations": replace(_CROWDED, uncertain=40),
+    "uncertain-list": replace(_MORE, events_min=11, uncertain=40),
+    "uncertain-window": replace(_WINDOWED, uncertain=40),
+}
+
 CONSTRUCTS: dict[str, Construct] = {
     "atom": Construct(_atom, Profile(durative=20)),
     "or": Construct(_tree("or", "or", "and", "then")),
@@ -342,5 +350,9 @@ CONSTRUCTS_WHOLE: dict[str, Construct] = {
     **{
         name: Construct(part, _PATTERN_PROFILES.get(name, _USUAL))
         for name, part in (PATTERN_PARTS | THINNED_PARTS).items()
+    },
+    **{
+        name: Construct(part, _UNCERTAIN_PROFILES.get(name, _UNCERTAIN))
+        for name, part in UNCERTAIN_PARTS.items()
     },
 }

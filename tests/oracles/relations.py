@@ -171,6 +171,14 @@ SYSTEMS: dict[s.Relation, tuple[list[System], list[System]]] = {
 }
 
 
+def _longer(ms: int, drift: Fraction) -> int | Fraction:
+    return ms * (1 + drift) if drift else ms
+
+
+def _shorter(ms: int, drift: Fraction) -> int | Fraction:
+    return ms * (1 - drift) if drift else ms
+
+
 def are_exact(events: Sequence[Event]) -> bool:
     """Whether all times are known."""
     return all(event.uncertainty == 0 for event in events)
@@ -194,17 +202,17 @@ def bounded(pair: s.Pair, p: Occurrence, q: Occurrence, drift: Fraction) -> Cert
     low_ms, high_ms = pair.bound.low_ms, pair.bound.high_ms
     swapped = [("pe", "qs")] if pair.op != "and" else [("pe", "qs"), ("qe", "ps")]
     if low_ms and pair.op == "and":
-        holds = [at_most(a, b, -low_ms * (1 - drift)) for a, b in swapped]
+        holds = [at_most(a, b, -_shorter(low_ms, drift)) for a, b in swapped]
         fails: list[System] = [
-            [one for a, b in swapped for one in less(b, a, low_ms * (1 + drift))]
+            [one for a, b in swapped for one in less(b, a, _longer(low_ms, drift))]
         ]
         parts.append(verdict(holds, fails, times))
     elif low_ms is not None and pair.op != "and":
-        holds = [at_most("pe", "qs", -low_ms * (1 - drift))]
-        parts.append(verdict(holds, [less("qs", "pe", low_ms * (1 + drift))], times))
+        holds = [at_most("pe", "qs", -_shorter(low_ms, drift))]
+        parts.append(verdict(holds, [less("qs", "pe", _longer(low_ms, drift))], times))
     if high_ms is not None:
-        holds = [[one for a, b in swapped for one in at_most(b, a, high_ms * (1 + drift))]]
-        fails = [less(a, b, -high_ms * (1 - drift)) for a, b in swapped]
+        holds = [[one for a, b in swapped for one in at_most(b, a, _longer(high_ms, drift))]]
+        fails = [less(a, b, -_shorter(high_ms, drift)) for a, b in swapped]
         parts.append(verdict(holds, fails, times))
     return weakest(parts)
 
@@ -213,8 +221,8 @@ def spans_at_most(one: Occurrence, ms: int, drift: Fraction) -> Certainty:
     """`within T`: how certainly the occurrence spans no more."""
     if are_exact(one.spans) and drift == 0:
         return certainly(one.end - one.start <= ms)
-    holds = [at_most("pe", "ps", ms * (1 + drift))]
-    return verdict(holds, [less("ps", "pe", -ms * (1 - drift))], Times(one.spans))
+    holds = [at_most("pe", "ps", _longer(ms, drift))]
+    return verdict(holds, [less("ps", "pe", -_shorter(ms, drift))], Times(one.spans))
 
 
 def follows_within(anchor: Event, other: Event, ms: int, drift: Fraction) -> Certainty:
@@ -222,11 +230,11 @@ def follows_within(anchor: Event, other: Event, ms: int, drift: Fraction) -> Cer
     if are_exact((anchor, other)) and drift == 0:
         return certainly(anchor.end <= other.start and other.end <= anchor.end + ms)
     times = Times((anchor,), (other,))
-    late_fails = less("pe", "qe", -ms * (1 - drift))
+    late_fails = less("pe", "qe", -_shorter(ms, drift))
     return weakest(
         (
             verdict([at_most("pe", "qs")], [less("qs", "pe")], times),
-            verdict([at_most("qe", "pe", ms * (1 + drift))], [late_fails], times),
+            verdict([at_most("qe", "pe", _longer(ms, drift))], [late_fails], times),
         )
     )
 
@@ -245,6 +253,6 @@ def starts_within(p: Occurrence, q: Occurrence, ms: int, drift: Fraction) -> Cer
         return certainly(p.start < q.start <= p.start + ms)
     times = Times(p.spans, q.spans)
     late = verdict(
-        [at_most("qs", "ps", ms * (1 + drift))], [less("ps", "qs", -ms * (1 - drift))], times
+        [at_most("qs", "ps", _longer(ms, drift))], [less("ps", "qs", -_shorter(ms, drift))], times
     )
     return weakest((verdict([less("ps", "qs")], [at_most("qs", "ps")], times), late))

@@ -32,7 +32,11 @@ Positions = Literal["globe", "plane", "mixed"]
 
 @dataclass(frozen=True)
 class Profile:
-    """What a construct asks of its traces; shares are in percent."""
+    """What a construct asks of its traces; shares are in percent.
+
+    `uncertain` is the share of events whose times are uncertain, in a trace that has any at all;
+    in half of those all uncertain times are off by the same.
+    """
 
     events_min: int = 6
     events_max: int = 12
@@ -40,6 +44,7 @@ class Profile:
     durative: int = 10
     null: int = 8
     positions: Positions = "mixed"
+    uncertain: int = 0
     step_ms: int = 1000
     epochs_ms: tuple[int, ...] = ()
 
@@ -53,11 +58,20 @@ def trace(draw: Draw, types: tuple[str, ...], profile: Profile) -> list[dict[str
         other = draw.chance(4)
         kind = draw.pick((*(one.name for one in TYPES), "Stranger") if other else types)
         events.append(_event(draw, kind, ids.pop(), epoch_ms, profile))
+    if profile.uncertain:
+        _make_uncertain(draw, events, profile)
     if draw.chance(20):
         events.append(dict(draw.pick(events)))
     if draw.chance(5):
         events.append(_later_namesake(draw.pick(events)))
     return shuffled(draw, events)
+
+
+def _make_uncertain(draw: Draw, events: list[dict[str, Any]], profile: Profile) -> None:
+    alike = draw.pick((500, 1000, 1500)) if draw.chance(50) else None
+    for event in events:
+        if draw.chance(profile.uncertain):
+            event["uncertainty"] = alike or draw.pick((500, 1000, 2000))
 
 
 def _event(draw: Draw, kind: str, ident: str, epoch_ms: int, profile: Profile) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Expected:
     end: int | None = None
     group: Mapping[str, Any] | None = None
     values: Mapping[str, Any] | None = None
+    certainty: str | None = None
 
 
 @dataclass(frozen=True)

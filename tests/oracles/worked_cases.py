@@ -15,13 +15,14 @@ from tests.oracles.worked_negations import NEGATION_CASES
 from tests.oracles.worked_patterns import PATTERN_CASES
 from tests.oracles.worked_relations import RELATED
 from tests.oracles.worked_thinned import THINNED_CASES
+from tests.oracles.worked_uncertain import UNCERTAIN_CASES
 from tests.oracles.worked_windows import MORE_WINDOWS
 
 WORKED_CASES: tuple[WorkedCase, ...] = (
     PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + MORE_WINDOWS + EXAMPLES
 )
 WORKED_CASES_WHOLE: tuple[WorkedCase, ...] = (
-    WORKED_CASES + NEGATION_CASES + LIST_CASES + CONTEXT_CASES + THINNED_CASES
+    WORKED_CASES + NEGATION_CASES + LIST_CASES + CONTEXT_CASES + THINNED_CASES + UNCERTAIN_CASES
 )
 
 __all__ = ["WORKED_CASES", "WORKED_CASES_WHOLE", "Expected", "WorkedCase"]
