@@ -8,6 +8,8 @@ from typing import Any
 
 from broker.http.routes import ROUTES, SCHEMAS, Answer, Parameter, Route
 
+OTHERWISE = Answer("refused, as by a page of another site, or failed; the message says why")
+
 
 def document(version: str, *, with_users: bool) -> dict[str, Any]:
     """The description, for a broker of this version that asks for users or does not."""
@@ -33,10 +35,11 @@ def _operation(route: Route, with_users: bool) -> dict[str, Any]:
     answers = dict(route.answers)
     if with_users and not route.open:
         answers[401] = Answer("a user's name and password are needed")
+    responses = {str(code): _response(one) for code, one in sorted(answers.items())}
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.meaning,
-        "responses": {str(code): _response(one) for code, one in sorted(answers.items())},
+        "responses": {**responses, "default": _response(OTHERWISE)},
     }
     if route.parameters:
         operation["parameters"] = [_parameter(one) for one in route.parameters]

@@ -143,6 +143,8 @@ ROUTES: tuple[Route, ...] = (
         "Check a specification and install all of it, or nothing",
         {
             200: Answer("installed, or there already", "Reply"),
+            400: Answer("a parameter is too long"),
+            408: Answer("the body did not come in time"),
             413: Answer("the text is too long"),
             415: Answer("the body is not text/plain"),
             422: Answer("faulty; every error with its place"),
@@ -155,7 +157,11 @@ ROUTES: tuple[Route, ...] = (
         "/v1/subscriptions/{name}",
         "cancel",
         "End a subscription",
-        {200: Answer("ended", "Reply"), 404: Answer("there is none of that name to end")},
+        {
+            200: Answer("ended", "Reply"),
+            400: Answer("a parameter is too long"),
+            404: Answer("there is none of that name to end"),
+        },
         parameters=(
             Parameter("name", "the subscription's name; `/` in it as %2F", "path"),
             _CLIENT,

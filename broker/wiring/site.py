@@ -81,7 +81,7 @@ class Site:
         try:
             await self._server.start()
         except ListenError as error:
-            raise StartError(str(error)) from None
+            raise _cannot_listen("mqtt", error) from None
         self._serving = asyncio.create_task(self._requests.serve(), name="requests")
         self._serving.add_done_callback(self._served)
         names, addresses = faces(self._config), self._server.addresses()
@@ -120,7 +120,7 @@ class Site:
         try:
             self._http = await http.listen(app, config.http.host, config.http.port, options)
         except http.ListenError as error:
-            raise StartError(str(error)) from None
+            raise _cannot_listen("http", error) from None
         facade.missing.clear()
         return _address((config.http.host, self._http.port))
 
@@ -153,6 +153,12 @@ def listeners(config: Config) -> list[Listener]:
 def faces(config: Config) -> list[str]:
     """What the MQTT listeners are called."""
     return [*(["mqtt"] if config.mqtt.plain else []), *(["mqtts"] if config.mqtt.tls_cert else [])]
+
+
+def _cannot_listen(section: str, error: Exception) -> StartError:
+    taken = "already in use" in str(error)  # the most frequent reason by far
+    way_out = f"; choose another port under [{section}], or end what listens there" if taken else ""
+    return StartError(f"{error}{way_out}")
 
 
 def _address(where: tuple[str, int]) -> str:

@@ -128,7 +128,8 @@ def test_a_port_in_use_is_told_in_a_sentence(own, face):
         status, errors = refused([*own, f"--set={face}.port={port}"])
     assert status == 2
     assert sentence(errors) == (
-        f"headwater: cannot listen for {face.upper()} on 127.0.0.1:{port}: address already in use"
+        f"headwater: cannot listen for {face.upper()} on 127.0.0.1:{port}: address already in use; "
+        f"choose another port under [{face}], or end what listens there"
     )
 
 

@@ -354,6 +354,9 @@ def test_the_description_is_valid_openapi_and_covers_every_route(with_users):
         for route in ROUTES:
             operation = described["paths"][route.path][route.method.lower()]
             assert ("security" in operation) == (with_users and not route.open)
+            # What guards refuse is a Problem on every route.
+            (content,) = operation["responses"]["default"]["content"].values()
+            assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
 
     talk(FakeBroker(), scenario, users)
 
