@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from broker.credentials import Users
-from broker.http.connections import IDLE_WAIT_S, Silence, acceptor, log
+from broker.http.connections import IDLE_WAIT_S, Patience, acceptor, log
 from broker.http.facade import BrokerFacade
 from broker.http.guard import foreign_pages_kept_out, told_as_json, users_only
 from broker.http.handlers import Handlers
@@ -20,18 +20,20 @@ from broker.http.routes import ROUTES
 
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
 
-_SILENCE = web.AppKey("silence", Silence)
+_PATIENCE = web.AppKey("patience", Patience)
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of a specification (`limits`) and of connections (`http_limits`).
 
-    `head_wait_s` is how long a new connection has for the head of its first request.
+    `head_wait_s` is how long a new connection has for the head of its first request, and
+    `take_wait_s` how long a client may take nothing of an answer.
     """
 
     text_bytes_max: int = 262_144
     connections_max: int = 500
     head_wait_s: float = 10.0
+    take_wait_s: float = 30.0
 
 
 class ListenError(OSError):
@@ -44,16 +46,16 @@ def make_app(
     """The application for a broker. Where `users` is empty nobody is asked for a password."""
     options = options or HttpOptions()
     open_paths = frozenset(route.path for route in ROUTES if route.open)
-    silence = Silence(options.head_wait_s)
+    patience = Patience(options.head_wait_s, options.take_wait_s)
     middlewares: list[Any] = [
-        silence.ended_by_requests(),
+        patience.middleware(),
         told_as_json,
         foreign_pages_kept_out(with_users=bool(users)),
     ]
     if users:
         middlewares.append(users_only(users, open_paths))
     app = web.Application(middlewares=middlewares, client_max_size=options.text_bytes_max)
-    app[_SILENCE] = silence
+    app[_PATIENCE] = patience
     app.on_response_prepare.append(_say_no_more_than_needed)
     handlers = Handlers(facade, text_bytes_max=options.text_bytes_max, with_users=bool(users))
     for route in ROUTES:
@@ -71,17 +73,17 @@ async def _say_no_more_than_needed(_: web.Request, response: web.StreamResponse)
 class Listener:
     """A running server; `port` is the one it got."""
 
-    def __init__(self, runner: web.AppRunner, server: asyncio.Server, silence: Silence) -> None:
+    def __init__(self, runner: web.AppRunner, server: asyncio.Server, patience: Patience) -> None:
         self.port = int(server.sockets[0].getsockname()[1])
         self._runner = runner
         self._server = server
-        self._silence = silence
+        self._patience = patience
 
     async def close(self) -> None:
         """Stops listening and ends what is open. End the followers of results before."""
         self._server.close()
         await self._runner.cleanup()
-        self._silence.close()
+        self._patience.close()
 
 
 async def listen(
@@ -98,12 +100,12 @@ async def listen(
         shutdown_timeout=SHUTDOWN_WAIT_S,
     )
     await runner.setup()
-    silence = app[_SILENCE]
-    protocol = acceptor(runner.server, silence, connections_max)
+    patience = app[_PATIENCE]
+    protocol = acceptor(runner.server, patience, connections_max)
     try:
         sockets = await asyncio.get_running_loop().create_server(protocol, host, port)
     except OSError as error:
         await runner.cleanup()
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         raise ListenError(f"cannot listen for HTTP on {host}:{port}: {reason}") from None
-    return Listener(runner, sockets, silence)
+    return Listener(runner, sockets, patience)

@@ -1,7 +1,8 @@
 """Connections of the HTTP face: how many there may be, and how long one may say nothing.
 
 Owns these bounds and what is logged of requests that are none. Must not know routes. Invariant: a
-connection that asks for nothing ends by itself, so that it keeps nobody else out for long.
+connection that asks for nothing, or takes nothing of what it asked for, ends by itself, so that it
+keeps nobody else out for long.
 """
 
 import asyncio
@@ -26,40 +27,67 @@ def _is_malformed(record: logging.LogRecord) -> bool:
     return isinstance(error, HttpProcessingError)
 
 
-class Silence:
-    """Connections that have not asked for anything yet; each has `wait_s` for its first request."""
+class Patience:
+    """How long a connection may take to ask for something, and to take what it has asked for.
 
-    def __init__(self, wait_s: float) -> None:
-        self._wait_s = wait_s
-        self._timers: dict[Any, asyncio.TimerHandle] = {}
+    `head_wait_s` is for the head of its first request; `take_wait_s` for taking anything at all of
+    an answer. What streams has a bound of its own.
+    """
+
+    def __init__(self, head_wait_s: float, take_wait_s: float) -> None:
+        self._head_wait_s = head_wait_s
+        self._take_wait_s = take_wait_s
+        self._silent: dict[web.RequestHandler, asyncio.TimerHandle] = {}
+        self._taking: dict[web.RequestHandler, asyncio.TimerHandle] = {}
 
     def begins(self, protocol: web.RequestHandler) -> None:
         """A connection is made."""
         loop = asyncio.get_running_loop()
-        self._timers[protocol] = loop.call_later(self._wait_s, self._end, protocol)
+        self._silent[protocol] = loop.call_later(self._head_wait_s, self._end, protocol)
 
     def _end(self, protocol: web.RequestHandler) -> None:
-        del self._timers[protocol]
+        del self._silent[protocol]
         if protocol.transport is not None:
             protocol.transport.abort()
 
     def close(self) -> None:
         """No connection is left."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        for timers in (self._silent, self._taking):
+            for timer in timers.values():
+                timer.cancel()
+            timers.clear()
 
-    def ended_by_requests(self) -> Any:
-        """The middleware that sees each request, once its head is there."""
+    def middleware(self) -> Any:
+        """What sees each request, once its head is there, and its answer before it is sent."""
 
         @web.middleware
         async def heard(request: web.Request, handler: Handler) -> web.StreamResponse:
-            timer = self._timers.pop(request.protocol, None)
+            protocol = request.protocol
+            timer = self._silent.pop(protocol, None)
             if timer is not None:
                 timer.cancel()
-            return await handler(request)
+            response = await handler(request)
+            if isinstance(response, web.Response) and protocol not in self._taking:
+                self._look_later(protocol, None)
+            return response
 
         return heard
+
+    def _look_later(self, protocol: web.RequestHandler, waiting: int | None) -> None:
+        loop = asyncio.get_running_loop()
+        self._taking[protocol] = loop.call_later(self._take_wait_s, self._look, protocol, waiting)
+
+    def _look(self, protocol: web.RequestHandler, waiting_before: int | None) -> None:
+        """Whether anything of what waits to be sent has been taken since the last look."""
+        del self._taking[protocol]
+        transport: Any = protocol.transport
+        if transport is None:
+            return
+        waiting = transport.get_write_buffer_size()
+        if waiting_before is not None and waiting >= waiting_before:
+            transport.abort()
+        elif waiting:
+            self._look_later(protocol, waiting)
 
 
 class _Refusing(asyncio.Protocol):
@@ -70,7 +98,7 @@ class _Refusing(asyncio.Protocol):
 
 
 def acceptor(
-    server: Any, silence: Silence, connections_max: int
+    server: Any, patience: Patience, connections_max: int
 ) -> Callable[[], asyncio.BaseProtocol]:
     """What makes the protocol of each new connection of an aiohttp server."""
 
@@ -78,7 +106,7 @@ def acceptor(
         if len(server.connections) >= connections_max:
             return _Refusing()
         made: web.RequestHandler = server()
-        silence.begins(made)
+        patience.begins(made)
         return made
 
     return protocol

@@ -13,10 +13,10 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 PATIENCE_S = 10.0  # for what happens at once
 
 
-def with_listener(scenario, **options):
+def with_listener(scenario, broker=None, **options):
     async def run():
         chosen = HttpOptions(**options)
-        app = make_app(FakeBroker(), Users({}), chosen)
+        app = make_app(broker or FakeBroker(), Users({}), chosen)
         listener = await listen(app, "127.0.0.1", 0, chosen)
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -73,6 +73,44 @@ def test_who_has_asked_may_take_time_for_the_rest():
         writer.close()
 
     with_listener(scenario, head_wait_s=0.05)
+
+
+def many_subscriptions():
+    """An answer that no buffer of the system takes in."""
+    broker = FakeBroker()
+    broker.subscriptions = lambda: [{"subscription": "S" * 1000, "state": "active"}] * 20_000
+    return broker
+
+
+def test_who_takes_nothing_of_an_answer_is_cut_off():
+    async def scenario(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(b"GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reader.read(1)  # then no more, and the reader's buffer is soon full
+        await said(port)  # cut off after the same while
+        await said(port)
+        await said(port)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(20_000_000)
+        writer.close()
+
+    with_listener(scenario, many_subscriptions(), head_wait_s=0.2, take_wait_s=0.1)
+
+
+def test_who_takes_an_answer_slowly_gets_all_of_it():
+    """As long as something is taken between two looks."""
+
+    async def scenario(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        request = b"GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        writer.write(request)
+        taken = 0
+        while part := await reader.read(1_000_000):
+            taken += len(part)
+        assert taken > 20_000_000
+        writer.close()
+
+    with_listener(scenario, many_subscriptions(), take_wait_s=0.05)
 
 
 @pytest.mark.parametrize(
