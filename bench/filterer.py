@@ -154,7 +154,7 @@ def report(options: Options) -> Report:
             many = contents > 10_000
             events = 200 if many else 500 if options.quick else 2_000
             found = figures(make, contents, events, 2 if many or options.quick else 5)
-            size = f"{megabytes(make, contents)}" if contents >= 1_000 else "-"
+            size = f"{megabytes(make, contents)}" if 1_000 <= contents <= 10_000 else "-"
             rows.append([f"{found['contents']:,}", *map(str, list(found.values())[1:]), size])
         tables.append(Table(name, [*COLUMNS.values(), "MB"], rows))
     installs = ", ".join(f"{how} {seconds} s" for how, seconds in installs_s(1_000).items())

@@ -82,7 +82,7 @@ class Case(NamedTuple):
 
 def cases(options: Options) -> Iterator[Case]:
     """Every case; the goals are of single messages at a steady rate."""
-    seconds = 1.0 if options.quick else 3.0
+    seconds = 1.0 if options.quick else 2.0
     for qos, rate in itertools.product((0, 1), (1000.0, 5000.0)):
         load = Load(qos=qos, rate=rate, seconds=seconds)
         for way in WAYS:
