@@ -13,6 +13,9 @@ runs by now) does not hold yet:
     expected = run(spec, events)                         # results in order
     print(compare(spec, expected, actual))               # [] if `actual` agrees
 
+Where `spec.tables` is not empty their files must stand beside that of the specification: write what
+`recipes_values.files_of(spec)` lists, and tell the code under test the file's name.
+
 `WORKED_CASES_WHOLE` in `worked_cases` are cases by hand: `text`, `events`, `expected`; `unmet(case,
 actual)` tells what differs. Readings that the language's description leaves open stand in
 READINGS.md. What the engine runs moves from `CONSTRUCTS_WHOLE` to `CONSTRUCTS`, from

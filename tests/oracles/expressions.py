@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from tests.oracles import spec as s
 from tests.oracles.events import Event, Value
+from tests.oracles.functions import Row, call, look_up
 from tests.oracles.places import Position, beneath, inside
 
 Number: TypeAlias = int | float
@@ -35,7 +36,8 @@ class Scope:
     """What names mean where an expression stands.
 
     `events`: alias -> the events bound to it. `bare`: what a name without alias is worth.
-    `rows`: what an aggregate over a bare name runs over (`post`), in order.
+    `rows`: what an aggregate over a bare name runs over (`post`), in order. `tables`: the name of
+    the key and the rows of each.
     """
 
     events: Mapping[str, Sequence[Event]] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Scope:
     rows: Sequence[Mapping[str, Value]] = ()
     sets: Mapping[str, Sequence[s.Scalar]] = field(default_factory=dict)
     regions: Mapping[str, s.Region] = field(default_factory=dict)
+    tables: Mapping[str, tuple[str, Sequence[Row]]] = field(default_factory=dict)
 
     def look_up(self, ref: s.Ref) -> Value:
         """The value of a reference; null where its name stands for no event."""
@@ -65,8 +68,10 @@ def parts_of(expr: s.Expr) -> tuple[s.Expr, ...]:
             return (operand,)
         case s.Compare(_, operands) | s.AllOf(operands) | s.AnyOf(operands):
             return operands
-        case s.InSet(item, _) | s.InRegion(item, _):
+        case s.InSet(item, _) | s.InRegion(item, _) | s.Lookup(_, item, _):
             return (item,)
+        case s.Call(_, arguments):
+            return arguments
     return ()
 
 
@@ -105,7 +110,18 @@ def evaluate(expr: s.Expr, scope: Scope) -> Value:
             return _arith(op, _number(evaluate(left, scope)), _number(evaluate(right, scope)))
         case s.Aggregate():
             return aggregate(expr, scope)
+        case s.Call() | s.Lookup():
+            return _found(expr, scope)
     return _truth(expr, scope)
+
+
+def _found(expr: s.Call | s.Lookup, scope: Scope) -> Value:
+    if isinstance(expr, s.Call):
+        value: Value = call(expr.function, [evaluate(one, scope) for one in expr.arguments])
+    else:
+        key, rows = scope.tables[expr.table]
+        value = look_up(rows, key, evaluate(expr.key, scope), expr.column)
+    return value
 
 
 def _truth(expr: s.Expr, scope: Scope) -> bool:

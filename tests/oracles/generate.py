@@ -20,6 +20,7 @@ from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS, Built, defin
 from tests.oracles.recipes_patterns import PATTERN_PARTS
 from tests.oracles.recipes_thinned import THINNED_PARTS
 from tests.oracles.recipes_uncertain import UNCERTAIN_PARTS
+from tests.oracles.recipes_values import TABLE_PARTS, VALUE_PARTS
 from tests.oracles.traces import TYPES, Profile, trace
 
 GeneratedCase: TypeAlias = tuple[s.Spec, list[dict[str, Any]]]
@@ -112,6 +113,7 @@ def _spec(draw: Draw, construct: str, context: s.Context) -> s.Spec:
         definitions,
         tuple(builder.sets.items()),
         tuple(builder.regions.items()),
+        tuple(builder.tables),
     )
 
 
@@ -309,6 +311,10 @@ _PATTERN_PROFILES: dict[str, Profile] = {
     "run": replace(_MORE, durative=5),
 }
 
+_VALUE_PROFILES: dict[str, Profile] = {
+    "regions": Profile(positions="globe", null=5),
+    "assigned-interval": Profile(durative=30, span_s=8),
+}
 _UNCERTAIN = Profile(uncertain=50)
 _UNCERTAIN_PROFILES: dict[str, Profile] = {
     "uncertain-relations": replace(_CROWDED, uncertain=40),
@@ -339,6 +345,10 @@ CONSTRUCTS: dict[str, Construct] = {
     "mixed": Construct(_mixed),
     **{name: Construct(part) for name, part in CASE_PARTS.items()},
     **{
+        name: Construct(part, _VALUE_PROFILES.get(name, _USUAL))
+        for name, part in VALUE_PARTS.items()
+    },
+    **{
         name: Construct(part, _WINDOW_PROFILES.get(name, _WINDOWED))
         for name, part in WINDOW_PARTS.items()
     },
@@ -355,4 +365,5 @@ CONSTRUCTS_WHOLE: dict[str, Construct] = {
         name: Construct(part, _UNCERTAIN_PROFILES.get(name, _UNCERTAIN))
         for name, part in UNCERTAIN_PARTS.items()
     },
+    **{name: Construct(part) for name, part in TABLE_PARTS.items()},
 }

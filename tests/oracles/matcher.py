@@ -11,12 +11,14 @@ Where the language's description leaves a choice, READINGS.md says which is take
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from tests.oracles import spec as s
 from tests.oracles.events import RESERVED, Event, Key, Occurrence, Value, in_order, intake
 from tests.oracles.expressions import Scope, evaluate
+from tests.oracles.functions import rows_of
 from tests.oracles.patterns import occurrences
 from tests.oracles.places import Position, position_as_given
 from tests.oracles.settings import Candidates, Memory, Setting
@@ -60,7 +62,11 @@ class World:
         self.spec = spec
         self.drift = drift
         self.primitives = intake(spec.types, events)
-        self.scope = Scope(sets=dict(spec.sets), regions=dict(spec.regions))
+        self.scope = Scope(
+            sets=dict(spec.sets),
+            regions=dict(spec.regions),
+            tables={one.name: (one.key, rows_of(one)) for one in spec.tables},
+        )
         self._definitions = {one.name: one for one in spec.definitions}
         self._detected: dict[str, tuple[Event, ...]] = {}
 
@@ -175,16 +181,14 @@ class World:
         )
 
     def _scope(self, group: Group) -> Scope:
-        return Scope(group=dict(group), sets=self.scope.sets, regions=self.scope.regions)
+        return replace(self.scope, group=dict(group))
 
     def _assigned(self, case: s.Case, group: Group, one: Occurrence) -> dict[str, Value]:
         span = {"timestamp": one.end, "start": one.start, "end": one.end}
-        scope = Scope(
+        scope = replace(
+            self._scope(group),
             events=dict(zip(one.names, one.places, strict=True)),
             bare=lambda name: span[name],
-            group=dict(group),
-            sets=self.scope.sets,
-            regions=self.scope.regions,
         )
         return {name: evaluate(value, scope) for name, value in case.assign}
 

@@ -53,6 +53,7 @@ class Builder:
     subscription: dict[str, Any] = field(default_factory=dict)
     sets: dict[str, tuple[s.Scalar, ...]] = field(default_factory=dict)
     regions: dict[str, s.Region] = field(default_factory=dict)
+    tables: list[s.Table] = field(default_factory=list)
 
     # --- atoms and conditions ---------------------------------------------------------------
 

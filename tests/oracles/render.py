@@ -87,7 +87,7 @@ def _is_negative(item: s.Expr) -> bool:
     return isinstance(item, s.Lit) and not isinstance(item.value, str) and item.value < 0
 
 
-def _simple(item: s.Lit | s.Duration | s.Ref | s.Aggregate) -> str:
+def _simple(item: s.Lit | s.Duration | s.Ref | s.Aggregate | s.Call | s.Lookup) -> str:
     match item:
         case s.Lit(value):
             return scalar(value)
@@ -99,6 +99,10 @@ def _simple(item: s.Lit | s.Duration | s.Ref | s.Aggregate) -> str:
             of = ".".join(part for part in (alias, attribute) if part)
             more = "" if quantile is None else f", {scalar(quantile)}"
             return f"{function}({of}{more})"
+        case s.Call(function, arguments):
+            return f"{function}({', '.join(expression(one) for one in arguments)})"
+        case s.Lookup(table, key, column):
+            return f"{table}[{expression(key)}].{column}"
 
 
 def _comparison(item: s.Compare | s.InSet | s.InRegion) -> str:
@@ -214,8 +218,8 @@ def _suffix(item: s.Suffix) -> str:
             return f"within {duration(ms)} from {start}"
         case s.Spread(metres):
             return f"spread {distance(metres)}"
-        case s.In(name):
-            return f"in {name}"
+        case s.In(where):
+            return f"in {where if isinstance(where, str) else region(where)}"
         case s.Where(condition):
             return f"where {expression(condition)}"
 
@@ -231,6 +235,7 @@ def text_of(spec: s.Spec) -> str:
     ]
     parts += [f"set {name} = {_members(members)}" for name, members in spec.sets]
     parts += [f"region {name} = {region(item)}" for name, item in spec.regions]
+    parts += [f"table {one.name} from {scalar(one.path)} key {one.key}" for one in spec.tables]
     parts += [_definition(one) for one in spec.definitions]
     parts += [_subscription(one) for one in spec.subscriptions]
     return "\n".join(parts) + "\n"

@@ -166,8 +166,8 @@ def _tests(suffix: s.Suffix, operand: s.Pattern, setting: Setting) -> list[Judge
             ]
         case s.Spread(metres):
             return [JudgedTest(lambda one: certainly(_spread(one, metres)), singly=False)]
-        case s.In(name):
-            region = setting.scope.regions[name]
+        case s.In(where):
+            region = setting.scope.regions[where] if isinstance(where, str) else where
             return [
                 JudgedTest(
                     lambda one: certainly(all(event_in_region(e, region) for e in one.events))

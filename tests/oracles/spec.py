@@ -17,6 +17,7 @@ from tests.oracles.spec_expressions import (
     Arith,
     AttributeType,
     Box,
+    Call,
     Circle,
     Compare,
     Duration,
@@ -24,6 +25,7 @@ from tests.oracles.spec_expressions import (
     InRegion,
     InSet,
     Lit,
+    Lookup,
     Negative,
     Not,
     PathRegion,
@@ -31,6 +33,7 @@ from tests.oracles.spec_expressions import (
     Ref,
     Region,
     Scalar,
+    Table,
 )
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
     "Arith",
     "AttributeType",
     "Box",
+    "Call",
     "Circle",
     "Compare",
     "Duration",
@@ -47,6 +51,7 @@ __all__ = [
     "InRegion",
     "InSet",
     "Lit",
+    "Lookup",
     "Negative",
     "Not",
     "PathRegion",
@@ -54,6 +59,7 @@ __all__ = [
     "Ref",
     "Region",
     "Scalar",
+    "Table",
 ]
 
 Context: TypeAlias = Literal["unrestricted", "recent", "latest", "first", "chronicle"]
@@ -219,9 +225,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class In:
-    """`in R` of a declared region."""
+    """`in R` of a declared region, or of one written in place."""
 
-    region: str
+    region: str | Region
 
 
 @dataclass(frozen=True)
@@ -358,6 +364,7 @@ class Spec:
     definitions: tuple[Definition, ...] = ()
     sets: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
     regions: tuple[tuple[str, Region], ...] = ()
+    tables: tuple[Table, ...] = ()
 
 
 def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:

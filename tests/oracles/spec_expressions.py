@@ -1,6 +1,6 @@
-"""Expressions and regions of the Headwater language as plain data.
+"""Expressions, regions and tables of the Headwater language as plain data.
 
-Owns: the tree of conditions, of assigned values and of regions.
+Owns: the tree of conditions and assigned values, of regions, of tables.
 Must not know: patterns. Invariant: every class is frozen and hashable.
 """
 
@@ -108,6 +108,23 @@ class Aggregate:
     quantile: float | None = None
 
 
+@dataclass(frozen=True)
+class Call:
+    """`function(arguments)` of the arithmetic and text functions."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """`table[key].column`."""
+
+    table: str
+    key: Expr
+    column: str
+
+
 Expr: TypeAlias = (
     Lit
     | Duration
@@ -121,6 +138,8 @@ Expr: TypeAlias = (
     | AllOf
     | AnyOf
     | Aggregate
+    | Call
+    | Lookup
 )
 
 # --- regions ----------------------------------------------------------------------------------
@@ -160,3 +179,15 @@ class PathRegion:
 
 
 Region: TypeAlias = Circle | Box | Polygon | PathRegion
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """`table name from "path" key column`; `text` is what the file at the path holds."""
+
+    name: str
+    path: str
+    key: str
+    text: str

@@ -16,13 +16,20 @@ from tests.oracles.worked_patterns import PATTERN_CASES
 from tests.oracles.worked_relations import RELATED
 from tests.oracles.worked_thinned import THINNED_CASES
 from tests.oracles.worked_uncertain import UNCERTAIN_CASES
+from tests.oracles.worked_values import TABLE_CASES, VALUE_CASES
 from tests.oracles.worked_windows import MORE_WINDOWS
 
 WORKED_CASES: tuple[WorkedCase, ...] = (
-    PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + MORE_WINDOWS + EXAMPLES
+    PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + MORE_WINDOWS + EXAMPLES + VALUE_CASES
 )
 WORKED_CASES_WHOLE: tuple[WorkedCase, ...] = (
-    WORKED_CASES + NEGATION_CASES + LIST_CASES + CONTEXT_CASES + THINNED_CASES + UNCERTAIN_CASES
+    WORKED_CASES
+    + NEGATION_CASES
+    + LIST_CASES
+    + CONTEXT_CASES
+    + THINNED_CASES
+    + UNCERTAIN_CASES
+    + TABLE_CASES
 )
 
 __all__ = ["WORKED_CASES", "WORKED_CASES_WHOLE", "Expected", "WorkedCase"]
