@@ -2,7 +2,7 @@
 
 Owns signals, the event loop, the log's set-up and the word to the supervisor. Must not know what a
 broker does. Invariant: a broker that cannot start leaves nothing open and says why in one sentence;
-SIGTERM and SIGINT end it as they should, clients told and listeners closed.
+SIGTERM, SIGINT and the terminal's end end it as they should, clients told and listeners closed.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from broker.wiring.supervisor import Supervisor
 
 
 def run(config: Config) -> None:
-    """Run a broker until SIGTERM or SIGINT. Raises StartError."""
+    """Run a broker until SIGTERM, SIGINT or SIGHUP. Raises StartError."""
     logs.set_up(config.log, config.broker.name)
     with (
         claimed(config.broker.data_dir),
@@ -31,8 +31,10 @@ def run(config: Config) -> None:
 async def _serve(config: Config) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Whoever starts it under `nohup` wants it to outlive the terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
     users = None
     if config.mqtt.users:
         from broker.credentials import Users

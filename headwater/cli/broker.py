@@ -22,11 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs until Ctrl-C or SIGTERM; 2 where it cannot start. With --json its log is JSON."""
     # Until the broker takes signals itself: it has nothing open yet that would need closing.
-    signal.signal(signal.SIGTERM, _leave)
+    before = signal.signal(signal.SIGTERM, _leave)
     try:
         return _run(arguments)
     except KeyboardInterrupt:
         return 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(arguments: argparse.Namespace) -> int:

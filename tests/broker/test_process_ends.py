@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -20,6 +21,7 @@ from tests.broker.mqtt.sockets import make_certificates
 from tests.broker.running import (
     CONFIG,
     PATIENCE_S,
+    ROOT,
     RunningBroker,
     ask,
     client,
@@ -41,7 +43,7 @@ def own(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_with_status_0_and_clients_are_told(tmp_path, own, number):
     with RunningBroker(tmp_path, CONFIG, *own) as broker:
         told = []
@@ -59,6 +61,33 @@ def test_a_signal_ends_it_with_status_0_and_clients_are_told(tmp_path, own, numb
         assert states == [("headwater/status/site-1", state) for state in ("ready", "stopped")]
         assert broker.ended() == 0
         assert [line["event"] for line in broker.lines] == ["ready", "account", "stopped"]
+
+
+def test_under_nohup_it_outlives_the_terminal(tmp_path, own):
+    config = write(tmp_path, CONFIG)
+    command = [sys.executable, "-m", "headwater.cli", "broker", "--config", config, *own]
+    process = subprocess.Popen(
+        ["nohup", *command],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            while '"ready"' not in (line := process.stderr.readline()):
+                assert line
+            told = Path(f"/proc/{process.pid}/status").read_text()
+            ignored = int(re.search(r"SigIgn:\s*(\w+)", told)[1], 16)
+            assert ignored >> (signal.SIGHUP - 1) & 1
+            process.send_signal(signal.SIGHUP)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_S) == 0
+            ends = [json.loads(line)["event"] for line in process.stderr]
+        finally:
+            process.kill()
+    assert ends == ["account", "stopped"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
