@@ -45,6 +45,12 @@ class OccurrenceScope(PlaceScope):
         return super().reference(node)
 
 
+def silent(member: Any) -> bool:
+    """Whether a place has an absence, or where they were collected several."""
+    first = member[0] if member.__class__ is tuple and member else member
+    return first.__class__ is Absence
+
+
 def bound_ids(names: Sequence[str], members: Sequence[Any], group: tuple[Any, ...]) -> list[Any]:
     """Alias → [(event id, end), …] of what is bound, in the order of the places.
 
@@ -54,8 +60,9 @@ def bound_ids(names: Sequence[str], members: Sequence[Any], group: tuple[Any, ..
     for name, member in zip(names, members, strict=True):
         if member is None:
             continue
-        if member.__class__ is Absence:
-            bound.append((name, [(repr(group), member.start)]))
+        if silent(member):
+            absences = member if member.__class__ is tuple else (member,)
+            bound.append((name, [(repr(group), absence.start) for absence in absences]))
         elif member.__class__ is tuple:
             bound.append((name, [(event.id, event.end) for event in member]))
         else:
@@ -203,7 +210,7 @@ class SubscriptionTemplate:
         return {
             name: attribute_values(member)
             for name, member in zip(self.names, result.events, strict=True)
-            if member is not None and member.__class__ is not Absence
+            if member is not None and not silent(member)
         }
 
     def actor(self, group: tuple[Any, ...]) -> str:
@@ -260,7 +267,7 @@ class OccurrenceResult(msgspec.Struct, eq=False):
             "events": {
                 name: [event.id for event in member] if member.__class__ is tuple else [member.id]
                 for name, member in zip(template.names, self.events, strict=True)
-                if member is not None and member.__class__ is not Absence
+                if member is not None and not silent(member)
             },
         }
 

@@ -31,7 +31,8 @@ class Selection:
 
     def closes_at(self, occurrence: Any) -> int:
         """The watermark from which on the choices that involve the occurrence are final."""
-        return max([int(occurrence[0]), *(closes(occurrence) for closes in self._closes)])
+        end = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
+        return max([int(end), *(closes(occurrence) for closes in self._closes)])
 
     def chosen(self, occurrences: Sequence[Any], decided: Decided | None = None) -> list[Any]:
         """The occurrences that each `last` and `first` chooses, in the order given.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _BOTH = frozenset(("left", "right"))
 CLOSED_BY_OTHER: dict[str, frozenset[str]] = {
-    "then": frozenset(("left",)),
     "before": frozenset(("left",)),
     "meets": frozenset(("left",)),
     "overlaps": frozenset(("left",)),
@@ -35,7 +34,7 @@ CLOSED_BY_OTHER: dict[str, frozenset[str]] = {
     "or": frozenset(),
     "without": frozenset(("right",)),
 }
-"""Which operand can have no later event once the other is there."""
+"""Which operand can have no later event once the other is there; for `then` see `_chain`."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class _Around:
     """What stands around a part of a pattern.
 
     `closed`: something ends it; `partner`: an occurrence has another place to agree in; `listed`:
-    a list may stand here; `timed`: a `within` is around; `plain`: no operator has a context here.
+    it is a pattern of its own, which a list would be alone; `timed`: a `within` is around.
     """
 
     closed: bool = False
@@ -118,14 +117,14 @@ class PatternChecker:
             self._visit(node.operand, _Around(closed=True))
         elif isinstance(node, tree.Where):
             self._where(node)
-            self._visit(node.operand, around)
+            self._visit(node.operand, replace(around, listed=True))
         elif isinstance(node, tree.Within):
             self._anchor(node)
-            self._visit(node.operand, replace(around, closed=True, timed=True))
+            self._visit(node.operand, replace(around, closed=True, timed=True, listed=True))
         else:
             if isinstance(node, tree.InRegion):
                 self._region(node)
-            self._visit(node.operand, around)
+            self._visit(node.operand, replace(around, listed=True))
 
     def _atom(self, node: tree.Atom) -> None:
         atom = self.declared.event_types.get(node.type)
@@ -139,16 +138,18 @@ class PatternChecker:
         if context == "latest" and operator not in {"then", "or", "without"}:
             place = node.place("context" if node.context else "operator")
             self.collector.note("HW413", place, None, operator=operator)
-        bounded = node.bound is not None and node.bound.high_ms is not None
+        if operator == "then":
+            self._chain(node, around)
+            return
+        bounded = _bounded(node)
         closing = CLOSED_BY_OTHER[operator]
-        listed = operator == "then"
         if operator == "or":
             left = right = replace(around, partner=False, listed=False)
         elif operator == "without":
             left = around
             right = _Around(closed=True)
         else:
-            both = replace(around, partner=True, listed=listed)
+            both = replace(around, partner=True, listed=False)
             ends = around.closed or bounded
             left = replace(both, closed=around.closed or "left" in closing or (
                 bounded and operator == "and"))  # fmt: skip
@@ -156,12 +157,39 @@ class PatternChecker:
         self._visit(node.left, left)
         self._visit(node.right, right)
 
+    def _chain(self, node: tree.Link, around: _Around) -> None:
+        """A chain of `then`; lists are chosen after its other elements, so there must be one."""
+        elements, links = _chain_of(node)
+        both = replace(around, partner=True, listed=False)
+        lists = 0
+        for at, element in enumerate(elements):
+            followed = at < len(links)
+            closed = around.closed or followed or (at > 0 and _bounded(links[at - 1]))
+            found = _list_in(element)
+            lists += found is not None
+            if found is None:
+                self._visit(element, replace(both, closed=closed))
+            else:
+                self._element(element, found, replace(around, closed=closed))
+        if lists == len(elements):
+            first = _list_in(elements[0]) or elements[0]
+            self.collector.note("HW439", first.span)
+
+    def _element(self, element: tree.Pattern, found: tree.Repeat, around: _Around) -> None:
+        """A list that is an element of a chain, with the suffixes of its own."""
+        if not around.closed:
+            self.collector.note("HW404", found.span, None, form=f"P{found.kind}")
+        while element is not found:
+            if isinstance(element, tree.Where):
+                self._where(element)
+            elif isinstance(element, tree.InRegion):
+                self._region(element)
+            element = element.operand  # type: ignore[union-attr]
+        self._visit(found.operand, _Around(closed=around.closed, timed=around.timed))
+
     def _repeat(self, node: tree.Repeat, around: _Around) -> None:
         if node.kind in {"+", "*"}:
-            if not around.listed:
-                self.collector.note("HW417", node.span)
-            elif not around.closed:
-                self.collector.note("HW404", node.span, None, form=f"P{node.kind}")
+            self.collector.note("HW439" if around.listed else "HW417", node.span)
         elif node.kind == "run" and not around.closed and _unbounded(node.gap):
             self.collector.note("HW404", node.span, None, form="P+[a..]")
         self._visit(node.operand, _Around(closed=around.closed, timed=around.timed))
@@ -178,7 +206,7 @@ class PatternChecker:
             self._distinct(node)
             if not around.timed:
                 self.collector.note("HW431", node.span)
-        self._visit(node.operand, around)
+        self._visit(node.operand, replace(around, listed=False))
 
     def _distinct(self, node: tree.Select) -> None:
         if isinstance(node.operand, tree.Atom):
@@ -225,6 +253,30 @@ def _place(node: tree.Pattern) -> tree.Span:
     if isinstance(node, tree.Link):
         return node.place("operator")
     return node.place("within")
+
+
+def _bounded(link: tree.Link) -> bool:
+    """Whether a bound ends the gap before the right operand."""
+    return link.bound is not None and link.bound.high_ms is not None
+
+
+def _chain_of(node: tree.Link) -> tuple[list[tree.Pattern], list[tree.Link]]:
+    """The elements of a chain of `then` in the order of the text, and the links between them."""
+    elements: list[tree.Pattern] = []
+    links: list[tree.Link] = []
+    at: tree.Pattern = node
+    while isinstance(at, tree.Link) and at.operator == "then":
+        elements.append(at.right)
+        links.append(at)
+        at = at.left
+    return [at, *reversed(elements)], links[::-1]
+
+
+def _list_in(element: tree.Pattern) -> tree.Repeat | None:
+    """The list that an element of a chain is, perhaps in parentheses with a `where` or `in`."""
+    while isinstance(element, tree.Where | tree.InRegion):
+        element = element.operand
+    return element if isinstance(element, tree.Repeat) and element.kind in {"+", "*"} else None
 
 
 def _unbounded(gap: tree.Bound | None) -> bool:

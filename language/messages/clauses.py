@@ -239,4 +239,15 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A+ then B within 5 s from ‸A"),
         ),
     ),
+    Entry(
+        "HW439",
+        "lists alone",
+        "nothing but lists stands here",
+        "join them by `then` with an event that is no list, or count the events in a window",
+        (
+            detecting("detect ‸A+ within 5 s"),
+            detecting("detect ‸A+ then B+ within 5 s"),
+            detecting("detect A then (‸B+ within 5 s)"),
+        ),
+    ),
 )

@@ -21,7 +21,7 @@ RELATIONS = ["meets", "overlaps", "during", "contains", "starts", "finishes", "e
         "A without B",
         "A without[5 s] B",
         "absent A for 5 mins",
-        "A+ within 5 s",
+        "A+ then B within 5 s",
         "A* then B",
         "A{3}",
         "A+[900 ms..1100 ms]",
@@ -118,7 +118,8 @@ def test_options_of_detect_and_of_operators_are_not_mixed_up():
         "B{} then C",
         "A then B{} within 5 s",
         "A then[..5 s] B{}",
-        "A then (B{} within 5 s)",
+        "A then (B{} in Pass) within 5 s",
+        "A then (B{} where B.x > 1) then C",
         "A then B{} within 5 s from A",
         "(A as a1 then B{} then C) and A as a2",
         "A then B{} as bs then C where Count(bs) > 2",
@@ -131,7 +132,6 @@ def test_a_list_that_something_ends_is_good(closed, mark):
 @pytest.mark.parametrize("mark", ["+", "*"])
 def test_a_list_at_the_end_of_a_chain_must_be_ended(mark):
     assert_detect(f"detect A then «HW404»B{mark}")
-    assert_detect(f"detect «HW404»B{mark}")
     assert_detect(f"detect A then[1 s..] «HW404»B{mark}")
     assert_detect(f"detect A then B{mark} then «HW404»C{mark}")
     assert_detect(f"detect (A then «HW404»B{mark}) and C")
@@ -144,6 +144,22 @@ def test_a_list_at_the_end_of_a_chain_must_be_ended(mark):
 @pytest.mark.parametrize("operator", ["and", "or", "before", "meets", "during", "concat"])
 def test_a_list_stands_in_a_chain_of_then_alone(mark, operator):
     assert_detect(f"detect A {operator} «HW417»B{mark} within 5 s")
+
+
+@pytest.mark.parametrize("mark", ["+", "*"])
+def test_a_chain_has_an_element_that_is_no_list(mark):
+    assert_detect(f"detect «HW439»B{mark}")
+    assert_detect(f"detect «HW439»B{mark} within 5 s")
+    assert_detect(f"detect «HW439»A{mark} then B{mark} within 5 s")
+    assert_detect(f"detect A then («HW439»B{mark} within 5 s)")
+    assert_detect(f"detect A without «HW439»B{mark}")
+    assert_detect(f"detect absent «HW439»B{mark} for 5 s")
+    assert_detect(f"detect A{mark} then B{mark} then C")
+
+
+@pytest.mark.parametrize("prefix", ["last", "first", "nth 2", "distinct", "last first"])
+def test_a_list_takes_no_prefix(prefix):
+    assert_detect(f"detect A then {prefix} «HW417»B+ within 5 s")
 
 
 def test_counted_lists_and_runs_end_by_themselves():

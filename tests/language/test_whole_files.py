@@ -123,7 +123,7 @@ assign x = A.x
 group «HW101»byy x
 
 subscription Two from u to a
-detect «HW404»C+
+detect «HW439»C+
 assign q = «HW202»nobody.q
 group by «HW222»x
 
