@@ -10,9 +10,8 @@ values (more of that in aggregates_moving.py). Nulls never come here.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from broker.core.event import Event, MetricPosition, Order
@@ -102,6 +101,22 @@ class Extreme:
         self.value = data
 
 
+def quantile(count: int, value_at: Callable[[int], Any], over: int, under: int) -> float | None:
+    """The over/under quantile of ascending values: linear between the closest ranks of (n − 1) q,
+    rounded once; None of none.
+    """
+    if not count:
+        return None
+    rank, rest = divmod((count - 1) * over, under)
+    low = value_at(rank)
+    if rest == 0 or low == (high := value_at(rank + 1)):
+        return ratio(low, 1) if low.__class__ is int else unsigned_zero(float(low))
+    a, a_unit = low.as_integer_ratio()
+    b, b_unit = high.as_integer_ratio()
+    weighed = a * b_unit * (under - rest) + b * a_unit * rest
+    return ratio(weighed, a_unit * b_unit * under)
+
+
 class Bag:
     """All values, for quantiles."""
 
@@ -116,29 +131,12 @@ class Bag:
         self.values += values
         self.ascending = False
 
-    def add(self, value: Any) -> None:
-        """Add one, in its place."""
-        insort(self.values, value)
-
-    def remove(self, value: Any) -> None:
-        """Take back one."""
-        del self.values[bisect_left(self.values, value)]
-
     def quantile(self, over: int, under: int) -> float | None:
-        """The over/under quantile: linear between the closest ranks of (n − 1) q, rounded once."""
+        """See above."""
         if not self.ascending:
             self.values.sort()
             self.ascending = True
-        if not self.values:
-            return None
-        rank, rest = divmod((len(self.values) - 1) * over, under)
-        low = self.values[rank]
-        if rest == 0 or low == self.values[rank + 1]:
-            return ratio(low, 1) if low.__class__ is int else unsigned_zero(float(low))
-        a, a_unit = low.as_integer_ratio()
-        b, b_unit = self.values[rank + 1].as_integer_ratio()
-        weighed = a * b_unit * (under - rest) + b * a_unit * rest
-        return ratio(weighed, a_unit * b_unit * under)
+        return quantile(len(self.values), self.values.__getitem__, over, under)
 
     def merged(self, others: Sequence[Bag]) -> Bag:
         """All together."""

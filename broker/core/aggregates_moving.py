@@ -7,12 +7,15 @@ others take and give them back in any order, as `distinct` makes them come.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from itertools import accumulate
 from typing import Any
 
-from broker.core.aggregates import Bag, unsigned_zero
+from broker.core.aggregates import quantile, unsigned_zero
 from broker.core.event import Event, Order
+
+BLOCK_MAX = 2_048  # values that an insertion may move
 
 
 class SlidingLeast:
@@ -78,24 +81,88 @@ class SlidingEnds:
         return self.values[-1] if self.values else None
 
 
-class Least(Bag):
+class Ascending:
+    """Values that come and go in any order, kept ascending, for quantiles.
+
+    They stand in blocks, so that an insertion moves few of them; `lasts` and `sizes` are those of
+    the blocks.
+    """
+
+    __slots__ = ("_upto", "blocks", "count", "lasts", "sizes")
+
+    def __init__(self) -> None:
+        self.blocks: list[list[Any]] = []
+        self.lasts: list[Any] = []
+        self.sizes: list[int] = []
+        self.count = 0
+        self._upto: list[int] | None = None  # how many values stand in each block and before
+
+    def add(self, value: Any) -> None:
+        """Add one, in its place."""
+        self.count += 1
+        self._upto = None
+        at = bisect_left(self.lasts, value)
+        if at == len(self.lasts):
+            if not at:
+                self.blocks.append([value])
+                self.lasts.append(value)
+                self.sizes.append(1)
+                return
+            at -= 1
+        block = self.blocks[at]
+        insort(block, value)
+        self.lasts[at] = block[-1]
+        self.sizes[at] += 1
+        if len(block) > BLOCK_MAX:
+            half = len(block) // 2
+            self.blocks[at : at + 1] = parts = [block[:half], block[half:]]
+            self.lasts[at : at + 1] = [part[-1] for part in parts]
+            self.sizes[at : at + 1] = [len(part) for part in parts]
+
+    def remove(self, value: Any) -> None:
+        """Take back one."""
+        self.count -= 1
+        self._upto = None
+        at = bisect_left(self.lasts, value)
+        block = self.blocks[at]
+        del block[bisect_left(block, value)]
+        if block:
+            self.lasts[at] = block[-1]
+            self.sizes[at] -= 1
+        else:
+            del self.blocks[at], self.lasts[at], self.sizes[at]
+
+    def value_at(self, rank: int) -> Any:
+        """The value of a rank, from 0."""
+        if self._upto is None:
+            self._upto = list(accumulate(self.sizes))
+        upto = self._upto
+        at = bisect_right(upto, rank)
+        return self.blocks[at][rank - upto[at] + self.sizes[at]]
+
+    def quantile(self, over: int, under: int) -> float | None:
+        """See aggregates.quantile."""
+        return quantile(self.count, self.value_at, over, under)
+
+
+class Least(Ascending):
     """The least of values that come and go in any order."""
 
     __slots__ = ()
 
     def result(self) -> Any:
         """The value; None of none."""
-        return unsigned_zero(self.values[0]) if self.values else None
+        return unsigned_zero(self.blocks[0][0]) if self.blocks else None
 
 
-class Greatest(Bag):
+class Greatest(Ascending):
     """The greatest of values that come and go in any order."""
 
     __slots__ = ()
 
     def result(self) -> Any:
         """The value; None of none."""
-        return unsigned_zero(self.values[-1]) if self.values else None
+        return unsigned_zero(self.lasts[-1]) if self.blocks else None
 
 
 class ScatteredEnds:

@@ -34,7 +34,7 @@ from broker.core.window_shape import (
     Shape,
     WindowLimits,
 )
-from broker.core.window_slide import SlidingWindows, SteppedWindows
+from broker.core.window_slide import SlidingWindows, SteppedWindows, steps
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
@@ -164,11 +164,11 @@ def _windows(
     if grid is None:
         assert window.range_ms is not None, "one of every, range, session"
         return SlidingWindows(shape, outcome, window.range_ms, limits, classes)
-    if not shape.distinct:
-        return PaneWindows(shape, outcome, grid, limits)
-    if window.range_ms is None:
+    if window.range_ms is not None and steps(shape, grid):
+        return SteppedWindows(shape, outcome, grid, limits, classes)
+    if shape.distinct:
         return RunWindows(shape, outcome, Turns(grid), limits, classes)
-    return SteppedWindows(shape, outcome, grid, limits, classes)
+    return PaneWindows(shape, outcome, grid, limits)
 
 
 def grid_of(window: Window) -> Grid | DayGrid | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from broker.core.aggregates import Bag, Distinct, Ends, Extreme, Tally
 from broker.core.aggregates_moving import (
+    Ascending,
     Greatest,
     Least,
     ScatteredEnds,
@@ -55,7 +56,7 @@ def new_sliding(keeping: Keeping) -> Any:
         return SCATTERED[keeping.what]()
     return {
         "tally": Tally,
-        "bag": Bag,
+        "bag": Ascending,
         "distinct": Distinct,
         "least": SlidingLeast,
         "greatest": SlidingGreatest,

@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from broker.core.aggregates import Bag
-from broker.core.aggregates_moving import SlidingGreatest, SlidingLeast
+from broker.core.aggregates_moving import Greatest, Least, SlidingGreatest, SlidingLeast
 from broker.core.event import Detected
 from broker.core.window_code import Slide
 from broker.core.window_ids import IDS_MAX, Constituents, Trail
@@ -127,8 +126,8 @@ class DistinctGroup:
         self.counts = [0 for _ in shape.leaves]
         self.kept = shape.new_sliding()
         self.maybes = 0
-        self.starts = Bag()  # of what is longer than a point
-        self.uncertainties = Bag()
+        self.starts = Least()  # of what is longer than a point
+        self.uncertainties = Greatest()
         self.start = self.end = self.uncertainty = 0
 
     @property
@@ -180,10 +179,11 @@ class DistinctGroup:
 
     def summarise(self) -> None:
         """Set the span and the rest that a Summary tells."""
-        oldest = self.members[self.gone].start
-        self.start = min(oldest, *self.starts.values[:1], oldest)
+        oldest = self.members[self.gone]
+        least = self.starts.result()
+        self.start = oldest.start if least is None else min(oldest.start, least)
         self.end = self.members[-1].end
-        self.uncertainty = max(self.uncertainties.values[-1:], default=0)
+        self.uncertainty = self.uncertainties.result() or 0
 
     def _count(self, leaf: int, event: Any, adds: Sequence[Slide]) -> None:
         members = self.members

@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from broker.core.window import grid_of
 from broker.core.window_days import DAY_MS
 from broker.core.window_grid import Grid
 from broker.core.window_ids import IDS_MAX
 from broker.core.window_partial import PENDING_MAX
 from broker.core.window_shape import Shape, WindowLimits
-from broker.core.window_slide import SWEEP_MS_MIN
+from broker.core.window_slide import SWEEP_MS_MIN, steps
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
@@ -94,11 +95,10 @@ class _Case:
             return self._runs(window.session_max_ms)
         if self.every_ms is None:
             return self._moving((window.range_ms or 0) + max(window.range_ms or 0, SWEEP_MS_MIN))
-        if not self.shape.distinct:
-            return self._panes(self.every_ms)
-        if window.range_ms is None:
-            return self._runs(self.every_ms)
-        return self._moving(window.range_ms + self.every_ms)
+        grid = grid_of(window)
+        if window.range_ms is not None and grid is not None and steps(self.shape, grid):
+            return self._moving(window.range_ms + self.every_ms)
+        return self._runs(self.every_ms) if self.shape.distinct else self._panes(self.every_ms)
 
     def _panes(self, every_ms: int) -> StateBound:
         """Panes from the beginning of the oldest open window to the newest event."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from broker.core.window_partial import Partial
 
 PANES_FEW = 8  # up to so many panes, merging all of them at once is cheapest
+PANES_MANY = 32  # with more, merging what grows with its events costs more than to add and remove
 
 Groups = dict[Any, Partial]
 Pane = tuple[int, Groups]

@@ -1,8 +1,8 @@
 """Windows over the events of groups that come and go one by one.
 
 Owns when a group's events are let go and when it is told of: at each event for `range R`, at each
-tick for `every T range R` with `distinct` operands. Must not know what aggregates keep nor what a
-group becomes. Invariant: the events inside are those that the window has, and no others, whenever
+tick for such `every T range R` as are not run in panes. Must not know what aggregates keep nor what
+a group becomes. Invariant: the events inside are those that the window has, and no others, whenever
 a group is told of.
 """
 
@@ -17,12 +17,22 @@ from broker.core.shelf import Shelf
 from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
 from broker.core.window_group import DistinctGroup, Group
+from broker.core.window_merge import PANES_MANY
 from broker.core.window_ordered import OrderedWindows, packed
 from broker.core.window_outcome import WindowOutcome
 from broker.core.window_shape import GROUPS_OVERFLOW, Shape, WindowLimits
 from broker.core.window_wait import Entry
 
 SWEEP_MS_MIN = 1_000  # silent groups are swept at most so often
+
+
+def steps(shape: Shape, grid: Grid | DayGrid) -> bool:
+    """Whether windows of a range are better moved from tick to tick than merged of panes.
+
+    What grows with its events costs as much to merge as to make; and what is `distinct` in a window
+    depends on where it begins.
+    """
+    return shape.distinct or (any(shape.growing) and grid.panes_each > PANES_MANY)
 
 
 class MovingWindows(OrderedWindows):

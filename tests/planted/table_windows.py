@@ -143,8 +143,8 @@ start-stays: an event that began before its session leaves the session's beginni
 + heappush
 
 closes-too-early: a session closes though a long event may still join
-- gap_ms + duration_max_ms
-+ gap_ms
+- self._gap_ms + longest_ms
++ self._gap_ms
 
 seen-forgotten: `distinct` in a run forgets what a snapshot held
 - run.seen = [{key_of(one) for one in keys} for keys in seen]
@@ -198,8 +198,8 @@ AGGREGATES = part(
     "broker/core/aggregates.py",
     r"""
 rank-of-n: quantiles go by n and not by n - 1
-- (len(self.values) - 1) * over
-+ len(self.values) * over
+- (count - 1) * over
++ count * over
 
 unsorted-bag: values that came later are not sorted in
 - self.values += values
