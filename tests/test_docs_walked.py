@@ -17,11 +17,12 @@ from tests.test_docs import FENCE, ROOT, saved
 
 PATIENCE_S = 15.0
 LINE = re.compile(
-    r"^(?:    |\$ )((?:headwater|mosquitto_pub|mosquitto_sub|curl) .*)$", re.MULTILINE
+    r"^(?:    |\$ )((?:headwater|mosquitto_pub|mosquitto_sub|curl|python) .*)$", re.MULTILINE
 )
 # Stand before the real programs: ports are the test's own, and a tail ends after its result.
 SHIMS = {
     "headwater": 'exec "{python}" -P -m headwater.cli "$@"',
+    "python": 'exec "{python}" "$@"',
     "mosquitto_pub": 'exec "{mosquitto_pub}" -p "$MQTT_PORT" "$@"',
     "mosquitto_sub": 'exec "{mosquitto_sub}" -p "$MQTT_PORT" -C 1 "$@"',
 }
@@ -39,7 +40,7 @@ class Walk:
         shims = folder / "bin"
         shims.mkdir()
         for name, text in SHIMS.items():
-            if name == "headwater" or name in programs:
+            if name in ("headwater", "python") or name in programs:
                 shim = shims / name
                 script = text.format(python=sys.executable, **programs)
                 shim.write_text(f"#!/bin/sh\n{script}\n")
@@ -161,6 +162,10 @@ def test_the_tutorial_can_be_followed(walk, find_program):
         walk.type(line)
     replayed = walk.printed["headwater replay warm.hw --events rooms.jsonl"]
     assert len(replayed.splitlines()) == 2
+    assert walk.printed["python warm.py"].splitlines() == [
+        "{'room': 'house/kitchen', 'degrees': 24.5}",
+        "{'room': 'house/kitchen', 'degrees': 25.5}",
+    ]
     told = walk.said("headwater tail")
     assert 'room="house/kitchen" degrees=24.5' in told
     assert told.count("\n") == 1
