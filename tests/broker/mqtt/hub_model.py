@@ -64,6 +64,7 @@ class Owed:
     wanted: Wanted
     identifiers: tuple[int, ...]
     sent: bool
+    fresh: bool = False  # a retained one that a subscription has just brought
 
 
 @dataclass
@@ -233,8 +234,21 @@ class Model:
             identifiers = tuple(sorted({w.identifier for w in matching if w.identifier}))
             kept = replace(matching[0], retain_as_published=True)
             if qos:
-                session.owed.append(Owed(said, kept, identifiers, True))
+                session.owed.append(Owed(said, kept, identifiers, True, fresh=True))
             self._send(client, said, kept, identifiers, qos, retain=True)
+
+    def told_in_order(self, client, topics):
+        """In which order the client got the retained messages, as the standard leaves that open;
+        those that are sent again keep it.
+        """
+        owed = self.sessions[client].owed
+        count = len([one for one in owed if one.fresh])
+        place = {topic: number for number, topic in enumerate(topics)}
+        owed[len(owed) - count :] = sorted(
+            owed[len(owed) - count :], key=lambda o: place[o.said.topic]
+        )
+        for one in owed:
+            one.fresh = False
 
     def unsubscribe(self, client, topic_filter):
         """Whether there was such a subscription."""

@@ -234,6 +234,7 @@ class Hub(RuleBasedStateMachine):
         client.send(p.Subscribe(9, items, held))
         assert client.got[0] == p.Suback(9, tuple(w.qos for w in wanted.values()))
         self.model.subscribe(name, wanted, handling)
+        self.model.told_in_order(name, [x.topic for x in client.got if isinstance(x, p.Publish)])
         self.compare(ordered=False)
 
     @precondition(lambda self: self.clients)
@@ -277,7 +278,7 @@ TestHub.settings = settings(max_examples=120, stateful_step_count=40)
 @pytest.mark.long
 @pytest.mark.timeout(300)
 class TestHubLong(Hub.TestCase):
-    settings = settings(max_examples=3000, stateful_step_count=60)
+    settings = settings(max_examples=2000, stateful_step_count=60)
 
 
 # --- the model finds what is wrong ----------------------------------------------------------------
