@@ -47,7 +47,7 @@ def _text(path: Path) -> str:
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"{path}: longer than {FILE_BYTES_MAX} bytes, so no configuration")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\ufeff")  # some editors begin every file with it
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}:1: not UTF-8") from None

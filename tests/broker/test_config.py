@@ -119,6 +119,14 @@ def test_what_is_wrong_is_refused_with_its_place_and_what_would_be_right(site, t
     assert re.match(r"site\.toml:\d+:\d+: ", problem)
 
 
+def test_a_byte_order_mark_and_other_line_ends_are_no_fault(site):
+    """As an editor on Windows may leave them; places stay what they are."""
+    path = site(b"\xef\xbb\xbf[mqtt]\r\nport = 1999\r\n")
+    assert load(path).config.mqtt.port == 1999
+    (problem,) = problems(site(b"\xef\xbb\xbf[mqtt]\r\nprot = 1999\r\n"))
+    assert problem.startswith("site.toml:2:1: ")
+
+
 def test_limits_that_a_part_refuses_together_are_a_sentence(site):
     """The bound is the MQTT standard's own, and known only to the part that keeps it."""
     (problem,) = problems(site("[mqtt_limits]\nreceive_max = 70000"))
