@@ -21,7 +21,7 @@ from tests.oracles.expressions import Scope, evaluate
 from tests.oracles.functions import rows_of
 from tests.oracles.patterns import occurrences
 from tests.oracles.places import Position, position_as_given
-from tests.oracles.settings import Candidates, Memory, Setting
+from tests.oracles.settings import Candidates, Memory, Setting, listed_names
 from tests.oracles.thinning import (
     collected,
     ends_before,
@@ -171,7 +171,8 @@ class World:
                 return reported
             reported.append(later[0])
             consumed |= {event for name in case.consuming for event in later[0].bound(name)}
-            memory = memory.reported(later[0].order)
+            chosen = [name for name in later[0].names if name not in listed_names(case.pattern)]
+            memory = memory.reported(later[0].part(tuple(chosen)).order)
 
     def _beginning(self, group: Group, candidates: Candidates) -> int | None:
         """When the task began; in a partition with its first event. None where nothing came."""

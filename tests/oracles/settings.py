@@ -139,6 +139,13 @@ def lists_of(pattern: s.Pattern) -> frozenset[str]:
     return frozenset().union(*(lists_of(part) for part in s.parts_of(pattern)))
 
 
+def listed_names(pattern: s.Pattern) -> frozenset[str]:
+    """The names beneath `P+` and `P*`, which no context chooses."""
+    if isinstance(pattern, s.Listed):
+        return frozenset(names_of(pattern))
+    return frozenset().union(*(listed_names(part) for part in s.parts_of(pattern)))
+
+
 # --- suffixes ---------------------------------------------------------------------------------
 
 

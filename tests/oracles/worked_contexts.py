@@ -202,6 +202,18 @@ SPENT_AND_CONSUMED = (
         consuming=("B",),
     ),
     single(
+        "nor does it where a list stands between",
+        "detect A then B* then[chronicle] C consuming C",
+        then(then(A, s.Listed(B, may_be_empty=True)), C, context="chronicle"),
+        # Both As and both Cs are spent, whatever fills the lists.
+        trace("a1 b2 c3 a4 c5 c6"),
+        (
+            Expected({"A": ["a1"], "B": ["b2"], "C": ["c3"]}),
+            Expected({"A": ["a4"], "B": [], "C": ["c5"]}),
+        ),
+        consuming=("C",),
+    ),
+    single(
         "a consumed event is no candidate for what completes later",
         "detect A as x then[chronicle] B or A as y then[chronicle] C\nconsuming x",
         s.Or(then(X, B, context="chronicle"), then(Y, C, context="chronicle")),
