@@ -118,7 +118,9 @@ def test_what_a_silent_group_still_holds_is_what_a_later_event_reaches():
         assert made.a_n == wanted
 
 
-@pytest.mark.parametrize(("every", "reach"), [(3, 30), (3, 31), (3, 32), (2, 25), (30, 90)])
+@pytest.mark.parametrize(
+    ("every", "reach"), [(3, 30), (3, 31), (3, 32), (2, 25), (30, 90), (1, 40), (3, 101)]
+)
 @pytest.mark.parametrize("more", ["", ", m = Median(A.x)"])
 def test_windows_of_many_panes_are_full(every: int, reach: int, more: str):
     """An event a millisecond, so every window is known; with and without values kept."""
@@ -346,6 +348,38 @@ def test_assigned_times_take_the_place_of_the_spans(assign: str, span: tuple[int
     made = feed(agent, ALL, a(4, start=2), a(6), a(8))
     assert spans(made) == ([span] if span else [])
     assert agent.dropped()["start_after_end"] == (0 if span else 1)
+
+
+@pytest.mark.parametrize("window", ["every 10 ms", "range 10 ms", "session 5 ms", "every 5 ms"])
+def test_source_location_and_position_are_null_unless_assigned(window: str):
+    plain = text_of(f"(n) aggr {window}", "detect A assign n = Count(A)")
+    text = text_of(
+        f"(n, source, location, position) aggr {window}",
+        "detect A assign n = Count(A), source = First(A.source), location = Last(A.location),"
+        " position = Last(A.position)",
+    )
+    here, there = [45.0, 7.0], [46.0, 7.5]
+    events = [
+        a(1, source="s", location="p", position=here),
+        a(2, source="t", location="q", position=there),
+        a(3),
+    ]
+    found = [(e.source, e.location, e.position) for e in report(plain, *events)]
+    assert set(found) == {(None, None, None)}
+    made = report(text, *events)[-1]
+    assert (made.source, made.location, made.position) == ("s", "q", there)
+    assert made.a_n == 3
+
+
+def test_a_group_may_be_what_is_assigned():
+    """As the source of an event, or its location: a key of these definitions' users."""
+    text = text_of(
+        "(n, source, location) aggr every 10 ms",
+        "detect A assign n = Count(A), source = group.source, location = group.g"
+        " group by source, g",
+    )
+    made = report(text, a(1, source="s", g="u"), a(2, source="s", g="v"))
+    assert [(e.source, e.location, e.a_n) for e in made] == [("s", "u", 1), ("s", "v", 1)]
 
 
 def test_a_windows_event_is_as_certain_as_the_weakest_inside():

@@ -76,6 +76,7 @@ WINDOWS = [
     ("every 7 ms range 23 ms", 7, 23),
     ("every 2 ms range 25 ms", 2, 25),
     ("every 3 ms range 30 ms", 3, 30),
+    ("every 1 ms range 40 ms", 1, 40),
     ("range 1 ms", None, 1),
     ("range 12 ms", None, 12),
 ]
