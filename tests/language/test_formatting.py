@@ -63,7 +63,7 @@ def test_formatting_twice_changes_nothing_more(text):
     assert_kept(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from([SPECIFIED, *EXAMPLES]), st.lists(st.integers(0, 10_000), max_size=4))
 @example(SPECIFIED, [0])
 def test_comments_are_kept_wherever_they_stand(text, places):

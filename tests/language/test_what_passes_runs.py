@@ -15,6 +15,7 @@ from tests.language import trees
 from tests.language.corpus import EXAMPLES
 from tests.language.marked import DECLARED
 from tests.language.test_any_text import mutated
+from tests.oracles.worked_cases import WORKED_CASES
 
 SENSIBLE = frozenset(
     ("HW401", "HW404", "HW405", "HW406", "HW413", "HW415", "HW417", "HW424", "HW431", "HW434",
@@ -123,8 +124,11 @@ def test_any_pattern_that_passes_runs(subscription, seconds):
     run(text, seconds)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.filter_too_much])
-@given(mutated(), times)
+WORKED = [case.text for case in WORKED_CASES if check_text(case.text).ok]
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
+@given(mutated(WORKED), times)
 def test_any_change_to_a_text_that_passes_runs(text, at):
     assume(check_text(text).ok)
     run(text, at)
