@@ -23,7 +23,7 @@ def run(*, as_json: bool = False, rate: float = RATE) -> int:
 
     `rate` is in events a second. With `as_json` every result is a line, and the summary the last.
     """
-    from headwater.demo.screen import Screen
+    from headwater.demo.screen import Screen, ScreenGoneError
 
     screen = Screen(as_json=as_json)
     try:
@@ -32,6 +32,8 @@ def run(*, as_json: bool = False, rate: float = RATE) -> int:
         screen.end_progress()
         screen.say("stopped")
         return INTERRUPTED
+    except ScreenGoneError as gone:
+        raise gone.error from None
     except HeadwaterError as error:
         screen.end_progress()
         raise CommandError(1, str(error)) from None

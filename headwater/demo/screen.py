@@ -21,6 +21,17 @@ REDRAWN_EVERY_S = 0.1
 LINE_MAX = 160
 
 
+class ScreenGoneError(Exception):
+    """Nobody reads any more, or nothing more can be written; `error` says which.
+
+    No OSError, so that nobody takes it for a lost connection.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Screen:
     """Writes for people, or JSON lines for programs with all results and no other lines."""
 
@@ -87,10 +98,13 @@ class Screen:
             self._line(self._out, line)
 
     def _line(self, stream: TextIO, text: str) -> None:
-        self._wipe()
-        stream.write(text + "\n")
-        stream.flush()
-        self._draw()
+        try:
+            self._wipe()
+            stream.write(text + "\n")
+            stream.flush()
+            self._draw()
+        except OSError as error:
+            raise ScreenGoneError(error) from None
 
     def _draw(self) -> None:
         if self._bar:

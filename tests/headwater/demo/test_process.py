@@ -73,6 +73,31 @@ def test_stopped_in_the_middle_it_leaves_nothing_behind(folder, number):
     assert list((folder / "temporary").iterdir()) == []
 
 
+@pytest.mark.timeout(FIRST_RESULT_S_MAX + PATIENCE_S)
+@pytest.mark.parametrize("reader", ["enough", "full"])
+def test_it_ends_when_nobody_reads_its_results_any_more(folder, reader):
+    """As in `headwater demo | head -3`, and on a full disk; it is not the broker that is lost."""
+    words = {"enough": "| head -3", "full": "> /dev/full"}[reader]
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f'"$0" -P -m headwater.cli demo {words}', sys.executable],
+        cwd=folder / "work",
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "temporary")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=FIRST_RESULT_S_MAX,
+        check=False,
+    )
+    if reader == "enough":
+        assert done.returncode == 0
+        assert done.stdout.count("\n") == 3
+        assert "headwater:" not in done.stderr
+    else:
+        assert done.returncode == 2
+        assert done.stderr.endswith("headwater: cannot go on: no space left on device\n")
+    assert list((folder / "temporary").iterdir()) == []
+
+
 @pytest.mark.long
 @pytest.mark.timeout(180)
 def test_it_ends_with_status_0_and_results_of_every_subscription(folder):
