@@ -97,7 +97,10 @@ class PayloadDecoder:
             vague = self._normaliser.vague(origin)
             events = None if vague else self._whole(payload, reader, format_, many=many)
             if events is not None and len(events) <= self._limits.batch_events_max:
-                self._settle(events, origin, decoded, foreign=format_ == "msgpack")
+                if format_ == "json":
+                    decoded.events = self._normaliser.readings(events, origin, decoded.rejections)
+                else:
+                    self._settle(events, origin, decoded, foreign=True)
                 if decoded.rejections and not many:
                     decoded.rejections = [replace(decoded.rejections[0], index=None)]
                 return decoded

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from broker.core.contents import Content, Shapes, TypeIndex
 from broker.core.event import Detected, Event
 from broker.core.expressions import AtomScope, Writer, children
-from broker.core.ledger import Account, Ledger
+from broker.core.ledger import Ledger
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.source import Constants, build
 from language.tree import Constant, Expression, Membership, SetLiteral
@@ -108,13 +108,10 @@ class Filterer:
         kind = type(events[0])
         kept = self._types.get(kind.event_type)
         found, missed = ([], len(events)) if kept is None else kept.route(events)
-        account = self._account(kind)
+        account = self._ledger.detected if issubclass(kind, Detected) else self._ledger.events
         account.filtered += missed
         account.out += len(events) - missed
         return found
-
-    def _account(self, kind: type[Event]) -> Account:
-        return self._ledger.detected if issubclass(kind, Detected) else self._ledger.events
 
 
 def _first(found: tuple[int, list[Event]]) -> int:

@@ -64,7 +64,7 @@ class Arrivals:
                 self._message(TopicRefused(topic, message.payload, message.token))
             elif address.kind == topics.EVENTS:
                 type_name, source = address.names
-                format_ = _format(message)
+                format_ = "json" if message.properties is None else _format(message)
                 self._payload(Payload(type_name, source, message.payload, message.token, format_))
             elif address.kind == topics.SOURCES:
                 self._message(_source(address.names[0], message))

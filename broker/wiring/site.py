@@ -10,6 +10,7 @@ of the time of a start.
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.config import Config
@@ -35,13 +36,9 @@ logger = logging.getLogger(__name__)
 
 
 class _Door:
-    """Takes messages for whoever is set as `inner`; the face is made before what is behind it."""
+    """An application whose part is set later: the face is made before what is behind it."""
 
-    inner: Arrivals
-
-    def on_publish(self, messages: list[InboundMessage]) -> None:
-        """See `broker.mqtt.application.Application`."""
-        self.inner.on_publish(messages)
+    on_publish: Callable[[list[InboundMessage]], None]
 
 
 class Site:
@@ -69,9 +66,9 @@ class Site:
         self._runner = Runner(Broker(options, config.limits), self._delivery)
         self._requests = Requests(self._runner, config.limits)
         runner = self._runner
-        door.inner = Arrivals(
+        door.on_publish = Arrivals(
             prefix, runner.add_payload, runner.add, self._requests.put, runner.flush
-        )
+        ).on_publish
         self._serving: asyncio.Task[None] | None = None
         self._http: HttpListener | None = None
         self._started = False
