@@ -227,8 +227,9 @@ def compile_make(
     output: type[Any],
     kinds: dict[str, str],
     given: dict[str, int],
-) -> Callable[[tuple[Any, ...], int, int], Any]:
-    """A function of (assigned values, start, end of the span) → an event of the output's type.
+) -> Callable[..., Any]:
+    """A function of (assigned values, start and end of the span, (ε, certainty, constituents,
+    their orders), tie, id) → an event of the output's type.
 
     Times are put in place of the span's after all is evaluated; null leaves the span's. What is
     no attribute of the type is left out; `given` are attributes that all the events have.
@@ -238,13 +239,16 @@ def compile_make(
         constants.helper(name, helper)
     constants.helper("output", output)
     at_of = {item.name: at for at, item in enumerate(assignments)}
-    lines = ["def make(v, start, end):"]
+    lines = ["def make(v, start, end, told, tie, id):"]
     for name in HEADER_TIMES:
         if name in at_of:
             target = "start = end" if name == "timestamp" else name
             lines.append(f"    t = as_ms(v[{at_of[name]}])")
             lines.append(f"    if t is not None: {target} = t")
-    fields = ["start=start", "end=end"]
+    fields = ["start=start", "end=end", "tie=tie", "id=id"]
+    # Lists of ids that are made only where they are compared stand in for tuples.
+    told = ("uncertainty", "certainty", "constituents", "by_place")
+    fields += [f"{name}=told[{at}]" for at, name in enumerate(told)]
     fields += [f"{name}=v[{at_of[name]}]" for name in HEADER_FIELDS if name in at_of]
     fields += [f"a_{name}={constants.add(value)}" for name, value in given.items()]
     for name, kind in kinds.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from broker.core.aggregates import unsigned_zero
 from broker.core.event import Detected, Event
@@ -43,17 +43,12 @@ TIMES = ("timestamp", "start", "end", "duration")
 WindowKey = int | tuple[str, int]
 
 
-class Summary(Protocol):
-    """What is known of a group's events in a window: their span, greatest ε and weakest certainty.
-
-    `counts` are the events of each leaf.
-    """
+class Told(Protocol):
+    """What is known of a group's events: their span, greatest ε and weakest certainty."""
 
     start: int
     end: int
     uncertainty: int
-    counts: list[int]
-    kept: list[Any]
 
     @property
     def maybe(self) -> bool:
@@ -63,12 +58,19 @@ class Summary(Protocol):
         """The ids of the events, which later changes must not touch."""
 
 
+class Summary(Told, Protocol):
+    """Besides, what is kept of the events; `counts` are those of each leaf."""
+
+    counts: list[int]
+    kept: list[Any]
+
+
 @dataclass(slots=True)
 class Row:
     """The partial result of a group, as `post` meets it: `v` holds what `pre` assigned."""
 
     v: tuple[Any, ...]
-    constituents: Constituents
+    ids: Constituents
     start: int
     end: int
     uncertainty: int
@@ -77,8 +79,11 @@ class Row:
     @property
     def order(self) -> tuple[Any, ...]:
         """Rows go by their spans, then by their constituents."""
-        constituents = self.constituents
-        return (self.end, self.start, constituents, (), Places(constituents))
+        return (self.end, self.start, self.ids, (), Places(self.ids))
+
+    def constituents(self) -> Constituents:
+        """See Told."""
+        return self.ids
 
 
 class RowNames:
@@ -148,7 +153,7 @@ class PostStage:
         end = max([row.end for row in rows])
         return Row(
             self._assign(kept, [], group, start, end),
-            united([row.constituents for row in rows]),
+            united([row.ids for row in rows]),
             start,
             end,
             max([row.uncertainty for row in rows]),
@@ -171,6 +176,7 @@ class WindowOutcome:
         self._name = task.name
         self._case = case.number
         self._names = names
+        self._single = len(names.keys) == 1
         self._certain_only = case.detect.maybe_drop
         self._assign = compile_assign(case.assign, pre, names.keys)
         post = task.node.post
@@ -189,9 +195,13 @@ class WindowOutcome:
             for key, summary in standing:
                 self.add(window, key, summary, made)
             return made
-        rows = [self._row(group_of(key, self._names), summary) for key, summary in standing]
+        rows = []
+        for key, summary in standing:
+            values = self._assigned(group_of(key, self._names), summary)
+            start, end, uncertainty = summary.start, summary.end, summary.uncertainty
+            rows.append(Row(values, summary.constituents(), start, end, uncertainty, summary.maybe))
         for group, row in self._post.combined(rows):
-            self._put(window, group, row, made)
+            self._put(window, group, row.v, row, made)
         return made
 
     def add(self, window: WindowKey, key: Any, summary: Summary, made: list[Detected]) -> None:
@@ -199,35 +209,38 @@ class WindowOutcome:
         if self._post is not None:
             made += self.events(window, [(key, summary)])
             return
-        group = group_of(key, self._names)
-        self._put(window, group, self._row(group, summary), made)
+        group = (key,) if self._single else group_of(key, self._names)
+        self._put(window, group, self._assigned(group, summary), summary, made)
 
-    def _row(self, group: tuple[Any, ...], summary: Summary) -> Row:
-        start, end = summary.start, summary.end
-        values = self._assign(summary.kept, summary.counts, group, start, end)
-        constituents = summary.constituents()
-        return Row(values, constituents, start, end, summary.uncertainty, summary.maybe)
+    def _assigned(self, group: tuple[Any, ...], summary: Summary) -> tuple[Any, ...]:
+        return self._assign(summary.kept, summary.counts, group, summary.start, summary.end)
 
     def _put(
-        self, window: WindowKey, group: tuple[Any, ...], row: Row, events: list[Detected]
+        self,
+        window: WindowKey,
+        group: tuple[Any, ...],
+        values: tuple[Any, ...],
+        told: Told,
+        events: list[Detected],
     ) -> None:
-        if row.maybe and self._certain_only:
+        maybe = told.maybe
+        if maybe and self._certain_only:
             return
-        made: Detected = self._make(row.v, row.start, row.end)
+        constituents = told.constituents()
+        named: Any = window
+        tie = (self._name, self._case, named)
+        if window.__class__ is tuple:
+            tie = (self._name, self._case, named[0])
+            named = list(named)
+        made: Detected = self._make(
+            values,
+            told.start,
+            told.end,
+            (told.uncertainty, "maybe" if maybe else "yes", constituents, Places(constituents)),
+            tie,
+            window_id(self._task, self._case, named, group),
+        )
         if made.start > made.end:
             self.dropped_inverted += 1
-            return
-        made.uncertainty = row.uncertainty
-        # Lists of ids that are made only where they are compared stand in for tuples.
-        made.constituents = cast("Any", row.constituents)
-        made.by_place = cast("Any", Places(row.constituents))
-        if row.maybe:
-            made.certainty = "maybe"
-        named: Any = window
-        if window.__class__ is tuple:
-            made.tie = (self._name, self._case, window[0])
-            named = list(window)
         else:
-            made.tie = (self._name, self._case, named)
-        made.id = window_id(self._task, self._case, named, group)
-        events.append(made)
+            events.append(made)

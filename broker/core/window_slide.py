@@ -107,10 +107,11 @@ class SlidingWindows(MovingWindows):
     def take(self, entry: Entry, made: list[Detected]) -> None:
         """See OrderedWindows."""
         event, _, key = entry
-        group = self.enter(entry, event.end - self._range_ms)
+        end = event.end
+        group = self.enter(entry, end - self._range_ms)
         if group is not None and self.shape.stands(group.counts):
             group.summarise()
-            self.outcome.add((event.id, event.end), key, group, made)
+            self.outcome.add((event.id, end), key, group, made)
 
     def settle(self, made: list[Detected]) -> None:  # noqa: ARG002  # it decides nothing
         """Let go of what no window still to come reaches back to, in silent groups too."""
