@@ -7,6 +7,7 @@ Invariant: the results depend on the specification and the events, not on how ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from broker.core.agent import Result
@@ -34,6 +35,7 @@ class Extent:
     def __init__(self) -> None:
         self.longest_ms: dict[str, int] = {}
         self.begin: int | None = None
+        self.uncertain = False
 
     def add(self, events: Iterable[CoreEvent]) -> None:
         """Take more of the recording in, in any order."""
@@ -44,13 +46,17 @@ class Extent:
                 longest_ms[event.event_type] = lasted_ms
             if begin is None or start < begin:
                 begin = start
+            if event.uncertainty:
+                self.uncertain = True
         self.begin = begin
 
 
 class Pipeline:
     """Intake and matcher of one input stream; the engine and the replay share it."""
 
-    def __init__(self, specification: Specification, options: IntakeOptions) -> None:
+    def __init__(
+        self, specification: Specification, options: IntakeOptions, drift: float = 0.0
+    ) -> None:
         limits = Limits()
         self.ledger = Ledger()
         self.intake = Intake(options, limits, self.ledger)
@@ -60,12 +66,16 @@ class Pipeline:
         graph = specification.graph
         for key in (*graph.active(graph.roots), *graph.roots):
             self.matcher.install(graph.tasks[key])
+        if drift:
+            self.matcher.doubt(Fraction(str(drift)))
 
     def foresee(self, whole: Extent) -> None:
         """Tell what is known of a recording before its first event is admitted."""
         self.matcher.durations.foresee(whole.longest_ms)
         if whole.begin is not None:
             self.matcher.begin(whole.begin)
+        if whole.uncertain:
+            self.matcher.doubt()
 
     def admit(self, events: list[CoreEvent]) -> list[Result]:
         """Take decoded events of the stream; what became known."""
@@ -95,6 +105,9 @@ class Engine:
     order; None means that all input is on time and everything is decided at `finish`. What comes
     later than that is late: counted in `counts`, and without effect.
 
+    `drift`: the greatest drift of the sensors' clocks, as a share (0.0001 is 100 ppm): durations
+    are uncertain by so much.
+
     Raises language.LanguageError, with every error, where the text is faulty.
 
     >>> engine = Engine(
@@ -110,14 +123,19 @@ class Engine:
         text: str,
         lateness_ms: int | None = 0,
         *,
+        drift: float = 0.0,
         file: str = "<text>",
         functions: Mapping[str, Any] | None = None,
     ) -> None:
         if lateness_ms is not None and lateness_ms < 0:
             raise ValueError(f"found lateness_ms {lateness_ms}, expected 0 or more, or None")
+        if not 0 <= drift < 1:
+            raise ValueError(f"found drift {drift}, expected 0 or more, and less than 1")
         self.specification = check_text(text, file=file, functions=functions).demand()
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
-        self._pipeline = Pipeline(self.specification, IntakeOptions(lateness_ms=lateness_ms or 0))
+        self._pipeline = Pipeline(
+            self.specification, IntakeOptions(lateness_ms=lateness_ms or 0), drift
+        )
         self._finished = False
 
     def push(self, events: Iterable[Event | Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.core.agent import WATERMARK_END
+from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Order
 from broker.core.occurrence import Occurrence, bound_events, events_of, flat, order_of
 from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, start_of
+from broker.core.verdicts import certainty_of
 
 DECIDED_MAX = (
     100_000  # choices of `first` and `last` remembered in one partition; the oldest go first
@@ -35,6 +37,7 @@ class Manner:
     report: str
     at_most: tuple[int, int] | None
     silent_ms: int
+    maybe_drop: bool = False
 
     @property
     def in_turn(self) -> bool:
@@ -85,6 +88,8 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
             break
         waiting.taken = order_of(first)
         waiting.found = [one for one in waiting.found if order_of(one) > waiting.taken]
+        if manner.maybe_drop and certainty_of(first) == MAYBE:
+            continue
         if manner.report == "one" and not _answers(waiting, first):
             continue
         reported.append(first)
@@ -160,6 +165,8 @@ def _collected(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]
     groups: dict[int, list[Occurrence]] = {}
     last: dict[int, Any] = {}
     for one in sorted(_chosen(waiting, manner, limit), key=order_of):
+        if manner.maybe_drop and certainty_of(one) == MAYBE:
+            continue
         event = completing(one)
         key = id(one) if event is None else id(event)
         groups.setdefault(key, []).append(one)
@@ -167,7 +174,11 @@ def _collected(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]
     ready = [key for key in groups if end_of(last[key]) + manner.silent_ms <= limit]
     made = sorted([collected(groups[key]) for key in ready], key=order_of)
     gone = {id(one) for key in ready for one in groups[key]}
-    waiting.found = [one for one in waiting.found if id(one) not in gone]
+    waiting.found = [
+        one
+        for one in waiting.found
+        if id(one) not in gone and not (manner.maybe_drop and certainty_of(one) == MAYBE)
+    ]
     return made
 
 
@@ -190,7 +201,9 @@ def collected(several: list[Occurrence]) -> Occurrence:
     for column in zip(*map(events_of, several), strict=True):
         distinct = {id(event): event for event in flat(column)}
         columns.append(tuple(sorted(distinct.values(), key=lambda event: event.order)))
-    end = max(map(end_of, several))
+    end: int = max(map(end_of, several))
+    strongest = max(map(certainty_of, several))
+    end = Maybe(end) if strongest == MAYBE else int(end)
     return (end, min(map(start_of, several)), *columns)
 
 

@@ -114,6 +114,17 @@ class JoinWriter:
         text = f"def test(l, r, g, x=None):\n    return {self._condition()}\n"
         return build(text, "test", self._constants)
 
+    def build_timeless(self) -> Callable[..., bool]:
+        """`test(l, r, g, x)`: the same but for all that asks about times."""
+        parts = [*self._distinct(), *self._spread()]
+        conjuncts = self._conjuncts((self._left, self._right))
+        if conjuncts:
+            parts.append(conjuncts)
+        if self._joint.nth is not None or self._joint.next:
+            parts.append("x(l, r)")
+        text = f"def test(l, r, g, x=None):\n    return {' and '.join(parts) or 'True'}\n"
+        return build(text, "test", self._constants)
+
     def build_pair(self) -> Callable[..., Any]:
         """`pair(l, r)`: the occurrence of both."""
         text = f"def pair(l, r):\n    return {self._pair()}\n"

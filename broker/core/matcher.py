@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents, Result
@@ -19,10 +21,11 @@ from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
-from broker.core.pattern import lay_out
+from broker.core.pattern import Layout, lay_out
 from broker.core.pattern_agent import PatternAgent
 from broker.core.staged_agent import StagedAgent, needs_stages
 from broker.core.stages.base import Durations, Foresight
+from broker.core.verdicts import Doubt
 from broker.core.window import WindowAgent, grid_of
 from broker.core.window_tick import TickAgent, TickOutcome
 from language.tree import Case, Definition, Subscription
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
+EXACT = Fraction(0)
+_uncertainty = attrgetter("uncertainty")
 
 
 @dataclass(slots=True)
@@ -53,6 +58,7 @@ class Seat:
     agent: Agent
     domain: Domain
     contents: list[int]
+    case: Case
     due: int | None = None
 
 
@@ -77,6 +83,7 @@ class Matcher:
         self.durations = Durations(self._limits.event_duration_ms_max, strict=strict)
         self._beginning: dict[str, list[StagedAgent]] = {}
         self._begin: int | None = None
+        self._doubt: Doubt | None = None
 
     # --- tasks ---------------------------------------------------------------------------
 
@@ -161,7 +168,7 @@ class Matcher:
     def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
         layout = lay_out(case)
         agent = self._agent(task, case, output)
-        seat = Seat(self._next_index, task, agent, self._domain(task, case), [])
+        seat = Seat(self._next_index, task, agent, self._domain(task, case), [], case)
         self._next_index += 1
         self._seats[seat.index] = seat
         seats.append(seat)
@@ -202,7 +209,7 @@ class Matcher:
     def _pattern_agent(self, task: Task, case: Case, outcome: Any) -> PatternAgent | StagedAgent:
         layout = lay_out(case)
         subscription = task.node if isinstance(task.node, Subscription) else None
-        if not needs_stages(case, layout, subscription):
+        if self._doubt is None and not needs_stages(case, layout, subscription):
             return PatternAgent(
                 case,
                 layout,
@@ -211,18 +218,53 @@ class Matcher:
                 duration_max_ms=self._limits.event_duration_ms_max,
                 occurrences_max=self._limits.occurrences_held_max,
             )
+        return self._staged_agent(task, case, layout, outcome)
+
+    def _staged_agent(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
         agent = StagedAgent(
             case,
             layout,
             outcome,
             self.classes,
             self._foresight(task),
-            subscription=subscription,
+            subscription=task.node if isinstance(task.node, Subscription) else None,
+            doubt=self._doubt,
             occurrences_max=self._limits.occurrences_held_max,
         )
         self._beginning.setdefault(task.key, []).append(agent)
         if self._begin is not None:
             agent.begin(self._begin)
+        return agent
+
+    def doubt(self, drift: Fraction = EXACT) -> None:
+        """From now on times may be uncertain; `drift` is the greatest of clocks, as a share.
+
+        Called by itself with the first event that is uncertain; a recording that has one is better
+        told before its first event.
+        """
+        if self._doubt is not None:
+            return
+        self._doubt = Doubt(drift)
+        for seat in self._seats.values():
+            if isinstance(seat.agent, TickAgent):
+                seat.agent.inner = self._doubting(seat, seat.agent.inner)
+            else:
+                seat.agent = self._doubting(seat, seat.agent)
+            self._schedule(seat)
+
+    def _doubting(self, seat: Seat, agent: Agent) -> Agent:
+        """An agent that weighs times, where the other has stopped."""
+        if isinstance(agent, PatternAgent):
+            other = agent.hand_over()
+            made = self._staged_agent(seat.task, seat.case, other.layout, other.outcome)
+            made.adopt(other)
+            return made
+        if isinstance(agent, StagedAgent):
+            known = self._beginning[seat.task.key]
+            known[:] = [one for one in known if one is not agent]
+            made = self._staged_agent(seat.task, seat.case, agent.layout, agent.outcome)
+            made.restore(agent.state())
+            return made
         return agent
 
     def _foresight(self, task: Task) -> Foresight:
@@ -253,6 +295,8 @@ class Matcher:
 
         `watermark_of` gives the watermark of a primitive event type.
         """
+        if self._doubt is None and events and any(map(_uncertainty, events)):
+            self.doubt()
         self._watermarks = {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
         self._deliver(events, active)

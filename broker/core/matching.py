@@ -20,6 +20,7 @@ from broker.core.pattern import Layout
 from broker.core.reach import keep_ms
 from broker.core.source import Constants, build
 from broker.core.store import Store
+from broker.core.verdicts import Doubt, spanning
 from language.tree import Attribute, Call, Name
 
 Select = Callable[[Sequence[Event]], list[Event]]
@@ -33,17 +34,22 @@ class _LeafScope:
         return None if isinstance(node, Call) else attribute_code("e", node.name)
 
 
-def leaf_select(leaf: Leaf) -> Select | None:
+def leaf_select(leaf: Leaf, doubt: Doubt | None = None) -> Select | None:
     """What the suffixes and conjuncts demand of a single event; None if nothing.
 
-    The atom's own conditions are not here: the filterer has tested them.
+    The atom's own conditions are not here: the filterer has tested them. Where times are uncertain,
+    an event that may lie `within` passes.
     """
     constants = Constants()
     tests = []
     for region in leaf.regions:
         field = "location" if region.shape == "path" else "position"
         tests.append(f"{constants.add(region_test(region))}(e.{field})")
-    if leaf.within_ms is not None:
+    if leaf.within_ms is not None and doubt is not None:
+        constants.helper("spanning", spanning)
+        limit, known = constants.add(leaf.within_ms), constants.add(doubt)
+        tests.append(f"spanning((e,), {limit}, {known})")
+    elif leaf.within_ms is not None:
         tests.append(f"e.end - e.start <= {constants.add(leaf.within_ms)}")
     if leaf.spread_m is not None:
         tests.append("e.position is not None")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from broker.core.choices import WORDS
 from broker.core.event import Detected, Event, Order, slot_of
 from broker.core.expressions import Writer, finite
 from broker.core.identity import bound_id
@@ -20,6 +21,7 @@ from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope
 from broker.core.selection import has_last_leaf
 from broker.core.source import Constants, build
+from broker.core.verdicts import certainty_of
 from language.tree import Assignment, Attribute, Call, Case, Expression, Name, Subscription
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ class DefinitionOutcome:
         else:
             order = order_of(occurrence)
             made.constituents, made.by_place = order[2], order[4]
+        made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
         made.id = bound_id(self._task.key, self._case.number, bound_ids(self._names, events, group))
         return made
@@ -303,4 +306,5 @@ class SubscriptionOutcome:
         else:
             start, end = occurrence.start, occurrence.end
             events, order = (occurrence,), occurrence.order
-        return OccurrenceResult(self._template, start, end, events, group, order)
+        certainty = WORDS[certainty_of(occurrence)]
+        return OccurrenceResult(self._template, start, int(end), events, group, order, certainty)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -44,6 +45,17 @@ class Outcome(Protocol):
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
         """An event or a result; None if the occurrence gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What a pattern agent is and holds; by partition, what each operator's two stores hold."""
+
+    layout: Layout
+    outcome: Outcome
+    pending: list[tuple[Order, int, Event]]
+    held: list[tuple[Partition, list[tuple[list[Any], list[Any]]]]]
+    watermark: int
 
 
 def discipline_of(case: Case, layout: Layout, duration_max_ms: int) -> Discipline:
@@ -179,6 +191,19 @@ class PatternAgent:
         restored = [unpack_partition(packed, shelf) for packed in state["partitions"]]
         self._partitions = {partition.group: partition for partition in restored}
         self._size = sum(partition.size() for partition in restored)
+
+    def hand_over(self) -> Handover:
+        """All that it is and holds, for an agent that knows more."""
+        held = []
+        for partition in self._partitions.values():
+            stores = [
+                (partition.stores[one.left_store].items, partition.stores[one.right_store].items)
+                if one.left_store >= 0
+                else ([], [])
+                for one in self._program.joints
+            ]
+            held.append((partition, stores))
+        return Handover(self._layout, self._outcome, self._pending, held, self._watermark)
 
     # --- taking events -------------------------------------------------------------------
 

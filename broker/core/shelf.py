@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from broker.core.choices import Maybe
 from broker.core.event import Detected, Event
 from broker.core.occurrence import Absence
 from broker.core.partition import Partition
@@ -82,6 +83,8 @@ class Shelf:
             return {"event": self.put(value)}
         if isinstance(value, Absence):
             return {"absence": [value.start, value.end, value.place]}
+        if value.__class__ is Maybe:
+            return {"maybe": int(value)}
         if value.__class__ is tuple:
             return {"tuple": [self.put_all(part) for part in value]}
         if isinstance(value, list):
@@ -99,6 +102,8 @@ class Shelf:
             return self._events[value]
         if kind == "absence":
             return Absence(*value)
+        if kind == "maybe":
+            return Maybe(value)
         return tuple([self.get_all(part) for part in value])
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.choice import Manner, Waiting, due, hold, take
+from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence, order_of
@@ -25,12 +26,14 @@ from broker.core.pattern_agent import (
     DURATION_MAX_MS,
     OCCURRENCES_MAX,
     SWEEP_MS_MIN,
+    Handover,
     Outcome,
 )
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf
 from broker.core.stages.base import Foresight, Memory, Site, Stage
 from broker.core.stages.build import Builder
+from broker.core.verdicts import Doubt, certainty_of, spanning
 from language.tree import Case, Subscription, Thinning
 
 STATE_VERSION = 1
@@ -42,6 +45,8 @@ Found = tuple[Occurrence, tuple[Any, ...]]  # an occurrence and its partition's 
 def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) -> bool:
     """Whether the case asks for more than joins in order."""
     if case.detect.report != "all" or layout.first or layout.named:
+        return True
+    if layout.last and case.consuming:  # choosing again asks for all that had their turn
         return True
     if subscription is not None and (
         subscription.at_most is not None
@@ -79,6 +84,7 @@ def manner_of(case: Case, layout: Layout, duration_max_ms: int, at_most: Thinnin
         case.detect.report,
         None if at_most is None else (at_most.count, at_most.per_ms),
         sum([one.for_ms for one in operands(layout.root) if isinstance(one, Silence)]),
+        case.detect.maybe_drop,
     )
 
 
@@ -96,10 +102,11 @@ class StagedAgent:
         durations: Foresight,
         *,
         subscription: Subscription | None = None,
+        doubt: Doubt | None = None,
         occurrences_max: int = OCCURRENCES_MAX,
     ) -> None:
-        self._layout = layout
-        self._outcome = outcome
+        self._layout = self.layout = layout
+        self._outcome = self.outcome = outcome
         self._classes = classes
         self._durations = durations
         self._occurrences_max = occurrences_max
@@ -107,9 +114,10 @@ class StagedAgent:
         self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most)
         self._until = None if subscription is None else subscription.until_ms
         self._for_ms = None if subscription is None else subscription.for_ms
-        self._selects = [leaf_select(leaf) for leaf in layout.leaves]
+        self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
-        builder = Builder(layout, case.group_by, DURATION_MAX_MS)
+        self.doubt = doubt
+        builder = Builder(layout, case.group_by, DURATION_MAX_MS, doubt)
         self._make = builder.build(layout.root)
         self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
         self._contiguous = any(joint.next for joint in layout.joints)
@@ -180,6 +188,20 @@ class StagedAgent:
             "at_most": sum([one.waiting.suppressed for one in self._partitions.values()]),
         }
 
+    def adopt(self, other: Handover) -> None:
+        """Go on where an agent of the same layout has stopped."""
+        self._watermark = other.watermark
+        self._pending = list(other.pending)
+        for old, stores in other.held:
+            partition = self._partition(old.group)
+            for stage, (lefts, rights) in zip(partition.site.joints, stores, strict=True):
+                stage.adopt(list(lefts), list(rights))
+            partition.waiting.found = list(old.found)
+            partition.waiting.taken = old.taken
+            if self._manner.consuming:
+                partition.log = old.log or _logged(self._layout, stores)
+            self._settle(old.group, partition)
+
     # --- taking events -------------------------------------------------------------------
 
     def _take(self, batch: Sequence[LeafEvents]) -> dict[tuple[Any, ...], None]:
@@ -189,6 +211,8 @@ class StagedAgent:
         for at, events in batch:
             select = self._selects[at] if at < len(leaves) else None
             passed = events if select is None else select(events)
+            if self.doubt is not None:
+                self.doubt.see(passed)
             for event in passed:
                 if event.start < event.end:
                     self._durations.durations.observe(event.event_type, event.end - event.start)
@@ -238,6 +262,10 @@ class StagedAgent:
         if partition is None:
             return []
         found = partition.root.advance(self._watermark)
+        if self.doubt is not None and not self._layout.joints:
+            found = [self._weighed(one) for one in found]
+        if self._manner.maybe_drop and not self._manner.in_turn:
+            found = [one for one in found if certainty_of(one) != MAYBE]
         if self._manner.in_turn:
             waiting = partition.waiting
             waiting.found += found
@@ -251,6 +279,14 @@ class StagedAgent:
             found = [one for one in found if _end(one) < until]
         self._settle(key, partition)
         return [(occurrence, key) for occurrence in found]
+
+    def _weighed(self, one: Occurrence) -> Occurrence:
+        """A single event whose span is asked about may be uncertain of itself."""
+        within_ms = self._layout.root.within_ms
+        if one.__class__ is tuple or within_ms is None or self.doubt is None:
+            return one
+        verdict = spanning((one,), within_ms, self.doubt)
+        return (Maybe(one.end), one.start, one) if verdict == MAYBE else one
 
     def _refind(self, partition: Partition, gone: set[int]) -> list[Occurrence]:
         """All occurrences anew, without the consumed events as candidates.
@@ -379,6 +415,19 @@ class StagedAgent:
         if selection is not None:
             for one in decided:
                 selection.decide(one, waiting.decided)
+
+
+def _logged(
+    layout: Layout, stores: list[tuple[list[Occurrence], list[Occurrence]]]
+) -> list[tuple[int, Event]]:
+    """The events of the atoms that the stores hold, in order."""
+    found = []
+    for joint, (lefts, rights) in zip(layout.joints, stores, strict=True):
+        for side, items in ((joint.left, lefts), (joint.right, rights)):
+            if isinstance(side, Leaf):
+                found += [(side.low, event) for event in items]
+    found.sort(key=lambda entry: (entry[1].order, entry[0]))
+    return found
 
 
 def _end(occurrence: Occurrence) -> int:

@@ -89,6 +89,15 @@ class TickAgent:
         self._held = 0
         self._early = 0
 
+    @property
+    def inner(self) -> Agent:
+        """The agent that detects."""
+        return self._inner
+
+    @inner.setter
+    def inner(self, agent: Agent) -> None:
+        self._inner = agent
+
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
         self._inner.feed(batch, watermark)

@@ -25,10 +25,6 @@ def _whole(node: tree.Node) -> tree.Span | None:
     return node.span
 
 
-def _maybe(node: tree.Node) -> tree.Span | None:
-    return node.place("maybe drop") if isinstance(node, tree.Detect) and node.maybe_drop else None
-
-
 def _nearest(node: tree.Node) -> tree.Span | None:
     return node.span if isinstance(node, tree.Actor) and node.nearest else None
 
@@ -40,7 +36,6 @@ def _function(node: tree.Node) -> tree.Span | None:
 
 
 NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
-    tree.Detect: {"HW911": _maybe},
     tree.Lookup: {"HW915": _whole},
     tree.Actor: {"HW918": _nearest},
     tree.Call: {"HW919": _function},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from language.messages.entry import Entry, Marked, bad, detecting
+from language.messages.entry import Entry, Marked, bad
 
 HELP = "a later version runs it; nothing of a text is installed while one of its parts cannot run"
 
@@ -14,12 +14,6 @@ def _pending(code: str, what: str, *marked: Marked) -> Entry:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    _pending(
-        "HW911",
-        "`maybe drop`",
-        detecting("detect[‸maybe drop] A and B"),
-        detecting("detect[recent, ‸maybe drop] A then B"),
-    ),
     _pending(
         "HW915",
         "tables",

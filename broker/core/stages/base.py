@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.occurrence import Occurrence, order_of
+from broker.core.verdicts import certainty_of
 
 
 class Stage(Protocol):
@@ -147,6 +149,7 @@ class Site:
     durations: Foresight
     begin: int | None  # when the task began, for `absent`
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
+    joints: list[Any] = field(default_factory=list)  # those of plain operators, bottom-up
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
     memory: Memory | None = None  # where events are consumed
     needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
@@ -156,6 +159,13 @@ def end_of(occurrence: Occurrence) -> int:
     """When an occurrence ends."""
     end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
     return end
+
+
+def weakest_end(parts: list[Occurrence], end: int) -> int:
+    """The end of what is made of the parts: marked if one of them is not certain."""
+    if any(certainty_of(part) == MAYBE for part in parts):
+        return Maybe(end)
+    return int(end)
 
 
 def start_of(occurrence: Occurrence) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.core.join import JoinWriter
+from broker.core.join import Join, JoinWriter
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import (
     Count,
@@ -40,12 +40,9 @@ from broker.core.stages.padded import PaddedStage
 from broker.core.stages.pick import DistinctStage, KthStage
 from broker.core.stages.repeats import CountPlan, CountStage, RunPlan, RunStage
 from broker.core.stages.silence import SilenceStage
-from broker.core.stages.whole import (
-    fits_test,
-    negation_test,
-    place_end,
-    whole_test,
-)
+from broker.core.stages.weighed import Weighed
+from broker.core.stages.whole import Passes, fits_test, negation_test, place_end
+from broker.core.verdicts import Doubt
 
 IN_COURSE = frozenset(("first", "latest"))
 
@@ -53,7 +50,14 @@ IN_COURSE = frozenset(("first", "latest"))
 class Builder:
     """Compiles the operands of one layout."""
 
-    def __init__(self, layout: Layout, keys: tuple[str, ...], duration_max_ms: int) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        keys: tuple[str, ...],
+        duration_max_ms: int,
+        doubt: Doubt | None = None,
+    ) -> None:
+        self._doubt = doubt
         self._layout = layout
         self._keys = keys
         self._duration_max_ms = duration_max_ms
@@ -97,16 +101,24 @@ class Builder:
         kept = keep_ms(joint, self._duration_max_ms)
         if joint.nth is not None:
             kept = (None, kept[1])
+        join: Join = writer().build()
+        test: Any = writer().build_test() if not either else _never
+        pair: Any = writer().build_pair() if not either else _never
+        if self._doubt is not None:
+            timeless = join if either else writer().build_timeless()
+            weighed = Weighed(joint, timeless, self._doubt)
+            join, test, pair = weighed.join, weighed.test, weighed.pair
         return JointPlan(
             joint,
-            writer().build(),
-            writer().build_test() if not either else _never,
-            writer().build_pair() if not either else _never,
+            join,
+            test,
+            pair,
             writer().build_follows() if not either else _never,
             (composite(joint.left), composite(joint.right)),
             kept,
             self._span(joint),
             max(known) if len(known) == len(spans) else None,
+            self._doubt,
         )
 
     def _joint(self, joint: Joint) -> Make:
@@ -123,7 +135,7 @@ class Builder:
         while isinstance(links[0].left, Joint) and _alike(links[0].left, joint):
             links.insert(0, links[0].left)
         plans = [self._plan(link) for link in links]
-        judge = Judge(self._layout, links, self._keys)
+        judge = Judge(self._layout, links, self._keys, self._doubt)
         elements = [self.build(one) for one in (links[0].left, *(link.right for link in links))]
         return lambda site: CourseStage(plans, judge, site, [make(site) for make in elements])
 
@@ -133,6 +145,7 @@ class Builder:
             negation_test(self._layout, negation, self._keys),
             negation.high - negation.right.low,
             self._span(negation),
+            self._doubt,
         )
         left, right = self.build(negation.left), self.build(negation.right)
         return lambda site: NegationStage(plan, site, left(site), right(site))
@@ -144,20 +157,20 @@ class Builder:
         return lambda site: SilenceStage(silence, site, beneath(site))
 
     def _count(self, count: Count) -> Make:
-        passes = whole_test(self._layout, count, self._keys)
+        passes = Passes(self._layout, count, self._keys, self._doubt)
         plan = CountPlan(count.count, count.disjoint, passes, self._span(count))
         beneath = self.build(count.operand)
         return lambda site: CountStage(plan, site, beneath(site))
 
     def _run(self, run: Run) -> Make:
-        passes = whole_test(self._layout, run, self._keys)
+        passes = Passes(self._layout, run, self._keys, self._doubt)
         low_ms, high_ms = run.gap_low_ms, run.gap_high_ms
         plan = RunPlan(low_ms, high_ms, passes, self._span(run))
         beneath = self.build(run.operand)
         return lambda site: RunStage(plan, site, beneath(site))
 
     def _kth(self, kth: Kth) -> Make:
-        passes = whole_test(self._layout, kth, self._keys)
+        passes = Passes(self._layout, kth, self._keys, self._doubt)
         beneath = self.build(kth.operand)
         span = self._span(kth)
         return lambda site: KthStage(kth.k, passes, site, beneath(site), span)
@@ -178,8 +191,8 @@ class Builder:
 
     def _gathered(self, gathered: Gathered) -> Make:
         lists = tuple([self._list(gathered, at) for at in range(len(gathered.members))])
-        passes = whole_test(self._layout, gathered, self._keys)
-        plan = GatheredPlan(lists, passes, self._span(gathered))
+        passes = Passes(self._layout, gathered, self._keys, self._doubt)
+        plan = GatheredPlan(lists, passes, self._span(gathered), self._doubt)
         base = self.build(gathered.base)
         members = [self.build(member.operand) for member in gathered.members]
         return lambda site: GatheredStage(plan, site, base(site), [m(site) for m in members])
@@ -189,10 +202,10 @@ class Builder:
         ends: list[Callable[[Occurrence], int]] = []
         starts: list[Callable[[Occurrence], int]] = []
         if gathered.within_ms is not None:
-            ends.append(_start_plus(gathered.within_ms))
+            ends.append(_start_plus(gathered.within_ms, self._doubt))
         for place, within_ms in gathered.anchors:
             if gathered.low <= place < gathered.high and place not in self._layout.listed:
-                ends.append(_end_plus(place - gathered.low, within_ms))
+                ends.append(_end_plus(place - gathered.low, within_ms, self._doubt))
         bound = member.after_bound
         if member.after is not None and bound is not None and bound.high_ms is not None:
             low, high = member.after.low - gathered.low, member.after.high - gathered.low
@@ -205,7 +218,7 @@ class Builder:
             member.operand.low - gathered.low,
             member.operand.high - gathered.low,
             member.optional,
-            fits_test(self._layout, gathered, member, self._keys),
+            fits_test(self._layout, gathered, member, self._keys, self._doubt),
             tuple(ends),
             tuple(starts),
             member.before is None,
@@ -243,12 +256,16 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _start_plus(within_ms: int) -> Callable[[Occurrence], int]:
-    return lambda one: int(one[1]) + within_ms
+def _slack_ms(limit_ms: int, doubt: Doubt | None) -> int:
+    return 0 if doubt is None else doubt.slack_ms(limit_ms)
 
 
-def _end_plus(place: int, within_ms: int) -> Callable[[Occurrence], int]:
-    return lambda one: place_end(one, place, place + 1) + within_ms
+def _start_plus(within_ms: int, doubt: Doubt | None) -> Callable[[Occurrence], int]:
+    return lambda one: int(one[1]) + within_ms + _slack_ms(within_ms, doubt)
+
+
+def _end_plus(place: int, within_ms: int, doubt: Doubt | None) -> Callable[[Occurrence], int]:
+    return lambda one: place_end(one, place, place + 1) + within_ms + _slack_ms(within_ms, doubt)
 
 
 def _after_plus(low: int, high: int, within_ms: int) -> Callable[[Occurrence], int]:

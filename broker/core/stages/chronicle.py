@@ -11,7 +11,6 @@ from heapq import merge
 from typing import Any
 
 from broker.core.occurrence import Occurrence, events_of, flat, identity, order_of
-from broker.core.operands import FOLLOWS
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
 from broker.core.stages.joint import Further, JointPlan
 
@@ -62,7 +61,7 @@ class ChronicleStage(Over):
         return ((side, item) for _, side, item in entries)
 
     def _take(self, side: int, item: Occurrence, made: list[Occurrence]) -> None:
-        completes = side == RIGHT or self._plan.joint.operator not in FOLLOWS
+        completes = side == RIGHT or not self._plan.follows_only
         if self._is_spent(item):
             return
         if completes:
@@ -79,7 +78,7 @@ class ChronicleStage(Over):
                     if self._chosen is not None:
                         self._chosen.append(whole)
                     return
-        if side == LEFT or self._plan.joint.operator not in FOLLOWS:
+        if side == LEFT or not self._plan.follows_only:
             self._items[side].append(item)
 
     def _is_past(self, whole: Occurrence) -> bool:
@@ -96,18 +95,20 @@ class ChronicleStage(Over):
             items[:] = [item for item in items if not self._is_spent(item)]
 
     def _expire(self, limit: int) -> None:
-        for items, keep_ms in zip(self._items, self._plan.keep_ms, strict=True):
-            if keep_ms is None:
+        for side, items in enumerate(self._items):
+            oldest = self._plan.kept_from(limit, side)
+            if oldest is None:
                 continue
             count = 0
-            while count < len(items) and end_of(items[count]) < limit + 1 - keep_ms:
+            while count < len(items) and end_of(items[count]) < oldest:
                 count += 1
             del items[:count]
         if self._spent:
             self._expire_spent(limit)
         joint = self._plan.joint
         if joint.next or joint.nth is not None:
-            self._further.expire([*self._items[LEFT], *self._items[RIGHT]], limit)
+            held = [*self._items[LEFT], *self._items[RIGHT]]
+            self._further.expire(held, limit - self._plan.slack_ms)
 
     def _expire_spent(self, limit: int) -> None:
         """What no occurrence to come can bind is no longer remembered."""

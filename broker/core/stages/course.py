@@ -139,7 +139,8 @@ class CourseStage(Over):
         bound = self._plans[len(run.filled) - 1].joint.bound
         if bound is None or bound.high_ms is None:
             return False
-        return instant > end_of(run.filled[len(run.filled) - 1]) + bound.high_ms
+        last = end_of(run.filled[len(run.filled) - 1])
+        return instant > last + _longer(self._plans[len(run.filled) - 1], bound.high_ms)
 
     def _next_run(self) -> Run | None:
         for at, (_, element, item) in enumerate(self._entries):
@@ -202,6 +203,8 @@ class CourseStage(Over):
 
         That is so in a chain of `then` over different types that asks for nothing else.
         """
+        if self._plans[0].doubt is not None:
+            return False
         types = [operand.event_type for operand in self._elements if isinstance(operand, Leaf)]
         return len(set(types)) == len(self.inboxes) and all(
             _asks_nothing(plan.joint) for plan in self._plans
@@ -238,11 +241,11 @@ class CourseStage(Over):
         ends: list[int | None] = []
         for plan in self._open(run):
             if plan.joint.within_ms is not None and self._concerns(plan, run):
-                ends.append(start + plan.joint.within_ms)
+                ends.append(start + _longer(plan, plan.joint.within_ms))
             for place, within_ms in plan.joint.anchors:
                 anchor = self._bound_at(run, place)
                 if anchor is not None and self._concerns(plan, run):
-                    ends.append(anchor.end + within_ms)
+                    ends.append(anchor.end + _longer(plan, within_ms))
         return least(ends)
 
     def _concerns(self, plan: JointPlan, run: Run) -> bool:
@@ -261,13 +264,14 @@ class CourseStage(Over):
         step = len(run.filled) if self._sign < 0 else 1
         if self._sign > 0 and len(self._plans) > 1:
             return None
-        joint = self._plans[step - 1].joint
+        plan = self._plans[step - 1]
+        joint = plan.joint
         end = max(end_of(item) for item in run.filled.values())
         if joint.operator != "and" and joint.operator not in FOLLOWS:
-            return end  # the intervals share an instant
+            return end + plan.slack_ms  # the intervals share an instant
         if joint.bound is None or joint.bound.high_ms is None:
             return None
-        return end + joint.bound.high_ms
+        return end + _longer(plan, joint.bound.high_ms)
 
     def _floors(self, run: Run) -> list[int]:
         if self._sign < 0:
@@ -285,7 +289,7 @@ class CourseStage(Over):
         if self._run is not None:
             lefts += self._run.filled.values()
         for further in self._further:
-            further.expire(lefts, self._limit)
+            further.expire(lefts, self._limit - self._plans[0].slack_ms)
 
     # --- as a stage ----------------------------------------------------------------------
 
@@ -360,6 +364,11 @@ class CourseStage(Over):
             further.rights = items
         for inbox, part in zip(self.inboxes, inboxes, strict=True):
             inbox.restore(part)
+
+
+def _longer(plan: JointPlan, limit_ms: int) -> int:
+    """A limit by nominal times, so long that what is past it is surely past."""
+    return limit_ms if plan.doubt is None else limit_ms + plan.doubt.slack_ms(limit_ms)
 
 
 def _asks_nothing(joint: Joint) -> bool:

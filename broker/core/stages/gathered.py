@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from broker.core.agent import WATERMARK_END
 from broker.core.occurrence import Occurrence, events_of, flat, order_of
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, weakest_end
 from broker.core.stages.repeats import Passes
+from broker.core.verdicts import Doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,12 @@ class GatheredPlan:
     lists: tuple[ListPlan, ...]
     passes: Passes
     span_ms: int | None
+    doubt: Doubt | None = None
+
+    @property
+    def slack_ms(self) -> int:
+        """By how much what follows may nominally come before."""
+        return 0 if self.doubt is None else self.doubt.slack_ms()
 
 
 class GatheredStage(Over):
@@ -80,7 +87,7 @@ class GatheredStage(Over):
         if inbox.limit >= WATERMARK_END:
             return True
         if not plan.trailing:
-            return inbox.limit >= end_of(one)
+            return inbox.limit >= end_of(one) + self._plan.slack_ms
         if any(inbox.limit >= end(one) for end in plan.ends):
             return True
         return bool(plan.starts) and any(inbox.floor() > start(one) for start in plan.starts)
@@ -89,6 +96,7 @@ class GatheredStage(Over):
         members = list(events_of(one))
         end, start = end_of(one), start_of(one)
         group = self.site.group
+        parts = [one]
         for plan, candidates in zip(self._plan.lists, self._candidates, strict=True):
             fitting = [m for m in candidates if plan.fits(one, m, group)]
             if not fitting:
@@ -97,15 +105,15 @@ class GatheredStage(Over):
                 members[plan.low : plan.high] = [()] * (plan.high - plan.low)
                 continue
             fitting.sort(key=order_of)
+            parts += fitting
             columns = zip(*map(events_of, fitting), strict=True)
             members[plan.low : plan.high] = [tuple(flat(column)) for column in columns]
             end = max([end, *map(end_of, fitting)])
             start = min([start, *map(start_of, fitting)])
-        whole = (end, start, *members)
-        return whole if self._plan.passes(whole, group) else None
+        return self._plan.passes((weakest_end(parts, end), start, *members), group)
 
     def _expire(self) -> None:
-        oldest = min([self.inboxes[0].floor(), *map(start_of, self._open)])
+        oldest = min([self.inboxes[0].floor(), *map(start_of, self._open)]) - self._plan.slack_ms
         for at, plan in enumerate(self._plan.lists):
             candidates = self._candidates[at]
             if plan.keep_ms is None or not candidates:

@@ -15,6 +15,7 @@ from broker.core.occurrence import Occurrence, order_of
 from broker.core.operands import FOLLOWS, Joint
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
 from broker.core.store import Store
+from broker.core.verdicts import Doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,30 @@ class JointPlan:
     keep_ms: tuple[int | None, int | None]
     span_ms: int | None
     old_ms: int | None  # how long before its end an occurrence beneath may have an event's end
+    doubt: Doubt | None = None  # where times are uncertain
+
+    @property
+    def follows_only(self) -> bool:
+        """Whether the right one is surely the later one, also by nominal times."""
+        return self.joint.operator in FOLLOWS and self.doubt is None
 
     @property
     def recent_either(self) -> bool:
         """Whether each side looks for the latest of the other, so that instants go one by one."""
-        return self.joint.operator not in FOLLOWS and self.joint.context == "recent"
+        return not self.follows_only and self.joint.context == "recent"
+
+    @property
+    def slack_ms(self) -> int:
+        """By how much what follows may nominally come before."""
+        return 0 if self.doubt is None else self.doubt.slack_ms()
+
+    def kept_from(self, limit: int, side: int) -> int | None:
+        """The least end that may still matter on a side; None: any."""
+        keep_ms = self.keep_ms[side]
+        if keep_ms is None:
+            return None
+        slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(keep_ms)
+        return limit + 1 - keep_ms - slack_ms
 
 
 class Further:
@@ -124,6 +144,11 @@ class JointStage(Over):
         self._left = Store()
         self._right = Store()
         self._further = Further(plan, site)
+        site.joints.append(self)
+
+    def adopt(self, lefts: list[Occurrence], rights: list[Occurrence]) -> None:
+        """Take over what another agent's stores hold, by end."""
+        self.keep([lefts, rights, []])
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """See base.Stage."""
@@ -153,7 +178,7 @@ class JointStage(Over):
             if plan.recent_either:
                 _put(self._right, rights, composite=plan.composite[1])
             made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
-            if not plan.recent_either and plan.joint.operator not in FOLLOWS:
+            if not plan.recent_either and not plan.follows_only:
                 _put(self._right, rights, composite=plan.composite[1])
         if len(made) > 1:
             made.sort(key=order_of)
@@ -161,18 +186,17 @@ class JointStage(Over):
 
     def _expire(self, limit: int) -> None:
         plan = self._plan
-        for store, keep_ms in zip((self._left, self._right), plan.keep_ms, strict=True):
-            if keep_ms is not None:
-                store.expire(limit + 1 - keep_ms)
+        for side, store in enumerate((self._left, self._right)):
+            oldest = plan.kept_from(limit, side)
+            if oldest is not None:
+                store.expire(oldest)
         joint = plan.joint
-        if joint.next and joint.operator in FOLLOWS:
+        if joint.next and plan.follows_only:
             floor = self.inboxes[1].floor()
             self._keep_left([one for one in self._left.items if not self._further.shut(one, floor)])
         if joint.next or joint.nth is not None:
-            held = self._left.items if joint.operator in FOLLOWS else [
-                *self._left.items, *self._right.items
-            ]  # fmt: skip
-            self._further.expire(held, limit)
+            held = [*self._left.items, *self._right.items]
+            self._further.expire(held, limit - plan.slack_ms)
 
     def _keep_left(self, items: list[Occurrence]) -> None:
         if len(items) < len(self._left.items):

@@ -23,6 +23,7 @@ from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
 from broker.core.stages.base import end_of, start_of
+from broker.core.verdicts import Doubt, spanning, spans_of
 
 Conjunct = tuple[frozenset[int], Callable[..., bool]]  # elements that it names, test
 
@@ -30,7 +31,14 @@ Conjunct = tuple[frozenset[int], Callable[..., bool]]  # elements that it names,
 class Judge:
     """Judges the filled elements of one chain; `links[i]` joins 0..i with i + 1."""
 
-    def __init__(self, layout: Layout, links: list[Joint], keys: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        links: list[Joint],
+        keys: tuple[str, ...],
+        doubt: Doubt | None = None,
+    ) -> None:
+        self._doubt = doubt
         self._links = links
         self._elements = [links[0].left, *(link.right for link in links)]
         self._low = links[0].low
@@ -68,7 +76,11 @@ class Judge:
         items = [item for element, item in filled.items() if element <= at + 1]
         if len(items) < 2:
             return True
-        if link.within_ms is not None:
+        if self._doubt is not None:
+            events = [span for item in items for span in spans_of(item)]
+            if link.within_ms is not None and not spanning(events, link.within_ms, self._doubt):
+                return False
+        elif link.within_ms is not None:
             span = max(map(end_of, items)) - min(map(start_of, items))
             if span > link.within_ms:
                 return False
@@ -77,7 +89,7 @@ class Judge:
             for place in range(link.low, link.high)
             if place not in self._silent and members[place - self._low] is not None
         ]
-        for anchor, within_ms in link.anchors:
+        for anchor, within_ms in link.anchors if self._doubt is None else ():
             if anchor in places and not all(
                 after_anchor(members[anchor - self._low], members[place - self._low], within_ms)
                 for place in places

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from broker.core.agent import WATERMARK_END
+from broker.core.choices import MAYBE, NO, YES, Maybe
 from broker.core.occurrence import Occurrence, bound_events, events_of
 from broker.core.stages.base import (
     Inbox,
@@ -22,6 +24,7 @@ from broker.core.stages.base import (
     starts_above,
     without,
 )
+from broker.core.verdicts import Doubt, certainty_of, inside, spans_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +35,25 @@ class NegationPlan:
     counts: Callable[..., bool] | None
     silent_places: int
     span_ms: int | None
+    doubt: Doubt | None = None
+
+    @property
+    def slack_ms(self) -> int:
+        """By how much what falls inside may nominally lie outside."""
+        return 0 if self.doubt is None else self.doubt.slack_ms(self.window_ms or 0)
 
 
 class NegationStage(Over):
     """See the module."""
 
-    __slots__ = ("_open", "_others", "_plan")
+    __slots__ = ("_doubtful", "_open", "_others", "_plan")
 
     def __init__(self, plan: NegationPlan, site: Site, left: Stage, right: Stage) -> None:
         super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
         self._plan = plan
         self._open: list[Occurrence] = []
         self._others: list[Occurrence] = []
+        self._doubtful: set[int] = set()  # by identity: the open ones into which a q may fall
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """See base.Stage."""
@@ -64,37 +74,54 @@ class NegationStage(Over):
         return [self._whole(p) for p in made]
 
     def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
-        return any(self._falls_in(p, q) for q in others)
+        for q in others:
+            verdict = self._falls_in(p, q)
+            if verdict == YES:
+                self._doubtful.discard(id(p))
+                return True
+            if verdict == MAYBE:
+                self._doubtful.add(id(p))
+        return False
 
-    def _falls_in(self, p: Occurrence, q: Occurrence) -> bool:
+    def _falls_in(self, p: Occurrence, q: Occurrence) -> int:
         plan = self._plan
         start = start_of(p)
+        if plan.doubt is not None:
+            verdict = inside(spans_of(p), spans_of(q), plan.window_ms, plan.doubt)
+            return min(verdict, certainty_of(q)) if verdict and self._counts(p, q) else NO
         if plan.window_ms is None:
-            inside = start <= start_of(q) and end_of(q) <= end_of(p)
+            falls = start <= start_of(q) and end_of(q) <= end_of(p)
         else:
-            inside = start < start_of(q) <= start + plan.window_ms
-        if not inside:
-            return False
+            falls = start < start_of(q) <= start + plan.window_ms
+        return YES if falls and self._counts(p, q) else NO
+
+    def _counts(self, p: Occurrence, q: Occurrence) -> bool:
         own = {id(event) for event in bound_events(p)}
         if any(id(event) in own for event in bound_events(q)):
             return False
-        return plan.counts is None or plan.counts(p, q, self.site.group)
+        counts = self._plan.counts
+        return counts is None or counts(p, q, self.site.group)
 
     def _decided(self, p: Occurrence, limit: int) -> bool:
         if self._plan.window_ms is None:
-            return end_of(p) <= limit
+            return end_of(p) + self._plan.slack_ms <= limit
         start = start_of(p)
-        return self.inboxes[1].floor(start) > start + self._plan.window_ms
+        until = start + self._plan.window_ms + self._plan.slack_ms
+        return self.inboxes[1].floor(start - self._plan.slack_ms) > until
 
     def _expire(self) -> None:
         starts = [start_of(p) for p in self._open]
-        oldest = min([self.inboxes[0].floor(), *starts])
+        oldest = min([self.inboxes[0].floor(), *starts]) - self._plan.slack_ms
         if self._others and any(start_of(q) < oldest for q in self._others):
             self._others = [q for q in self._others if start_of(q) >= oldest]
 
     def _whole(self, p: Occurrence) -> Occurrence:
         silent = (None,) * self._plan.silent_places
-        return (end_of(p), start_of(p), *events_of(p), *silent)
+        end: int = end_of(p)
+        if certainty_of(p) == MAYBE or id(p) in self._doubtful:
+            end = Maybe(end)
+            self._doubtful.discard(id(p))
+        return (end, start_of(p), *events_of(p), *silent)
 
     def hold(self) -> int:
         """See base.Stage."""
@@ -109,9 +136,9 @@ class NegationStage(Over):
         """See base.Stage."""
         times = [super().due()]
         if self._open and self._plan.window_ms is None:
-            times.append(min(map(end_of, self._open)))
+            times.append(min(map(end_of, self._open)) + self._plan.slack_ms)
         elif self._open and self._plan.window_ms is not None:
-            first = min(map(start_of, self._open)) + self._plan.window_ms
+            first = min(map(start_of, self._open)) + self._plan.window_ms + self._plan.slack_ms
             times.append(self.inboxes[1].stage.floor_after(first))
         return least(times)
 
@@ -122,6 +149,14 @@ class NegationStage(Over):
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""
         self._open, self._others = kept
+
+    def facts(self) -> list[Any]:
+        """See base.Over."""
+        return [at for at, p in enumerate(self._open) if id(p) in self._doubtful]
+
+    def know(self, facts: list[Any]) -> None:
+        """See base.Over."""
+        self._doubtful = {id(self._open[at]) for at in facts}
 
     def forget(self, gone: set[int]) -> None:
         """See base.Stage: what is consumed still counts on the right."""

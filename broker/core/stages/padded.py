@@ -6,7 +6,7 @@ Owns nothing. Must not know what fills them.
 from __future__ import annotations
 
 from broker.core.occurrence import Occurrence, events_of
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of, weakest_end
 
 
 class PaddedStage(Over):
@@ -24,6 +24,12 @@ class PaddedStage(Over):
         self.watermark = watermark
         (inbox,) = self.inboxes
         return [
-            (end_of(one), start_of(one), *self._before, *events_of(one), *self._after)
+            (
+                weakest_end([one], end_of(one)),
+                start_of(one),
+                *self._before,
+                *events_of(one),
+                *self._after,
+            )
             for one in inbox.take(inbox.fill(watermark))
         ]

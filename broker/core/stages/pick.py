@@ -36,8 +36,9 @@ class KthStage(Over):
         made = []
         for item in inbox.take(inbox.fill(watermark)):
             self._number += 1
-            if self._number == self._k and self._passes(item, self.site.group):
-                made.append(item)
+            if self._number == self._k:
+                chosen = self._passes(item, self.site.group)
+                made += [] if chosen is None else [chosen]
         return made
 
     def facts(self) -> list[Any]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.occurrence import Occurrence, bound_events, events_of, flat
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, weakest_end
 
-Passes = Callable[[Occurrence, tuple[Any, ...]], bool]
+Passes = Callable[[Occurrence, tuple[Any, ...]], Occurrence | None]  # see whole.Passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class RunPlan:
 def row(items: list[Occurrence]) -> Occurrence:
     """One occurrence of several in a row: each place a list."""
     columns = zip(*map(events_of, items), strict=True)
-    end = max(map(end_of, items))
+    end = weakest_end(items, max(map(end_of, items)))
     start = min(map(start_of, items))
     return (end, start, *(tuple(flat(column)) for column in columns))
 
@@ -71,8 +71,8 @@ class CountStage(Over):
             self._row.append(item)
             if len(self._row) < self._plan.count:
                 continue
-            whole = row(self._row)
-            if self._plan.passes(whole, self.site.group):
+            whole = self._plan.passes(row(self._row), self.site.group)
+            if whole is not None:
                 made.append(whole)
             if self._plan.disjoint:
                 self._row = []
@@ -130,8 +130,8 @@ class RunStage(Over):
         return high is not None and self.inboxes[0].floor() > end_of(self._row[-1]) + high
 
     def _close(self, made: list[Occurrence]) -> None:
-        whole = row(self._row)
-        if self._plan.passes(whole, self.site.group):
+        whole = self._plan.passes(row(self._row), self.site.group)
+        if whole is not None:
             made.append(whole)
         self._row = []
 

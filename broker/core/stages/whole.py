@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from broker.core.choices import YES
 from broker.core.geometry import near
 from broker.core.occurrence import Occurrence, after_anchor, bound_events, flat, touches
 from broker.core.operands import Member, Negation, Operand, composite, silent_places
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
+from broker.core.stages.weighed import anchored_parts, marked
+from broker.core.verdicts import Doubt, certainty_of, spanning, spans_of
 
 NEVER_SO_LATE = 2**62
 
@@ -41,33 +44,74 @@ def _times(variable: str, operand: Operand) -> tuple[str, str]:
     return f"{variable}.start", f"{variable}.end"
 
 
-def whole_test(
-    layout: Layout, operand: Operand, keys: tuple[str, ...]
-) -> Callable[[Occurrence, tuple[Any, ...]], bool]:
-    """`test(o, g)`: suffixes and conjuncts of one operand's occurrence."""
-    constants = Constants()
-    start, end = _times("o", operand)
-    parts = []
-    if operand.within_ms is not None:
-        parts.append(f"{end} - {start} <= {constants.add(operand.within_ms)}")
-    if operand.spread_m is not None:
-        constants.helper("spread_ok", spread_ok)
-        parts.append(f"spread_ok(o, {constants.add(operand.spread_m)})")
-    silent = silent_places(operand)
-    places = [at for at in range(operand.low, operand.high) if at not in silent]
-    for anchor, within_ms in operand.anchors:
+class Passes:
+    """What suffixes and conjuncts ask of one operand's occurrence."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        operand: Operand,
+        keys: tuple[str, ...],
+        doubt: Doubt | None,
+    ) -> None:
+        self._operand = operand
+        self._doubt = doubt
+        silent = silent_places(operand)
+        self._places = [at for at in range(operand.low, operand.high) if at not in silent]
+        self._test = self._compiled(layout, keys, silent)
+
+    def __call__(self, occurrence: Occurrence, group: tuple[Any, ...]) -> Occurrence | None:
+        """The occurrence, marked where it is not certain; None where it fails."""
+        if not self._test(occurrence, group):
+            return None
+        if self._doubt is None:
+            return occurrence
+        return marked(occurrence, min(certainty_of(occurrence), self._weigh(occurrence)))
+
+    def _compiled(
+        self, layout: Layout, keys: tuple[str, ...], silent: frozenset[int]
+    ) -> Callable[[Occurrence, tuple[Any, ...]], bool]:
+        operand = self._operand
+        constants = Constants()
+        start, end = _times("o", operand)
+        parts = []
+        if operand.spread_m is not None:
+            constants.helper("spread_ok", spread_ok)
+            parts.append(f"spread_ok(o, {constants.add(operand.spread_m)})")
+        if self._doubt is None:
+            if operand.within_ms is not None:
+                parts.append(f"{end} - {start} <= {constants.add(operand.within_ms)}")
+            parts += self._anchored(constants)
+        scope = PlaceScope(
+            layout, keys, lambda place: _member("o", operand, place), constants, silent
+        )
+        parts += [condition_code(one, scope, constants) for one in operand.conjuncts]
+        text = f"def test(o, g):\n    return {' and '.join(parts) or 'True'}\n"
+        return build(text, "test", constants)
+
+    def _anchored(self, constants: Constants) -> list[str]:
+        operand = self._operand
         constants.helper("after_anchor", after_anchor)
-        limit = constants.add(within_ms)
-        a = _member("o", operand, anchor)
-        parts += [
-            f"after_anchor({a}, {_member('o', operand, place)}, {limit})"
-            for place in places
-            if place != anchor and operand.low <= anchor < operand.high
-        ]
-    scope = PlaceScope(layout, keys, lambda place: _member("o", operand, place), constants, silent)
-    parts += [condition_code(one, scope, constants) for one in operand.conjuncts]
-    text = f"def test(o, g):\n    return {' and '.join(parts) or 'True'}\n"
-    return build(text, "test", constants)
+        parts = []
+        for anchor, within_ms in operand.anchors:
+            if operand.low <= anchor < operand.high:
+                a, limit = _member("o", operand, anchor), constants.add(within_ms)
+                parts += [
+                    f"after_anchor({a}, {_member('o', operand, place)}, {limit})"
+                    for place in self._places
+                    if place != anchor
+                ]
+        return parts
+
+    def _weigh(self, occurrence: Occurrence) -> int:
+        """How certainly it meets what is asked of its times."""
+        doubt, operand = self._doubt, self._operand
+        assert doubt is not None
+        parts = [YES]
+        if operand.within_ms is not None:
+            parts.append(spanning(spans_of(occurrence), operand.within_ms, doubt))
+        parts += anchored_parts(operand, occurrence, self._places, doubt)
+        return min(parts)
 
 
 def negation_test(
@@ -104,9 +148,16 @@ def place_start(occurrence: Occurrence, low: int, high: int) -> int:
 
 
 def fits_test(
-    layout: Layout, gathered: Operand, member: Member, keys: tuple[str, ...]
+    layout: Layout,
+    gathered: Operand,
+    member: Member,
+    keys: tuple[str, ...],
+    doubt: Doubt | None,
 ) -> Callable[..., bool]:
-    """`fits(o, m, g)`: whether a candidate fits singly into a list of the chain's occurrence o."""
+    """`fits(o, m, g)`: whether a candidate fits singly into a list of the chain's occurrence o.
+
+    What comes after what goes by nominal times.
+    """
     constants = Constants()
     start, end = _times("m", member.operand)
     parts = []
@@ -142,10 +193,16 @@ def fits_test(
             parts.append(f"{gap} >= {constants.add(bound.low_ms)}")
         if bound is not None and bound.high_ms is not None:
             parts.append(f"{gap} <= {constants.add(bound.high_ms)}")
-    if gathered.within_ms is not None:
-        limit = constants.add(gathered.within_ms)
-        parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
-    parts += _anchored(gathered, member, constants)
+    if doubt is None:
+        if gathered.within_ms is not None:
+            limit = constants.add(gathered.within_ms)
+            parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
+        parts += _anchored(gathered, member, constants)
+    elif gathered.within_ms is not None:
+        limit, known = constants.add(gathered.within_ms), constants.add(doubt)
+        constants.helper("spanning", spanning)
+        constants.helper("spans_of", spans_of)
+        parts.append(f"spanning(spans_of(o) + spans_of(m), {limit}, {known})")
     parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
     parts += _conjuncts(layout, gathered, member, keys, constants)
     text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"

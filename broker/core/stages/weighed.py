@@ -1,0 +1,141 @@
+"""Operators over two sides while times are uncertain.
+
+Owns how certain a pair is. Must not know stores' keeping. Invariant: partners are chosen by nominal
+order among all that is not NO; a pair's test is its certainty, which is false where it is NO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.core.choices import MAYBE, NO, Maybe
+from broker.core.occurrence import Occurrence, bound_events, events_of, flat, order_of
+from broker.core.operands import Joint, Operand, silent_places
+from broker.core.stages.base import end_of, start_of
+from broker.core.verdicts import (
+    Doubt,
+    anchored,
+    bounded,
+    certainty_of,
+    related,
+    spanning,
+    spans_of,
+)
+
+
+def anchored_parts(
+    operand: Operand, occurrence: Occurrence, places: Sequence[int], doubt: Doubt
+) -> list[int]:
+    """Of each `within T from A` around an operand and each other event: how certainly it holds."""
+    members = events_of(occurrence)
+    parts = []
+    for anchor, within_ms in operand.anchors:
+        if not operand.low <= anchor < operand.high:
+            continue
+        origins = flat([members[anchor - operand.low]])
+        if not origins:
+            return [NO]
+        others = flat([members[place - operand.low] for place in places if place != anchor])
+        parts += [anchored(a, x, within_ms, doubt) for a in origins for x in others]
+    return parts
+
+
+def marked(occurrence: Occurrence, certainty: int) -> Occurrence | None:
+    """The occurrence with its certainty; None of NO."""
+    if certainty == NO:
+        return None
+    if certainty == MAYBE and occurrence.__class__ is tuple:
+        return (Maybe(occurrence[0]), *occurrence[1:])
+    return occurrence
+
+
+class Weighed:
+    """One operator's test, pairs and join; `timeless` asks all that does not ask about times.
+
+    Of `or`, `timeless` is the join itself.
+    """
+
+    def __init__(self, joint: Joint, timeless: Callable[..., Any], doubt: Doubt) -> None:
+        self._joint = joint
+        self._timeless = timeless
+        self._doubt = doubt
+        silent = silent_places(joint)
+        self._places = [at for at in range(joint.low, joint.high) if at not in silent]
+
+    def test(self, left: Occurrence, right: Occurrence, group: Any, x: Any = None) -> int:
+        """How certainly the two belong together."""
+        if not self._timeless(left, right, group, x):
+            return NO
+        return self._weigh(left, right)
+
+    def pair(self, left: Occurrence, right: Occurrence) -> Occurrence:
+        """The occurrence of both, marked where it is not certain."""
+        whole = self._whole(left, right)
+        parts = (self._weigh(left, right), certainty_of(left), certainty_of(right))
+        if min(parts) == MAYBE:
+            return (Maybe(whole[0]), *whole[1:])
+        return whole
+
+    def _whole(self, left: Occurrence, right: Occurrence) -> Occurrence:
+        end = max(int(end_of(left)), int(end_of(right)))
+        start = min(start_of(left), start_of(right))
+        return (end, start, *events_of(left), *events_of(right))
+
+    def _weigh(self, left: Occurrence, right: Occurrence) -> int:
+        joint, doubt = self._joint, self._doubt
+        p, q = spans_of(left), spans_of(right)
+        verdict = related(joint.operator, p, q)
+        if verdict and joint.bound is not None:
+            verdict = min(verdict, bounded(joint.operator, joint.bound, p, q, doubt))
+        if verdict and joint.within_ms is not None:
+            verdict = min(verdict, spanning([*p, *q], joint.within_ms, doubt))
+        if verdict and joint.anchors:
+            whole = self._whole(left, right)
+            verdict = min([verdict, *anchored_parts(joint, whole, self._places, doubt)])
+        return verdict
+
+    def join(  # noqa: PLR0917  # as the compiled ones are called
+        self,
+        lefts: list[Occurrence],
+        rights: list[Occurrence],
+        left_store: Any,
+        right_store: Any,
+        group: Any,
+        x: Any = None,
+    ) -> list[Occurrence]:
+        """See join.JoinWriter; under `recent` both stores hold the new ones."""
+        if self._joint.operator == "or":
+            return self._either(lefts, rights, group)
+        made = []
+        if self._joint.context == "recent":
+            for right in rights:
+                made += self._latest(right, left_store.items, group, x, flip=False)
+            for left in lefts:
+                made += self._latest(left, right_store.items, group, x, flip=True)
+            return made
+        pairs = [(left, right) for right in rights for left in left_store.items]
+        pairs += [(left, right) for left in lefts for right in right_store.items]
+        return [self.pair(p, q) for p, q in pairs if self.test(p, q, group, x)]
+
+    def _latest(
+        self, new: Occurrence, others: list[Occurrence], group: Any, x: Any, *, flip: bool
+    ) -> list[Occurrence]:
+        order = order_of(new)
+        before = sorted([one for one in others if order_of(one) < order], key=order_of)
+        for one in reversed(before):
+            left, right = (new, one) if flip else (one, new)
+            if self.test(left, right, group, x):
+                return [self.pair(left, right)]
+        return []
+
+    def _either(
+        self, lefts: list[Occurrence], rights: list[Occurrence], group: Any
+    ) -> list[Occurrence]:
+        made: list[Occurrence] = self._timeless(lefts, rights, None, None, group)
+        return [
+            (Maybe(one[0]), *one[1:])
+            if any(certainty_of(event) == MAYBE for event in bound_events(one))
+            else one
+            for one in made
+        ]

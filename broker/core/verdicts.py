@@ -1,0 +1,222 @@
+"""How certain relations, bounds and spans are while times are uncertain.
+
+Owns what each relation asks of starts and ends, in the ways to meet and to fail it. Must not know
+stores or patterns. Invariant: with exact times and without drift the answer is that of join.py.
+
+`drift` is ρ: a duration T counts as T(1 + ρ) for "not no" and T(1 - ρ) for "yes"; a lower bound the
+other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from broker.core.choices import (
+    MAYBE,
+    NO,
+    P_END,
+    P_ENDS_IN_NONE,
+    P_ENDS_IN_READING,
+    P_START,
+    Q_END,
+    Q_START,
+    Q_STARTS_IN_NONE,
+    Q_STARTS_IN_READING,
+    YES,
+    Condition,
+    Number,
+    Way,
+    verdict,
+)
+from broker.core.occurrence import Occurrence, events_of, flat, touches
+from language.tree import Bound
+
+
+def _le(a: int, b: int, c: Number = 0) -> Condition:
+    return (a, b, c, False)
+
+
+def _lt(a: int, b: int, c: Number = 0) -> Condition:
+    return (a, b, c, True)
+
+
+_MEET = (_le(P_END, Q_START), _le(Q_START, P_END))
+_TOUCH: tuple[Way, ...] = ((*_MEET, P_ENDS_IN_NONE), (*_MEET, Q_STARTS_IN_NONE))
+_READINGS_MEET: Way = (*_MEET, P_ENDS_IN_READING, Q_STARTS_IN_READING)
+_SAME_START = (_le(P_START, Q_START), _le(Q_START, P_START))
+_SAME_END = (_le(P_END, Q_END), _le(Q_END, P_END))
+
+# By operator: the ways to meet it, and the ways to fail it.
+WAYS: dict[str, tuple[tuple[Way, ...], tuple[Way, ...]]] = {
+    "and": (((),), ()),
+    "then": (((_lt(P_END, Q_START),), *_TOUCH), ((_lt(Q_START, P_END),), _READINGS_MEET)),
+    "before": (((_lt(P_END, Q_START),),), ((_le(Q_START, P_END),),)),
+    "meets": (_TOUCH, ((_lt(P_END, Q_START),), (_lt(Q_START, P_END),), _READINGS_MEET)),
+    "overlaps": (
+        ((_lt(P_START, Q_START), _lt(Q_START, P_END), _lt(P_END, Q_END)),),
+        ((_le(Q_START, P_START),), (_le(P_END, Q_START),), (_le(Q_END, P_END),)),
+    ),
+    "during": (
+        ((_lt(Q_START, P_START), _lt(P_END, Q_END)),),
+        ((_le(P_START, Q_START),), (_le(Q_END, P_END),)),
+    ),
+    "contains": (
+        ((_lt(P_START, Q_START), _lt(Q_END, P_END)),),
+        ((_le(Q_START, P_START),), (_le(P_END, Q_END),)),
+    ),
+    "starts": (
+        ((*_SAME_START, _lt(P_END, Q_END)),),
+        ((_lt(P_START, Q_START),), (_lt(Q_START, P_START),), (_le(Q_END, P_END),)),
+    ),
+    "finishes": (
+        ((*_SAME_END, _lt(Q_START, P_START)),),
+        ((_lt(P_END, Q_END),), (_lt(Q_END, P_END),), (_le(P_START, Q_START),)),
+    ),
+    "equals": (
+        ((*_SAME_START, *_SAME_END),),
+        (
+            (_lt(P_START, Q_START),),
+            (_lt(Q_START, P_START),),
+            (_lt(P_END, Q_END),),
+            (_lt(Q_END, P_END),),
+        ),
+    ),
+    "concat": (
+        (
+            (_le(P_START, Q_START), _lt(Q_START, P_END)),
+            *((_le(P_START, Q_START), *way) for way in _TOUCH),
+        ),
+        ((_lt(Q_START, P_START),), (_lt(P_END, Q_START),), _READINGS_MEET),
+    ),
+    "parallel": (
+        ((_le(P_START, Q_END), _le(Q_START, P_END)),),
+        ((_lt(Q_END, P_START),), (_lt(P_END, Q_START),)),
+    ),
+}
+
+
+@dataclass(slots=True)
+class Doubt:
+    """What is known of the uncertainty of a task's inputs; `most_ms` is the greatest ε so far."""
+
+    drift: Fraction
+    most_ms: int = 0
+
+    def see(self, events: Sequence[Any]) -> None:
+        """Events came."""
+        for event in events:
+            self.most_ms = max(self.most_ms, event.uncertainty)
+
+    def slack_ms(self, limit_ms: int = 0) -> int:
+        """By how much nominal times may miss a limit that is met all the same."""
+        return 2 * self.most_ms + int(limit_ms * self.drift) + 1
+
+    def longer(self, limit_ms: int) -> Number:
+        """T(1 + ρ)."""
+        return limit_ms * (1 + self.drift) if self.drift else limit_ms
+
+    def shorter(self, limit_ms: int) -> Number:
+        """T(1 - ρ)."""
+        return limit_ms * (1 - self.drift) if self.drift else limit_ms
+
+
+def spans_of(occurrence: Occurrence) -> list[Any]:
+    """All of an occurrence that has a time: its events and absences."""
+    return flat(events_of(occurrence))
+
+
+def _exact(doubt: Doubt, p: Sequence[Any], q: Sequence[Any] = ()) -> bool:
+    return not doubt.drift and not any(event.uncertainty for events in (p, q) for event in events)
+
+
+def related(operator: str, p: Sequence[Any], q: Sequence[Any]) -> int:
+    """How certainly p and q are in the relation."""
+    if not any(event.uncertainty for event in p) and not any(event.uncertainty for event in q):
+        return YES if _nominally(operator, p, q) else NO
+    return verdict(*WAYS[operator], p, q)
+
+
+def _nominally(operator: str, p: Sequence[Any], q: Sequence[Any]) -> bool:
+    times = {
+        P_START: min([event.start for event in p]),
+        P_END: max([event.end for event in p]),
+        Q_START: min([event.start for event in q]),
+        Q_END: max([event.end for event in q]),
+    }
+    for way in WAYS[operator][0]:
+        conditions = [one for one in way if not isinstance(one, str)]
+        if not all(
+            times[a] - times[b] < c if strict else times[a] - times[b] <= c
+            for a, b, c, strict in conditions
+        ):
+            continue
+        if len(conditions) == len(way) or touches(times[P_END], tuple(p), tuple(q)):
+            return True
+    return False
+
+
+def bounded(operator: str, bound: Bound, p: Sequence[Any], q: Sequence[Any], doubt: Doubt) -> int:
+    """How certainly the gap lies within the bound; each end of it is a statement of its own."""
+    gaps = [(P_END, Q_START)] if operator != "and" else [(P_END, Q_START), (Q_END, P_START)]
+    parts = [YES]
+    low, high = bound.low_ms, bound.high_ms
+    if low is not None and (low > 0 or operator != "and"):
+        holds: list[Way] = [(_le(a, b, -doubt.shorter(low)),) for a, b in gaps]
+        fails: list[Way] = [tuple(_lt(b, a, doubt.longer(low)) for a, b in gaps)]
+        parts.append(verdict(holds, fails, p, q))
+    if high is not None:
+        holds = [tuple(_le(b, a, doubt.longer(high)) for a, b in gaps)]
+        fails = [(_lt(a, b, -doubt.shorter(high)),) for a, b in gaps]
+        parts.append(verdict(holds, fails, p, q))
+    return min(parts)
+
+
+def spanning(p: Sequence[Any], limit_ms: int, doubt: Doubt) -> int:
+    """How certainly all of it lies within so long a time."""
+    if _exact(doubt, p):
+        span = max([event.end for event in p]) - min([event.start for event in p])
+        return YES if span <= limit_ms else NO
+    holds: list[Way] = [(_le(P_END, P_START, doubt.longer(limit_ms)),)]
+    fails: list[Way] = [(_lt(P_START, P_END, -doubt.shorter(limit_ms)),)]
+    return verdict(holds, fails, p)
+
+
+def anchored(anchor: Any, other: Any, limit_ms: int, doubt: Doubt) -> int:
+    """`within T from A`, of one other event: it begins at A's end or later, and ends in time."""
+    if _exact(doubt, (anchor,), (other,)):
+        inside = anchor.end <= other.start and other.end <= anchor.end + limit_ms
+        return YES if inside else NO
+    after = verdict([(_le(P_END, Q_START),)], [(_lt(Q_START, P_END),)], (anchor,), (other,))
+    in_time = verdict(
+        [(_le(Q_END, P_END, doubt.longer(limit_ms)),)],
+        [(_lt(P_END, Q_END, -doubt.shorter(limit_ms)),)],
+        (anchor,),
+        (other,),
+    )
+    return min(after, in_time)
+
+
+def inside(p: Sequence[Any], q: Sequence[Any], window_ms: int | None, doubt: Doubt) -> int:
+    """How certainly q falls where `p without q` (or `without[T]`) does not want it."""
+    if window_ms is None:
+        holds: list[Way] = [(_le(P_START, Q_START), _le(Q_END, P_END))]
+        fails: list[Way] = [(_lt(Q_START, P_START),), (_lt(P_END, Q_END),)]
+        return verdict(holds, fails, p, q)
+    after = verdict([(_lt(P_START, Q_START),)], [(_le(Q_START, P_START),)], p, q)
+    in_time = verdict(
+        [(_le(Q_START, P_START, doubt.longer(window_ms)),)],
+        [(_lt(P_START, Q_START, -doubt.shorter(window_ms)),)],
+        p,
+        q,
+    )
+    return min(after, in_time)
+
+
+def certainty_of(occurrence: Occurrence) -> int:
+    """How certain an occurrence is, as its stage has found."""
+    if occurrence.__class__ is tuple:
+        return MAYBE if occurrence[0].__class__ is not int else YES
+    return MAYBE if getattr(occurrence, "certainty", "yes") == "maybe" else YES
