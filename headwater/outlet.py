@@ -60,11 +60,11 @@ class Outlet:
 
 @contextmanager
 def opened(output: str | None, inputs: Sequence[str]) -> Iterator[Outlet]:
-    """The outlet; without a name, to standard output. Raises CommandError.
+    """The outlet; without a name, or with `-`, to standard output. Raises CommandError.
 
     A file is opened before a long replay begins, so that one that cannot be written is told then.
     """
-    if output is None:
+    if output in {None, "-"}:
         yield Outlet("standard output", sys.stdout.buffer, fresh=False)
         return
     made = not Path(output).exists()

@@ -30,7 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help='names of CSV columns: timestamp=time,source=mote,x=x_m; type="=Temp" is a constant',
     )
-    parser.add_argument("--output", metavar="FILE", help="write results there, not to the terminal")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write results there; - is standard output"
+    )
     parser.add_argument(
         "--lateness",
         type=lateness_ms,

@@ -198,6 +198,12 @@ def test_results_go_to_the_file_that_is_named(folder, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_dash_is_standard_output(folder, capsys):
+    assert main(["replay", "cold.hw", "--events", "cold.jsonl", "--output", "-"]) == 0
+    assert found(capsys.readouterr().out) == [("Cold", ["a"])]
+    assert not Path("-").exists()
+
+
 def test_without_results_the_file_is_empty(folder):
     Path("out.jsonl").write_text("older\n")
     Path("warm.jsonl").write_text(COLD.replace("-1", "1"))
