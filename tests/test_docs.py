@@ -105,3 +105,20 @@ EXPECTED = {
     "README.md": [["h1", "t1", "w1"]],
     "docs/tutorial.md": [["d1", "t1"], ["d1", "t3"]],
 }
+
+
+def test_the_page_on_testing_shows_what_the_command_prints(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs/testing.md").read_text()
+    shown = {match[2]: match[3] for match in FENCE.finditer(text) if match[1] == "hwt"}
+    assert set(shown) == {"frost.hwt", "wrong.hwt", "forms.hwt", "window.hwt"}
+    monkeypatch.chdir(tmp_path)
+    for name, block in shown.items():
+        Path(name).write_text(block)
+        assert main(["test", name]) == (1 if name == "wrong.hwt" else 0)
+        out = capsys.readouterr().out
+        if name == "frost.hwt":
+            assert out == "2 passed\n"
+            assert "It prints `2 passed`." in text
+        if name == "wrong.hwt":
+            (printed,) = [m[3] for m in FENCE.finditer(text) if m[1] == "text"]
+            assert out == printed

@@ -29,6 +29,7 @@ COMMANDS = {
     "explain": "say what an error's code means, with examples",
     "fmt": "write specifications in their one canonical form",
     "replay": "run a specification over recorded events",
+    "test": "run events with expected results, on a virtual clock",
     "broker": "run one broker",
     "submit": "install a specification in a running broker",
     "cancel": "end a subscription in a running broker",
