@@ -17,6 +17,7 @@ from tests.oracles import spec as s
 from tests.oracles.draw import Draw, HypothesisDraw, SeededDraw
 from tests.oracles.recipes import Builder, Op
 from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS, Built, definition
+from tests.oracles.recipes_mixed import mixed
 from tests.oracles.recipes_patterns import PATTERN_PARTS
 from tests.oracles.recipes_thinned import THINNED_PARTS
 from tests.oracles.recipes_uncertain import UNCERTAIN_PARTS
@@ -366,4 +367,5 @@ CONSTRUCTS_WHOLE: dict[str, Construct] = {
         for name, part in UNCERTAIN_PARTS.items()
     },
     **{name: Construct(part) for name, part in TABLE_PARTS.items()},
+    "mixed-whole": Construct(mixed, Profile(events_min=13, events_max=17, durative=15)),
 }

@@ -172,7 +172,7 @@ class World:
             reported.append(later[0])
             consumed |= {event for name in case.consuming for event in later[0].bound(name)}
             chosen = [name for name in later[0].names if name not in listed_names(case.pattern)]
-            memory = memory.reported(later[0].part(tuple(chosen)).order)
+            memory = memory.reported(later[0].part(tuple(chosen)))
 
     def _beginning(self, group: Group, candidates: Candidates) -> int | None:
         """When the task began; in a partition with its first event. None where nothing came."""

@@ -194,7 +194,8 @@ def _is_nth(
     """In a chain, whether q is the k-th that follows p; elsewhere the k-th of all."""
     assert isinstance(pair.right, s.Nth)
     p, q = found
-    following = [one for one in counted if pair.op != "then" or RELATIONS["then"](p, one)]
+    in_chain = pair.op in ("then", "before")
+    following = [one for one in counted if not in_chain or RELATIONS[pair.op](p, one)]
     return following[pair.right.k - 1 : pair.right.k] == [q]
 
 

@@ -53,8 +53,9 @@ class JudgedTest:
 class Memory:
     """What operators that spend have chosen: it stands, whatever is consumed later.
 
-    `before`: per operator, what it had chosen when the case last reported; `after`: the order of
-    that report, which all that it chooses now must follow; `chosen`: all it has chosen by now.
+    `before`: per operator, what it had chosen when the case last reported; `after`: what completed
+    that report, which must come before what completes all that is chosen now; `chosen`: all that it
+    has chosen by now.
     """
 
     before: Mapping[s.Pair, Sequence[Occurrence]] = field(default_factory=dict)
@@ -63,15 +64,22 @@ class Memory:
 
     def is_past(self, one: Occurrence) -> bool:
         """Whether it would have completed before the case last reported."""
-        return self.after is not None and one.order <= self.after
+        return self.after is not None and _completion(one) <= self.after
 
-    def reported(self, order: Key) -> Memory:
+    def reported(self, whole: Occurrence) -> Memory:
         """The memory with which matching goes on after a report."""
+        # Of what ends together an earlier start is reported first, whatever completes it.
+        after = max(_completion(whole), self.after or ())
         kept = {
-            pair: [one for one in chosen if one.order <= order]
+            pair: [one for one in chosen if _completion(one) <= after]
             for pair, chosen in self.chosen.items()
         }
-        return Memory(kept, order)
+        return Memory(kept, after)
+
+
+def _completion(one: Occurrence) -> Key:
+    """The order of what comes last in it."""
+    return max(event.order for event in one.spans)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,11 @@ def collected(found: Sequence[Occurrence]) -> list[Occurrence]:
 def _as_one(some: Sequence[Occurrence]) -> Occurrence:
     names = some[0].names
     places = tuple(in_order({e for one in some for e in one.bound(name)}) for name in names)
-    return Occurrence(names, places, frozenset(names), max(one.certainty for one in some))
+    absences = {
+        name for one in some for name in names if any(e.is_absence for e in one.bound(name))
+    }
+    listed = frozenset(names) - absences
+    return Occurrence(names, places, listed, max(one.certainty for one in some))
 
 
 def not_too_many(found: Sequence[Occurrence], at_most: tuple[int, int] | None) -> list[Occurrence]:
