@@ -15,6 +15,7 @@ from broker.mqtt.codec import Decoder, encode
 from broker.mqtt.encode import PINGRESP
 from broker.mqtt.packets import (
     V5,
+    Connack,
     Connect,
     Disconnect,
     Packet,
@@ -24,11 +25,13 @@ from broker.mqtt.packets import (
     Pubcomp,
     Publish,
     Pubrel,
+    Suback,
     Subscribe,
+    Unsuback,
     Unsubscribe,
 )
 from broker.mqtt.publishing import receive
-from broker.mqtt.reasons import ProtocolError, Reason, violation
+from broker.mqtt.reasons import CLIENT_DISCONNECT_CODES, ProtocolError, Reason, violation
 from broker.mqtt.subscribing import subscribe, unsubscribe
 
 if TYPE_CHECKING:
@@ -99,6 +102,16 @@ class Connection:
             self.hub.dirty.append(self)
         self.out.append(data)
         self.room -= len(data)
+
+    def fitting(self, packet: Connack | Suback | Unsuback) -> bytes:
+        """The bytes of an answer; ProtocolError where the client takes none so long."""
+        data = encode(packet, self.version)
+        if len(data) > self.packet_bytes_max:
+            raise ProtocolError(
+                Reason.PACKET_TOO_LARGE,
+                f"the answer to it has more than {self.packet_bytes_max} bytes",
+            )
+        return data
 
     def flush(self) -> bytes:
         """The bytes for the socket. Where `more` is set then, `Hub.writable` is to be told after.
@@ -201,7 +214,7 @@ class Connection:
             raise ProtocolError(Reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} is too large")
         topic = packet.topic or self.aliases.get(alias)
         if topic is None:
-            raise ProtocolError(Reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} is not set")
+            raise violation(f"topic alias {alias} is not set")
         self.aliases[alias] = topic
         return replace(packet, topic=topic, properties=replace(properties, topic_alias=None))
 
@@ -256,6 +269,8 @@ class Connection:
     def _disconnect(self, packet: Disconnect, now_ms: int) -> None:
         session = self.session
         assert session is not None
+        if packet.code not in CLIENT_DISCONNECT_CODES:
+            raise violation(f"DISCONNECT has reason code {packet.code:#04x}")
         expiry_s = None
         if packet.properties is not None:
             expiry_s = packet.properties.session_expiry_interval
@@ -263,6 +278,6 @@ class Connection:
             if expiry_s and not session.expiry_ms:
                 raise violation("DISCONNECT prolongs a session that was to end with its connection")
             session.expiry_ms = min(expiry_s, self.hub.limits.session_expiry_s_max) * 1000
-        if packet.code != Reason.DISCONNECT_WITH_WILL:
+        if packet.code == Reason.SUCCESS:  # else it is lost, or says that it wants its will
             session.will = None
         self.hub.close(self, "client_disconnected", now_ms)

@@ -235,10 +235,10 @@ def _subscribe(reader: Reader, flags: int, context: Context) -> Subscribe:
     while reader.left():
         topic_filter = _read_filter(reader, limits)
         options = reader.u8()
-        if options & (0xC0 if v5 else 0xFC) or options & 3 == 3:
-            raise malformed("subscription options hold a reserved value")
-        if options >> 4 & 3 == 3:
-            raise violation("retain handling is 3")
+        if options & (0xC0 if v5 else 0xFC):
+            raise malformed("subscription options hold a reserved bit")
+        if options & 3 == 3 or options >> 4 & 3 == 3:
+            raise violation("a QoS or retain handling that is asked for is 3")
         no_local = bool(options & 4)
         if no_local and topic_filter.startswith("$share/"):
             raise violation("no local stands on a shared subscription")

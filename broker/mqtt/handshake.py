@@ -64,20 +64,23 @@ def open_connection(
         or (hub.authorize is not None and not hub.authorize(client, will.topic, "publish"))
     ):
         raise ProtocolError(Reason.NOT_AUTHORIZED, "a will is for a topic that is not allowed")
+    expiry_s = _expiry_s(hub, connect, properties)
+    welcome = _welcome(hub, connect, expiry_s, client_id) if connect.version == V5 else None
+    connection.packet_bytes_max = properties.maximum_packet_size or 0xFFFFFFFF
+    # Before there is a session: a refusal is shorter.
+    connection.fitting(Connack(False, Reason.SUCCESS, welcome))
     session, present = _session(hub, client, connect.clean_start, now_ms)
     session.client = connection.client = client
     session.connection = connection
     session.will = will
-    session.expiry_ms = 1000 * _expiry_s(hub, connect, properties)
+    session.expiry_ms = 1000 * expiry_s
     connection.session = session
     connection.connect = None
     connection.receive_max = min(
         properties.receive_maximum or hub.limits.inflight_max, hub.limits.inflight_max
     )
-    connection.packet_bytes_max = properties.maximum_packet_size or 0xFFFFFFFF
     hub.watch(connection, connect.keep_alive_s, now_ms)
-    answer = _welcome(hub, connect, session) if connect.version == V5 else None
-    connection.send(encode(Connack(present, Reason.SUCCESS, answer), connect.version))
+    connection.send(connection.fitting(Connack(present, Reason.SUCCESS, welcome)))
     session.outgoing.attach(connection)
     session.outgoing.pump(now_ms)
 
@@ -126,9 +129,8 @@ def _expiry_s(hub: "Hub", connect: Connect, properties: Properties) -> int:
     return 0 if connect.clean_start else hub.limits.session_expiry_s_max
 
 
-def _welcome(hub: "Hub", connect: Connect, session: Session) -> Properties:
+def _welcome(hub: "Hub", connect: Connect, expiry_s: int, client_id: str) -> Properties:
     wanted = connect.properties or Properties()
-    expiry_s = session.expiry_ms // 1000
     return Properties(
         session_expiry_interval=(
             None if expiry_s == (wanted.session_expiry_interval or 0) else expiry_s
@@ -136,7 +138,7 @@ def _welcome(hub: "Hub", connect: Connect, session: Session) -> Properties:
         receive_maximum=hub.limits.receive_max,
         maximum_qos=1,
         maximum_packet_size=hub.limits.packet_bytes_max,
-        assigned_client_identifier=None if connect.client_id else session.client.client_id,
+        assigned_client_identifier=None if connect.client_id else client_id,
         topic_alias_maximum=hub.limits.topic_alias_max,
         shared_subscription_available=0,
     )

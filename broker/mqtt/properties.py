@@ -112,7 +112,7 @@ def decode_properties(reader: Reader, packet: str, user_max: int) -> Properties 
         if row is None:
             raise malformed("a property is unknown")
         if packet not in row.packets:
-            raise violation(f"property {row.name} must not stand in {packet.upper()}")
+            raise malformed(f"property {row.name} must not stand in {packet.upper()}")
         value = _READ[row.kind](block)
         if row.most and not row.least <= value <= row.most:
             raise violation(f"property {row.name} is {value}")

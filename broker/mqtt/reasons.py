@@ -69,8 +69,13 @@ CONNECT_RETURN_CODES = {
 }
 
 
-# What may be said in a CONNACK alone (table 3-13): whoever is connected and sends a second, faulty
-# CONNECT hears of the greater fault.
+# What a client may say in a DISCONNECT (section 3.14.2.1).
+CLIENT_DISCONNECT_CODES = frozenset(
+    {0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99}
+)
+
+# What may be said in a CONNACK alone (section 3.2.2.2): whoever is connected and sends a second,
+# faulty CONNECT hears of the greater fault.
 CONNACK_ONLY = frozenset(
     {
         Reason.UNSUPPORTED_PROTOCOL_VERSION,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from broker.mqtt.encode import encode
 from broker.mqtt.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
 from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Subscription
@@ -46,7 +45,7 @@ def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:
         codes.append(granted.qos)
         if item.retain_handling == 0 or (item.retain_handling == 1 and new):
             replays.append(subscription)
-    connection.send(encode(Suback(packet.packet_id, tuple(codes)), connection.version))
+    connection.send(connection.fitting(Suback(packet.packet_id, tuple(codes))))
     for subscription in replays:
         connection.hub.router.replay(subscription)
     session.outgoing.pump(now_ms)
@@ -79,4 +78,4 @@ def unsubscribe(connection: "Connection", packet: Unsubscribe) -> None:
         else:
             connection.hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
             codes.append(Reason.SUCCESS)
-    connection.send(encode(Unsuback(packet.packet_id, tuple(codes)), connection.version))
+    connection.send(connection.fitting(Unsuback(packet.packet_id, tuple(codes))))

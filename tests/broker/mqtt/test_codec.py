@@ -226,7 +226,7 @@ def test_connects_that_contradict_themselves_are_refused(packet, reason):
 
 PROPERTY_FAULTS = {
     "unknown": (b"\x7f\x00", Reason.MALFORMED_PACKET),
-    "of another packet": (b"\x21\x00\x01", Reason.PROTOCOL_ERROR),
+    "of another packet": (b"\x21\x00\x01", Reason.MALFORMED_PACKET),
     "twice": (b"\x01\x00\x01\x00", Reason.PROTOCOL_ERROR),
     "out of range": (b"\x01\x02", Reason.PROTOCOL_ERROR),
     "cut off": (b"\x02\x00", Reason.MALFORMED_PACKET),
@@ -261,14 +261,22 @@ def test_a_second_subscription_identifier_is_a_protocol_error():
 
 
 @pytest.mark.parametrize(
-    ("options", "version"), [(0x03, 4), (0x04, 4), (0x03, 5), (0x40, 5), (0x30, 5)]
+    ("options", "version", "reason"),
+    [
+        (0x03, 4, Reason.PROTOCOL_ERROR),
+        (0x04, 4, Reason.MALFORMED_PACKET),
+        (0x03, 5, Reason.PROTOCOL_ERROR),
+        (0x40, 5, Reason.MALFORMED_PACKET),
+        (0x30, 5, Reason.PROTOCOL_ERROR),
+    ],
 )
-def test_reserved_subscription_options_are_refused(options, version):
-    """MQTT-3.8.3-4 of 3.1.1 and -5 of MQTT 5."""
+def test_reserved_subscription_options_are_refused(options, version, reason):
+    """MQTT-3.8.3-4 of 3.1.1; section 3.8.3.1 and MQTT-3.8.3-5 of MQTT 5."""
     middle = b"\0" if version == p.V5 else b""
     body = b"\0\x01" + middle + b"\0\x01a" + bytes((options,))
-    with pytest.raises(ProtocolError):
+    with pytest.raises(ProtocolError) as caught:
         decoder(version).decode(bytes((0x82, len(body))) + body)
+    assert caught.value.reason is reason
 
 
 def test_no_local_on_a_shared_subscription_is_a_protocol_error():

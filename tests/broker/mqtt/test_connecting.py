@@ -63,7 +63,7 @@ def test_a_second_connect_closes(version):
 
 @pytest.mark.parametrize("second", [p.Connect(p.V5, "c" * 1000), p.Connect(6, "c")])
 def test_a_second_connect_that_is_faulty_itself_is_told_what_a_disconnect_may_say(second):
-    """Table 3-13: the reasons for refusing a CONNECT are no reasons for a DISCONNECT."""
+    """Section 3.14.2.1: the reasons for refusing a CONNECT are no reasons for a DISCONNECT."""
     client = World().client(p.V5)
     client.send_bytes(encode(second, p.V5))
     assert client.closed == "protocol_error"

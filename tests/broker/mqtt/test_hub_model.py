@@ -141,21 +141,24 @@ class Hub(RuleBasedStateMachine):
         self.compare()
 
     @precondition(lambda self: self.clients)
-    @rule(name=CONNECTED, with_will=st.booleans(), expiry_s=st.none() | st.sampled_from([0, 1, 9]))
-    def leave(self, name, with_will, expiry_s):
+    @rule(
+        name=CONNECTED,
+        code=st.sampled_from([0, 0, 4, 0x80]),
+        expiry_s=st.none() | st.sampled_from([0, 1, 9]),
+    )
+    def leave(self, name, code, expiry_s):
         client = self.depart(name)
         session = self.model.sessions[name]
         if client.version == p.V311:
             client.disconnect()
             self.model.leave(name)
         else:
-            code = Reason.DISCONNECT_WITH_WILL if with_will else 0
             if expiry_s is None or not session.expiry_ms:
                 client.disconnect(code)
             else:
                 client.disconnect(code, session_expiry_interval=expiry_s)
                 session.expiry_ms = expiry_s * 1000
-            self.model.leave(name, with_will=with_will)
+            self.model.leave(name, with_will=code != 0)
         assert client.closed == "client_disconnected"
         self.compare()
 

@@ -396,10 +396,10 @@ def test_topic_aliases_stand_for_topics_within_their_connection():
     publisher.publish("b", b"3", topic_alias=1)
     publisher.publish("", b"4", topic_alias=1, qos=1)
     assert client.publishes() == [("a", b"1"), ("a", b"2"), ("b", b"3"), ("b", b"4")]
-    for alias in (2, 3):
+    for topic, alias, reason in (("", 2, "protocol_error"), ("a", 3, "topic_alias_invalid")):
         fresh = world.client(p.V5, "p")
-        fresh.publish("" if alias == 2 else "a", b"", topic_alias=alias)
-        assert fresh.closed == "topic_alias_invalid"
+        fresh.publish(topic, b"", topic_alias=alias)
+        assert fresh.closed == reason
 
 
 def test_a_clients_publish_with_a_subscription_identifier_is_a_protocol_error():
@@ -422,6 +422,21 @@ def test_a_message_larger_than_the_client_takes_is_dropped_for_it_alone():
     assert world.hub.counters.dropped == {"too_large_for_client": 2}
     world.publish("a", b"fits", qos=1)
     assert small.publishes() == [("a", b"fits")]
+
+
+def test_an_answer_larger_than_the_client_takes_is_not_sent():
+    """MQTT-3.1.2-24: not even a SUBACK."""
+    small = World().client(p.V5, properties=p.Properties(maximum_packet_size=30))
+    assert len(small.subscribe(*map(str, range(24)))) == 24
+    small.send(p.Subscribe(1, tuple(p.Filter(str(number)) for number in range(26))))
+    assert small.take() == [p.Disconnect(Reason.PACKET_TOO_LARGE)]
+
+
+def test_who_takes_not_even_a_connack_is_refused_in_a_shorter_one():
+    world = World()
+    tiny = world.client(p.V5, properties=p.Properties(maximum_packet_size=10))
+    assert tiny.welcome == p.Connack(False, Reason.PACKET_TOO_LARGE)
+    assert world.hub.sessions == {}
 
 
 # --- retained messages ------------------------------------------------------------------------
@@ -627,11 +642,23 @@ def test_no_will_after_disconnect(version):
     assert watcher.take() == []
 
 
-def test_disconnect_with_will_publishes_it():
-    """MQTT 5, reason 0x04."""
+@pytest.mark.parametrize("code", [0x04, 0x80, 0x81, 0x99])
+def test_disconnect_for_another_reason_than_leaving_publishes_the_will(code):
+    """MQTT-3.1.2-8, 3.14.4-3: only reason 0 takes it away."""
     world = World()
     watcher, client = mourner(world, p.V5)
-    client.disconnect(Reason.DISCONNECT_WITH_WILL)
+    client.disconnect(code)
+    assert client.closed == "client_disconnected"
+    assert watcher.publishes() == [("w", b"gone")]
+
+
+@pytest.mark.parametrize("code", [0x01, 0x8B, 0x8E, 0xFF])
+def test_disconnect_with_a_reason_that_is_no_clients_breaks_the_protocol(code):
+    """MQTT-3.14.2-1."""
+    world = World()
+    watcher, client = mourner(world, p.V5)
+    client.send(p.Disconnect(code))
+    assert client.take() == [p.Disconnect(Reason.PROTOCOL_ERROR)]
     assert watcher.publishes() == [("w", b"gone")]
 
 
