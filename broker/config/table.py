@@ -7,6 +7,7 @@ its own limits, with them.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -141,7 +142,10 @@ class IntakeSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpLimitsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of the HTTP face. The length of a specification is bounded under [limits]."""
+    """Bounds of the HTTP face.
+
+    The length of a specification is bounded under [limits], failed logins under [mqtt_limits].
+    """
 
     connections_max: Annotated[
         int, _count("connections at a time; a further one is closed", "connections")
@@ -232,7 +236,7 @@ def settings() -> tuple[Setting, ...]:
 
 def introduction(section: str) -> str:
     """What a section is about."""
-    return _LIMITS_SAY.get(section) or (sections()[section].__doc__ or "").strip()
+    return _LIMITS_SAY.get(section) or inspect.cleandoc(sections()[section].__doc__ or "")
 
 
 def _rows(section: str, type_: type[Any]) -> Iterator[Setting]:

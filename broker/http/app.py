@@ -17,6 +17,8 @@ from broker.http.facade import BrokerFacade
 from broker.http.guard import foreign_pages_kept_out, told_as_json, users_only
 from broker.http.handlers import Handlers
 from broker.http.routes import ROUTES
+from broker.mqtt.limits import Limits
+from broker.mqtt.logins import Logins
 
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
 
@@ -41,9 +43,15 @@ class ListenError(OSError):
 
 
 def make_app(
-    facade: BrokerFacade, users: Users, options: HttpOptions | None = None
+    facade: BrokerFacade,
+    users: Users,
+    options: HttpOptions | None = None,
+    failures: Logins | None = None,
 ) -> web.Application:
-    """The application for a broker. Where `users` is empty nobody is asked for a password."""
+    """The application for a broker. Where `users` is empty nobody is asked for a password.
+
+    `failures` remembers failed logins.
+    """
     options = options or HttpOptions()
     open_paths = frozenset(route.path for route in ROUTES if route.open)
     patience = Patience(options.head_wait_s, options.take_wait_s)
@@ -53,7 +61,7 @@ def make_app(
         foreign_pages_kept_out(with_users=bool(users)),
     ]
     if users:
-        middlewares.append(users_only(users, open_paths))
+        middlewares.append(users_only(users, open_paths, failures or Logins(Limits())))
     app = web.Application(middlewares=middlewares, client_max_size=options.text_bytes_max)
     app[_PATIENCE] = patience
     app.on_response_prepare.append(_say_no_more_than_needed)

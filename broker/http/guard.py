@@ -18,12 +18,14 @@ from aiohttp import web
 
 from broker.config import is_loopback
 from broker.credentials import Users
+from broker.mqtt.logins import Logins
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 
 LOGINS_AT_A_TIME = 4  # each takes 16 MiB and a thread for tens of milliseconds
 USER: ContextVar[str | None] = ContextVar("user", default=None)  # whose request this task serves
+NEEDED = "a user's name and password are needed"
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="headwater", charset="UTF-8"'}
 
 log = logging.getLogger("headwater.http")
@@ -98,34 +100,49 @@ def _hostname(host: str) -> str:
         return ""
 
 
-def users_only(users: Users, open_paths: frozenset[str]) -> Middleware:
-    """Lets in whom `users` knows, and anybody to the open paths."""
+def users_only(users: Users, open_paths: frozenset[str], failures: Logins) -> Middleware:
+    """Lets in whom `users` knows, and anybody to the open paths.
+
+    An address from which too many logins failed of late is let in by those known to be good alone.
+    """
     gate = asyncio.Semaphore(LOGINS_AT_A_TIME)
+
+    async def known(name: str, password: str) -> bool:
+        async with gate:
+            return await asyncio.to_thread(users.login, name, password)
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path in open_paths:
             return await handler(request)
-        name, password = _credentials(request.headers.get("Authorization", ""))
-        if not users.remembered(name, password):
-            async with gate:
-                known = await asyncio.to_thread(users.login, name, password)
-            if not known:
-                return problem(401, "a user's name and password are needed", CHALLENGE)
-        USER.set(name)
+        login = _credentials(request.headers.get("Authorization", ""))
+        if login is None:
+            return problem(401, NEEDED, CHALLENGE)
+        if not users.remembered(*login):
+            address = f"{request.remote}:"
+            if failures.barred(address, _now_ms()):
+                return problem(429, "too many logins from this address failed; wait a while")
+            if not await known(*login):
+                failures.failed(address, _now_ms())
+                return problem(401, NEEDED, CHALLENGE)
+        USER.set(login[0])
         return await handler(request)
 
     return check
 
 
-def _credentials(header: str) -> tuple[str, str]:
-    """Name and password of a Basic authorization; empty where there is none that can be read."""
+def _now_ms() -> int:
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
+def _credentials(header: str) -> tuple[str, str] | None:
+    """Name and password of a Basic authorization; nothing where there is none that can be read."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
-        return "", ""
+        return None
     try:
         text = base64.b64decode(encoded.strip(), validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
-        return "", ""
+        return None
     name, _, password = text.partition(":")
     return name, password

@@ -35,6 +35,7 @@ def _operation(route: Route, with_users: bool) -> dict[str, Any]:
     answers = dict(route.answers)
     if with_users and not route.open:
         answers[401] = Answer("a user's name and password are needed")
+        answers[429] = Answer("too many logins from this address failed of late")
     responses = {str(code): _response(one) for code, one in sorted(answers.items())}
     operation: dict[str, Any] = {
         "operationId": route.name,

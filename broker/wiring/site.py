@@ -19,6 +19,7 @@ from broker.core.messages import Started, Stopped
 from broker.core.topics import EVENTS
 from broker.mqtt.application import InboundMessage
 from broker.mqtt.listening import Listener, ListenError, Tls
+from broker.mqtt.logins import Logins
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
 from broker.wiring.arrivals import Arrivals
@@ -113,7 +114,7 @@ class Site:
             text_bytes_max=config.limits.specification_bytes_max,
             connections_max=limits.connections_max,
         )
-        app = http.make_app(facade, users, options)
+        app = http.make_app(facade, users, options, Logins(config.mqtt_limits))
         try:
             self._http = await http.listen(app, config.http.host, config.http.port, options)
         except http.ListenError as error:

@@ -8,6 +8,7 @@ from base64 import b64encode
 
 import pytest
 from aiohttp import ClientError, ClientSession
+from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 
 from broker.core.ledger import Ledger as CoreLedger
@@ -15,6 +16,8 @@ from broker.credentials import Users, hash_password
 from broker.http import HttpOptions, Ledger, ListenError, listen, make_app
 from broker.http.metrics import FAMILIES
 from broker.http.routes import ROUTES, SCHEMAS
+from broker.mqtt.limits import Limits
+from broker.mqtt.logins import Logins
 from tests.broker.http.fakes import FakeBroker, talk
 
 TEXT = {"Content-Type": "text/plain"}
@@ -150,6 +153,33 @@ def test_with_users_only_the_probes_are_open():
         assert answer.status == 200
 
     talk(FakeBroker(), scenario, users)
+
+
+def test_an_address_that_guesses_passwords_is_looked_at_no_more_for_a_while(monkeypatch):
+    """Who is known already goes on being served there, and no guess costs anything any more."""
+    users = Users({"anna": hash_password("sesame")})
+    checked, login = [], users.login
+    monkeypatch.setattr(users, "login", lambda *words: checked.append(words) or login(*words))
+    failures = Logins(Limits(login_failures_max=2, login_window_ms=60_000))
+
+    async def scenario():
+        app = make_app(FakeBroker(), users, failures=failures)
+        async with TestClient(TestServer(app)) as client:
+
+            async def status(*words):
+                headers = basic(*words) if words else {}
+                return (await client.get("/v1/status", headers=headers)).status
+
+            assert await status("anna", "sesame") == 200
+            for _ in range(5):
+                assert await status() == 401  # no guess at all
+            assert [await status("anna", str(n)) for n in range(4)] == [401, 401, 429, 429]
+            assert await status("anna", "sesame") == 200
+            assert await status("bert", "sesame") == 429
+            assert (await client.get("/healthz")).status == 200
+        assert [password for _, password in checked] == ["sesame", "0", "1"]
+
+    asyncio.run(scenario())
 
 
 def test_a_user_acts_under_its_own_name_whatever_it_calls_itself():
