@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from language import tree
 from language.printing.expressions import name_text
 from language.printing.items import item_text
-from language.walk import atoms, rewrite
+from language.walk import atoms, bare, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +32,8 @@ _N = TypeVar("_N", bound=tree.Node)
 class Task:
     """A definition or subscription to run.
 
-    `node` has sets and regions in place of their names, and every operator's context filled in.
+    `node` has sets and regions in place of their names, and every operator's context filled in;
+    of places in the text it has its own alone.
     `types` are those of `inputs`, by name as written; `output` is what a definition makes.
     `needs` are the keys of the definitions among the inputs; `place` counts items of the file.
     """
@@ -115,7 +116,7 @@ def _task(
     item: tree.Definition | tree.Subscription, place: int, names: Names, made: Mapping[str, str]
 ) -> Task:
     inputs = inputs_of(item)
-    node = resolved(item, names)
+    node = replace(bare(resolved(item, names)), span=item.span)
     types = {name: names.event_types[name] for name in inputs}
     needs = {name: made[name] for name in inputs if name in made}
     lines = [f"# headwater task {TEXT_VERSION}"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from language.tree import Atom, Constant, Node
+from language.tree import NO_SPAN, Atom, Constant, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +20,16 @@ _PLAIN = frozenset(
 
 
 _FIELDS: dict[type[Node], tuple[str, ...]] = {}
+_NAMED: dict[type[Node], tuple[str, ...]] = {}
+
+
+def _named(kind: type[Node]) -> tuple[str, ...]:
+    """The fields of a class that say something."""
+    found = _NAMED.get(kind)
+    if found is None:
+        found = tuple(one.name for one in fields(kind) if one.name not in {"span", "marks"})
+        _NAMED[kind] = found
+    return found
 
 
 def _fields(kind: type[Node]) -> tuple[str, ...]:
@@ -68,6 +78,26 @@ def atoms(pattern: Node) -> Iterator[Atom]:
     for node in descendants(pattern):
         if isinstance(node, Atom):
             yield node
+
+
+def bare(node: _N) -> _N:
+    """`node` without the places in the text, of itself and of all beneath it.
+
+    They are more than half of a tree's size. Recursive: for trees within NESTING_MAX.
+    """
+    kind = type(node)
+    copy = object.__new__(kind)
+    put = object.__setattr__  # the copy is nobody else's yet
+    put(copy, "span", NO_SPAN)
+    put(copy, "marks", ())
+    for name in _named(kind):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            value = bare(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+            value = tuple([bare(part) for part in value])
+        put(copy, name, value)
+    return copy
 
 
 def rewrite(node: _N, change: Callable[[Node], Node]) -> _N:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from language import check_text
+from language import check_text, tree
+from language.walk import descendants
 from tests.language.corpus import EXAMPLES
 from tests.oracles.worked_cases import WORKED_CASES
 
@@ -231,3 +232,14 @@ def test_circular_definitions_have_no_graph():
     assert checked.specification is None
     assert [one.code for one in checked.diagnostics] == ["HW401"]
     assert checked.diagnostics[0].message == "`D` is defined by itself: D → E → D"
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_a_tasks_tree_knows_its_own_place_and_no_other(text):
+    """Places are more than half of a tree, and a broker keeps the trees of all that runs."""
+    checked = check_text(text).demand()
+    for task in checked.graph.tasks.values():
+        assert task.node.span == checked.file.items[task.place].span
+        for part in descendants(task.node):
+            assert part is task.node or part.span == tree.NO_SPAN
+            assert part.marks == ()
