@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Protocol
 
 from broker.core.agent import WATERMARK_END
@@ -25,6 +25,7 @@ from broker.core.window_shape import GROUPS_OVERFLOW, IDS_CUT, Shape, WindowLimi
 from broker.core.window_wait import Entry
 
 Watch = tuple[int, int, Any]  # a time, the number of a run, its group's key
+WATCHES_SLACK = 64  # watches of closed runs that may stand in a heap
 
 
 class Run:
@@ -147,7 +148,7 @@ class RunWindows(OrderedWindows):
                 return
         elif event.start < run.start:
             run.start = event.start
-            heappush(self._closing, (self._course.closes_at(run), run.number, key))
+            self._watch(self._closing, self._course.closes_at(run), run, key)
         run.end = event.end
         for leaf in leaves:
             self._put(run, leaf, event)
@@ -222,9 +223,21 @@ class RunWindows(OrderedWindows):
         self._opened += 1
         run = self._runs[key] = Run(self.shape, self._opened, name, start, end)
         self.inside += 1
-        heappush(self._closing, (self._course.closes_at(run), run.number, key))
-        heappush(self._ending, (end, run.number, key))
+        self._watch(self._closing, self._course.closes_at(run), run, key)
+        self._watch(self._ending, end, run, key)
         return run
+
+    def _watch(self, heap: list[Watch], time: int, run: Run, key: Any) -> None:
+        """Put a time into a heap, without those of closed runs where they have become many."""
+        heappush(heap, (time, run.number, key))
+        if len(heap) > 2 * len(self._runs) + WATCHES_SLACK:
+            least: dict[int, Watch] = {}
+            for watch in heap:
+                own = self._runs.get(watch[2])
+                if own is not None and own.number == watch[1]:
+                    least[watch[1]] = min(watch, least.get(watch[1], watch))
+            heap[:] = least.values()
+            heapify(heap)
 
     def _put(self, run: Run, leaf: int, event: Any) -> None:
         kept = self.shape.growing[leaf]
