@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.core.expressions import children, conjuncts, names_in
-from broker.core.operands import Gathered, Joint, Kth, Leaf, Negation, Operand, operands
+from broker.core.operands import (
+    Distinct,
+    Gathered,
+    Joint,
+    Kth,
+    Leaf,
+    Negation,
+    Operand,
+    Padded,
+    operands,
+)
 from language.functions import AGGREGATES
 from language.tree import Call, Expression
 
@@ -45,7 +55,7 @@ class Attacher:
 
     def _attach(self, part: Expression, operand: Operand, bound: set[int]) -> None:
         if not bound:
-            operand.conjuncts.append(part)
+            _judging(operand).conjuncts.append(part)
             return
         whole = has_aggregate(part) and bool(bound & self._listed)
         holder = self._lowest(operand, bound, whole=whole)
@@ -58,7 +68,8 @@ class Attacher:
         if isinstance(holder, Negation):
             return  # it restricts what counts, and asks nothing of the occurrence
         if holder is not operand and bound & (self._optional - self._listed):
-            operand.conjuncts.append(part)  # beside the name, where `or` leaves it empty
+            # beside the name, where `or` leaves it empty
+            _judging(operand).conjuncts.append(part)
 
     def _lowest(self, operand: Operand, bound: set[int], *, whole: bool) -> Operand:
         """The lowest operand at or beneath which binds all the places.
@@ -75,6 +86,13 @@ class Attacher:
             if whole and not (bound & self._listed <= _complete(entered, self._listed)):
                 return operand
             operand = entered
+
+
+def _judging(operand: Operand) -> Operand:
+    """The operand that judges what is asked of this one's occurrences."""
+    while isinstance(operand, Negation | Distinct | Padded):
+        operand = operand.left if isinstance(operand, Negation) else operand.operand
+    return operand
 
 
 def _may_enter(operand: Operand, part: Operand) -> bool:

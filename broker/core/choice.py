@@ -62,13 +62,13 @@ class Waiting:
     suppressed: int = 0
 
 
-Refind = Callable[[set[int]], list[Occurrence]]
+Refind = Callable[[Occurrence, set[int]], list[Occurrence]]
 
 
 def take(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[Occurrence]:
     """What is reported now, given that no other occurrence that ends by the limit will come.
 
-    `refind(gone)` finds all occurrences anew without the consumed events.
+    `refind(reported, gone)` finds all occurrences anew without the consumed events.
     """
     if manner.report == "collect":
         chosen = _collected(waiting, manner, limit)
@@ -95,7 +95,7 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
         reported.append(first)
         gone = _consumed(manner, first)
         if gone:
-            _find_anew(waiting, manner, refind(gone), waiting.taken)
+            _find_anew(waiting, manner, refind(first, gone), waiting.taken)
     _forget(waiting, manner, limit)
     return reported
 

@@ -19,7 +19,7 @@ from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence, order_of
-from broker.core.operands import Joint, Leaf, Silence, operands
+from broker.core.operands import Joint, Leaf, Silence, composite, operands
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
 from broker.core.pattern_agent import (
@@ -33,7 +33,7 @@ from broker.core.selection import Selection
 from broker.core.shelf import Shelf
 from broker.core.stages.base import Foresight, Memory, Site, Stage
 from broker.core.stages.build import Builder
-from broker.core.verdicts import Doubt, certainty_of, spanning
+from broker.core.verdicts import Doubt, certainty_at, certainty_of
 from language.tree import Case, Subscription, Thinning
 
 STATE_VERSION = 1
@@ -262,7 +262,7 @@ class StagedAgent:
         if partition is None:
             return []
         found = partition.root.advance(self._watermark)
-        if self.doubt is not None and not self._layout.joints:
+        if self.doubt is not None and not composite(self._layout.root):
             found = [self._weighed(one) for one in found]
         if self._manner.maybe_drop and not self._manner.in_turn:
             found = [one for one in found if certainty_of(one) != MAYBE]
@@ -270,7 +270,9 @@ class StagedAgent:
             waiting = partition.waiting
             waiting.found += found
             limit = min(self._watermark, partition.root.hold())
-            found = take(waiting, self._manner, limit, lambda gone: self._refind(partition, gone))
+            found = take(
+                waiting, self._manner, limit, lambda one, gone: self._refind(partition, one, gone)
+            )
         if self._until is not None:
             until = self._until
             found = [one for one in found if _end(one) < until]
@@ -282,13 +284,14 @@ class StagedAgent:
 
     def _weighed(self, one: Occurrence) -> Occurrence:
         """A single event whose span is asked about may be uncertain of itself."""
-        within_ms = self._layout.root.within_ms
-        if one.__class__ is tuple or within_ms is None or self.doubt is None:
+        if self.doubt is None:
             return one
-        verdict = spanning((one,), within_ms, self.doubt)
+        verdict = certainty_at(self._layout.root, one, self.doubt)
         return (Maybe(one.end), one.start, one) if verdict == MAYBE else one
 
-    def _refind(self, partition: Partition, gone: set[int]) -> list[Occurrence]:
+    def _refind(
+        self, partition: Partition, reported: Occurrence, gone: set[int]
+    ) -> list[Occurrence]:
         """All occurrences anew, without the consumed events as candidates.
 
         What was chosen up to the one that was reported last stands.
@@ -301,11 +304,9 @@ class StagedAgent:
             if id(event) not in gone or at in silent or at >= places
         ]
         old = partition.site
-        taken = partition.waiting.taken
         assert old.memory is not None
-        assert taken is not None
         site = partition.site = Site(old.group, old.durations, old.begin)
-        site.memory = old.memory.after(taken, gone)
+        site.memory = old.memory.after(reported, gone)
         partition.root = self._root(site)
         for at, event in partition.log:
             self._give(site, at, event)

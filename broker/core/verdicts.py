@@ -32,6 +32,7 @@ from broker.core.choices import (
     verdict,
 )
 from broker.core.occurrence import Occurrence, events_of, flat, touches
+from broker.core.operands import Distinct, Kth, Operand
 from language.tree import Bound
 
 
@@ -220,3 +221,14 @@ def certainty_of(occurrence: Occurrence) -> int:
     if occurrence.__class__ is tuple:
         return MAYBE if occurrence[0].__class__ is not int else YES
     return MAYBE if getattr(occurrence, "certainty", "yes") == "maybe" else YES
+
+
+def certainty_at(operand: Operand, occurrence: Occurrence, doubt: Doubt) -> int:
+    """The same; a single event may also be uncertain of its own span."""
+    if occurrence.__class__ is tuple:
+        return certainty_of(occurrence)
+    while isinstance(operand, Kth | Distinct):
+        operand = operand.operand
+    if operand.within_ms is None:
+        return certainty_of(occurrence)
+    return min(certainty_of(occurrence), spanning((occurrence,), operand.within_ms, doubt))

@@ -146,6 +146,7 @@ class Builder:
             negation.high - negation.right.low,
             self._span(negation),
             self._doubt,
+            negation.left,
         )
         left, right = self.build(negation.left), self.build(negation.right)
         return lambda site: NegationStage(plan, site, left(site), right(site))

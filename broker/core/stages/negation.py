@@ -13,6 +13,7 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.choices import MAYBE, NO, YES, Maybe
 from broker.core.occurrence import Occurrence, bound_events, events_of
+from broker.core.operands import Operand
 from broker.core.stages.base import (
     Inbox,
     Over,
@@ -24,7 +25,7 @@ from broker.core.stages.base import (
     starts_above,
     without,
 )
-from broker.core.verdicts import Doubt, certainty_of, inside, spans_of
+from broker.core.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,13 @@ class NegationPlan:
     silent_places: int
     span_ms: int | None
     doubt: Doubt | None = None
+    left: Operand | None = None
+
+    def is_maybe(self, p: Occurrence) -> bool:
+        """Whether p itself is not certain."""
+        if self.doubt is None or self.left is None:
+            return False
+        return certainty_at(self.left, p, self.doubt) == MAYBE
 
     @property
     def slack_ms(self) -> int:
@@ -118,7 +126,7 @@ class NegationStage(Over):
     def _whole(self, p: Occurrence) -> Occurrence:
         silent = (None,) * self._plan.silent_places
         end: int = end_of(p)
-        if certainty_of(p) == MAYBE or id(p) in self._doubtful:
+        if self._plan.is_maybe(p) or id(p) in self._doubtful:
             end = Maybe(end)
             self._doubtful.discard(id(p))
         return (end, start_of(p), *events_of(p), *silent)

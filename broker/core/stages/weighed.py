@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.choices import MAYBE, NO, Maybe
-from broker.core.occurrence import Occurrence, bound_events, events_of, flat, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, order_of
 from broker.core.operands import Joint, Operand, silent_places
 from broker.core.stages.base import end_of, start_of
 from broker.core.verdicts import (
     Doubt,
     anchored,
     bounded,
-    certainty_of,
+    certainty_at,
     related,
     spanning,
     spans_of,
@@ -72,7 +72,11 @@ class Weighed:
     def pair(self, left: Occurrence, right: Occurrence) -> Occurrence:
         """The occurrence of both, marked where it is not certain."""
         whole = self._whole(left, right)
-        parts = (self._weigh(left, right), certainty_of(left), certainty_of(right))
+        parts = (
+            self._weigh(left, right),
+            certainty_at(self._joint.left, left, self._doubt),
+            certainty_at(self._joint.right, right, self._doubt),
+        )
         if min(parts) == MAYBE:
             return (Maybe(whole[0]), *whole[1:])
         return whole
@@ -132,10 +136,13 @@ class Weighed:
     def _either(
         self, lefts: list[Occurrence], rights: list[Occurrence], group: Any
     ) -> list[Occurrence]:
-        made: list[Occurrence] = self._timeless(lefts, rights, None, None, group)
-        return [
-            (Maybe(one[0]), *one[1:])
-            if any(certainty_of(event) == MAYBE for event in bound_events(one))
-            else one
-            for one in made
-        ]
+        made: list[Occurrence] = []
+        for side, items in ((self._joint.left, lefts), (self._joint.right, rights)):
+            for item in items:
+                pair = ([item], []) if side is self._joint.left else ([], [item])
+                certainty = certainty_at(side, item, self._doubt)
+                found = self._timeless(*pair, None, None, group)
+                if certainty == MAYBE:
+                    found = [(Maybe(one[0]), *one[1:]) for one in found]
+                made += found
+        return made
