@@ -122,7 +122,7 @@ def _settled(setting: Setting, given: _Given) -> Any:
     if origin.kind in {"env", "flag"} and isinstance(value, str):
         value = from_text(setting, value)
     if setting.kind is dict:
-        if isinstance(value, str):
+        if isinstance(value, str) and "\0" not in value:
             document = Document(Path(origin.folder, value))
             return _users(document.tables, document.place)
         if given.user_place is not None and isinstance(value, dict):

@@ -61,6 +61,8 @@ def check_user(name: str, encoded: object) -> str:
 
 def _check_text(setting: Setting, value: str) -> None:
     about = setting.about
+    if "\0" in value:
+        raise RefusedError("found a text with the character NUL, which no name can have")
     if setting.choices and value not in setting.choices:
         raise RefusedError(f'found "{value}", expected {setting.expected}')
     if about.pattern and not re.fullmatch(about.pattern, value):

@@ -32,7 +32,7 @@ def ask(
         data = answer.read(ANSWER_BYTES_MAX + 1)
         _refuse_strangers(broker, answer.status)
         return answer.status, _decoded(broker, data)
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, UnicodeError, http.client.HTTPException) as error:
         raise broker.unreachable(_reason(error)) from None
     finally:
         connection.close()
@@ -51,7 +51,7 @@ def stream(broker: Broker, path: str, **params: str) -> Generator[bytes, None, N
         while line := answer.readline(ANSWER_BYTES_MAX):
             if line.strip():
                 yield line.strip()
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, UnicodeError, http.client.HTTPException) as error:
         raise broker.unreachable(_reason(error)) from None
     finally:
         connection.close()
@@ -121,7 +121,7 @@ def _reason(error: Exception) -> str:
         return "no answer in time"
     if (reason := tls_reason(error)) is not None:
         return reason
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, socket.gaierror | UnicodeError):  # a name that cannot be one
         return "no such host"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno).lower()

@@ -89,6 +89,8 @@ async def _connected(broker: Broker) -> AsyncIterator[aiomqtt.Client]:
     except MqttConnectError as error:
         reason = re.sub(r"^\[code:\d+\] ", "", str(error)).lower()
         raise CommandError(2, f"{broker.url} refused the connection: {reason}") from None
+    except UnicodeError:  # of a name that cannot be one
+        raise broker.unreachable("no such host") from None
     except aiomqtt.MqttError as error:
         reason = re.sub(r"^\[(Errno|code).*?\] ", "", str(error)).lower()
         raise broker.unreachable(tls_reason(error) or reason or "the connection ended") from None

@@ -99,6 +99,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def broker_of(arguments: argparse.Namespace) -> Broker:
     """The broker that the options name. Raises CommandError."""
     named: str = arguments.broker
+    for option, text in (
+        ("--broker", named),
+        ("--user", arguments.user),
+        ("--as", arguments.client),
+    ):
+        if text and not _is_text(text):
+            raise CommandError(2, f"{option}: found bytes that are no text in UTF-8")
     try:
         parts = urlsplit(named)
         port = parts.port
@@ -121,6 +128,15 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
         client=client,
         timeout_s=arguments.timeout,
     )
+
+
+def _is_text(text: str) -> bool:
+    """Whether it is more than what Python makes of bytes that it cannot read."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _password(user: str) -> str:
