@@ -13,14 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 import headwater
-from broker.core.clocks import StreamClock
-from broker.core.intake import IntakeOptions
-from broker.core.repeats import Repeats
-from headwater.engine import Pipeline
 from language import check_text
 from tests.oracles import spec as s
 from tests.oracles.compare import compare
@@ -29,60 +24,11 @@ from tests.oracles.generate import CONSTRUCTS, CONTEXTS, primitive_types, random
 from tests.oracles.matcher import run
 from tests.oracles.render import text_of
 from tests.oracles.traces import trace
+from tests.streams import Bench, Events, batches
 
 PAIRS = [(construct, context) for construct in CONSTRUCTS for context in CONTEXTS]
 SPECIFICATIONS_FAST, TRACES_FAST = range(3), range(20)
 SPECIFICATIONS_LONG, TRACES_LONG = range(3, 40), range(20)
-
-Events = list[dict[str, Any]]
-
-
-class Bench:
-    """One specification, compiled once, over stream after stream."""
-
-    def __init__(self, text: str) -> None:
-        self._pipeline = Pipeline(check_text(text).demand(), IntakeOptions())
-        self._elsewhere = Pipeline(check_text(text).demand(), IntakeOptions())
-        self._empty = self._pipeline.matcher.state()
-
-    def run(self, events: Events, draw: random.Random, *, moving: bool) -> list[dict[str, Any]]:
-        """The results of the events as a stream, in the order in which they became known."""
-        lateness_ms = draw.choice((0, 1_000, 4_000, 30_000))
-        pipeline, intake = self._pipeline, self._pipeline.intake
-        pipeline.matcher.restore(self._empty)
-        intake._clock, intake._repeats = StreamClock(lateness_ms), Repeats(1_000)
-        results = []
-        for batch in batches(delayed(events, lateness_ms, draw), draw):
-            results += pipeline.admit(intake.from_mappings(batch).events)
-            if moving and draw.random() < 0.4:
-                self._move()
-        results += pipeline.finish()
-        return [result.to_dict() for result in results]
-
-    def _move(self) -> None:
-        """Take the agents' state down as bytes and up again in other agents."""
-        packed = msgspec.msgpack.encode(self._pipeline.matcher.state())
-        there, here = self._elsewhere.matcher, self._pipeline.matcher
-        there.restore(msgspec.msgpack.decode(packed, strict=False))
-        self._pipeline.matcher, self._elsewhere.matcher = there, here
-
-
-def end_of(event: dict[str, Any]) -> int:
-    return event["end"] if "end" in event else event["timestamp"]
-
-
-def delayed(events: Events, lateness_ms: int, draw: random.Random) -> Events:
-    """The events as they would arrive, none of them so late that it is not taken."""
-    at = [(end_of(event) + draw.randint(0, lateness_ms), draw.random()) for event in events]
-    return [event for _, event in sorted(zip(at, events, strict=True), key=lambda pair: pair[0])]
-
-
-def batches(events: Events, draw: random.Random) -> Iterator[Events]:
-    rest = list(events)
-    while rest:
-        count = draw.choice((1, 1, 1, 2, 3, 5, len(rest)))
-        yield rest[:count]
-        del rest[:count]
 
 
 def specifications(

@@ -1,0 +1,173 @@
+"""Patterns at their edges, over many small traces in which times meet.
+
+Owns patterns that generated cases seldom hold: bounds that begin at 0, choices made again after
+consumption, what long events keep open. Each is run over hundreds of traces of a few events that
+begin and end on a few instants, as streams; what must come out is the reference's.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.oracles import spec as s
+from tests.oracles.compare import compare
+from tests.oracles.generate import primitive_types
+from tests.oracles.matcher import run
+from tests.oracles.render import text_of
+from tests.streams import Bench
+
+TYPES = tuple(s.EventType(name, (("n", "int"),)) for name in "ABC")
+SECOND_MS = 1_000
+LONG = ("overlaps", "contains", "concat", "equals", "parallel")
+TRACES_FAST, TRACES_LONG = range(150), range(150, 800)
+
+A, B, C = s.Atom("A"), s.Atom("B"), s.Atom("C")
+
+
+def pair(op: s.Relation, left: s.Pattern, right: s.Pattern, low=None, high=None, context=None):
+    bounded = low is not None or high is not None
+    return s.Pair(op, left, right, s.Bound(low, high) if bounded else None, context)
+
+
+def within(pattern: s.Pattern, ms: int, anchor: str | None = None) -> s.Suffixed:
+    return s.Suffixed(pattern, (s.Within(ms, anchor),))
+
+
+def where(pattern: s.Pattern, op: str, left: str, right: str) -> s.Suffixed:
+    condition = s.Compare((op,), (s.Ref(left, "n"), s.Ref(right, "n")))
+    return s.Suffixed(pattern, (s.Where(condition),))
+
+
+def case(pattern: s.Pattern, *consuming: str, context: s.Context | None = None) -> s.Case:
+    return s.Case(pattern, context, consuming=consuming)
+
+
+def twice(kind: str) -> tuple[s.Atom, s.Atom]:
+    return s.Atom(kind, (), "x"), s.Atom(kind, (), "y")
+
+
+CASES = {
+    "a gap of nothing is at least nothing": case(pair("and", A, B, 0, 1_000)),
+    "a gap of at least nothing": case(within(pair("and", A, B, 0), 4_000)),
+    "a gap under recent": case(pair("and", A, B, 0, 1_000), context="recent"),
+    "a bound at both its ends": case(pair("then", A, B, 1_000, 2_000)),
+    "a bound chooses an older one": case(pair("then", A, B, 2_000), context="recent"),
+    "a condition chooses an older one": case(
+        where(pair("and", A, B), "<", "A", "B"), context="recent"
+    ),
+    "a condition chooses an older one before": case(
+        where(pair("then", A, B), "<", "A", "B"), context="recent"
+    ),
+    "within lets an older one go": case(within(pair("and", A, B), 2_000), context="recent"),
+    "what was chosen is chosen again": case(
+        pair("and", pair("and", A, B, None, 2_000), C, None, 2_000), "A", context="recent"
+    ),
+    "what was chosen is chosen again in a chain": case(
+        pair("then", pair("then", A, B, None, 2_000), C, None, 3_000), "B", context="recent"
+    ),
+    "consumption goes by order": case(within(pair("and", A, B), 3_000), "A", "B"),
+    "consumption of one side": case(pair("then", A, B, None, 3_000), "A"),
+    "consumption of a namesake": case(within(pair("and", *twice("A")), 3_000), "x"),
+    "consumption waits for last": case(within(pair("then", A, s.Last(B)), 3_000), "A"),
+    "consumption waits for two last": case(
+        within(pair("then", pair("then", A, s.Last(B)), s.Last(C)), 3_000), "B"
+    ),
+    "last beneath a bound": case(pair("then", A, s.Last(B), None, 2_000)),
+    "last of two places": case(within(pair("then", s.Last(pair("then", A, B)), C), 4_000)),
+    "last from an anchor": case(within(pair("and", s.Last(B), A), 2_000, "A")),
+    "an anchor in a composite": case(within(pair("and", pair("and", A, B), C), 2_000, "B")),
+    "an anchor in a later composite": case(within(pair("and", C, pair("and", A, B)), 2_000, "A")),
+    "a long one still needs it": case(within(pair("and", pair("then", A, B), C), 3_000)),
+    "overlaps and another": case(within(pair("and", pair("overlaps", A, B), C), 8_000)),
+    "equals or either": case(
+        s.Or(pair("equals", A, s.Atom("B", (), "x")), pair("meets", s.Atom("B", (), "y"), C))
+    ),
+    "what contains": case(pair("contains", A, pair("and", B, C))),
+    "in parallel under recent": case(within(pair("parallel", A, B), 4_000), context="recent"),
+    "concat within": case(within(pair("concat", A, B), 3_000)),
+}
+
+DEFINED = {
+    "spent and told on": (
+        s.Definition("X", (case(within(pair("and", A, B), 2_000), "A"),)),
+        case(pair("then", s.Atom("X"), C, None, 3_000), context="recent"),
+    ),
+    "last and told on": (
+        s.Definition("X", (case(within(pair("then", A, s.Last(B)), 2_000)),)),
+        case(within(pair("and", s.Atom("X"), C), 4_000), context="recent"),
+    ),
+    "put back and told on": (
+        s.Definition(
+            "X",
+            (s.Case(within(pair("and", A, B), 3_000), assign=(("timestamp", s.Ref("A", "end")),)),),
+        ),
+        case(pair("then", s.Atom("X"), C), context="recent"),
+    ),
+    "counted and told on": (
+        s.Definition(
+            "X",
+            (s.Case(A, assign=(("n", s.Aggregate("Count", "A")),)),),
+            s.Every(2_000, 3_000),
+        ),
+        case(where(pair("then", *twice("X")), "<", "x", "y"), context="recent"),
+    ),
+    "counted at each and told on": (
+        s.Definition(
+            "X",
+            (s.Case(A, assign=(("n", s.Aggregate("Count", "A")),)),),
+            s.Trailing(2_000),
+        ),
+        case(within(pair("and", s.Atom("X"), B), 2_000), context="recent"),
+    ),
+}
+
+
+def small_trace(draw: random.Random, types: tuple[str, ...], *, long: bool) -> list[dict[str, Any]]:
+    """A few events on a few instants; half of the traces have readings alone, unless `long`."""
+    lasting = draw.choice((2, 6) if long else (0, 0, 1, 3))
+    events = []
+    for number in range(draw.randint(5, 11)):
+        start = draw.randint(0, 5)
+        end = start + (draw.randint(0, lasting) if long or draw.random() < 0.5 else 0)
+        event = {"type": draw.choice(types), "id": f"e{number}", "n": draw.randint(0, 2)}
+        event |= {"start": start * SECOND_MS, "end": end * SECOND_MS}
+        events.append(event)
+    return events
+
+
+def agree(name: str, spec: s.Spec, traces: range) -> None:
+    bench = Bench(text_of(spec))
+    types = primitive_types(spec)
+    long = any(f" {relation} " in text_of(spec) for relation in LONG)
+    with_results = 0
+    for number in traces:
+        draw = random.Random(f"{name}/{number}")
+        events = small_trace(draw, types, long=long)
+        wanted = run(spec, events)
+        found = bench.run(events, draw, moving=number % 4 == 0)
+        wrong = [said for said in compare(spec, wanted, found) if not said.endswith("was due")]
+        assert wrong == [], f"trace {number} of {name}\n{text_of(spec)}\n{events}"
+        with_results += bool(wanted)
+    assert with_results >= (0.05 if long else 0.2) * len(traces)
+
+
+def spec_of(name: str) -> s.Spec:
+    if name in DEFINED:
+        definition, told = DEFINED[name]
+        return s.Spec(TYPES, (s.Subscription("S", told),), (definition,))
+    return s.Spec(TYPES, (s.Subscription("S", CASES[name]),))
+
+
+@pytest.mark.parametrize("name", [*CASES, *DEFINED])
+def test_a_pattern_at_its_edges_gives_what_the_reference_gives(name):
+    agree(name, spec_of(name), TRACES_FAST)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", [*CASES, *DEFINED])
+def test_a_pattern_at_its_edges_gives_that_over_many_traces(name):
+    agree(name, spec_of(name), TRACES_LONG)
