@@ -4,6 +4,7 @@ Owns the listeners' settings, their check and the TLS contexts. Must not know MQ
 socket beyond loopback is opened without users or client certificates.
 """
 
+import contextlib
 import ipaddress
 import re
 import ssl
@@ -92,6 +93,26 @@ def _of_tls(error: OSError) -> str:
     """OpenSSL's reason without the places in its source."""
     reason = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", error.strerror or str(error)).lower()
     return "it is not what a file in PEM should hold" if reason == "pem lib" else reason
+
+
+def files_allowed(wanted: int) -> int:
+    """Have the system allow this process so many open files, if it will; how many it allows.
+
+    Systems begin with few, and a connection beyond them waits in vain without anybody hearing.
+    """
+    try:
+        import resource
+    except ImportError:  # no such limit here
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if allowed > soft:
+        with contextlib.suppress(OSError, ValueError):  # then it stays as it is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+            return allowed
+    return soft
 
 
 def common_name(certificate: object) -> str | None:

@@ -5,6 +5,7 @@ Invariant: either all listeners are open or none is.
 """
 
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -20,10 +21,20 @@ from broker.mqtt.application import (
 from broker.mqtt.driver import Driver, Socket
 from broker.mqtt.hub import Hub
 from broker.mqtt.limits import Limits
-from broker.mqtt.listening import Listener, ListenError, check_listeners, tls_context
+from broker.mqtt.listening import (
+    Listener,
+    ListenError,
+    check_listeners,
+    files_allowed,
+    tls_context,
+)
 from broker.mqtt.packets import Properties, Publish
 from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Prefix
+
+FILES_BESIDE = 128  # open files of the process that are no MQTT connections
+
+logger = logging.getLogger(__name__)
 
 
 class MqttServer:
@@ -59,6 +70,7 @@ class MqttServer:
         """Listen; `ListenError` says in a sentence why not, and then nothing is open."""
         check_listeners(self._listeners, users=bool(self._users))
         contexts = [None if item.tls is None else tls_context(item.tls) for item in self._listeners]
+        self._look_at_files()
         loop = asyncio.get_running_loop()
         driver = self._driver = Driver(self._hub, self._application, self._users)
         for listener, context in zip(self._listeners, contexts, strict=True):
@@ -82,6 +94,18 @@ class MqttServer:
                 raise ListenError(
                     f"cannot listen for MQTT on {listener.host}:{listener.port}: {reason.lower()}"
                 ) from None
+
+    def _look_at_files(self) -> None:
+        """Each connection is an open file; the others of the process have some to spare."""
+        connections_max = self._hub.limits.connections_max
+        wanted = connections_max + FILES_BESIDE
+        allowed = files_allowed(wanted)
+        if allowed < wanted:
+            logger.warning(
+                "%d MQTT connections may be open, but the system allows this process %d files; "
+                "allow it %d, or lower connections_max",
+                *(connections_max, allowed, wanted),
+            )
 
     async def stop(self) -> None:
         """Close the listeners and all connections, which have a short while to take the last."""

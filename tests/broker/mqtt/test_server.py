@@ -11,7 +11,7 @@ import pytest
 from broker.credentials import Users, hash_password
 from broker.mqtt import packets as p
 from broker.mqtt.limits import Limits
-from broker.mqtt.listening import Listener, ListenError, Tls
+from broker.mqtt.listening import Listener, ListenError, Tls, files_allowed
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.sockets import (
@@ -190,6 +190,44 @@ def test_a_socket_that_does_not_read_is_cut_when_its_connection_is_closed(run):
             slow.writer.transport.abort()
 
     run(scene())
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted", "allowed"),
+    [(100, 500, 80, 80), (100, 500, 300, 300), (100, 500, 900, 500), (100, -1, 900, 900)],
+)
+def test_the_system_is_asked_for_as_many_files_as_there_may_be_connections(
+    soft, hard, wanted, allowed, monkeypatch
+):
+    resource = pytest.importorskip("resource")
+    asked = []
+    monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: asked.append(limits))
+    assert files_allowed(wanted) == allowed
+    assert asked == ([(allowed, hard)] if allowed > soft else [])
+
+
+def test_too_few_files_are_told_in_a_sentence(run, monkeypatch, caplog):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 500))
+
+    def refuse(kind, limits):
+        raise ValueError("planted")
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+
+    async def scene():
+        async with serving():
+            pass
+
+    with caplog.at_level(logging.WARNING, logger="broker.mqtt"):
+        run(scene())
+    (said,) = caplog.messages
+    assert said == (
+        "1000 MQTT connections may be open, but the system allows this process 100 files; "
+        "allow it 1128, or lower connections_max"
+    )
 
 
 def test_silent_sockets_are_closed_in_time(run):
