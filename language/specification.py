@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class EventType:
     """A type of events: its attributes in order, and whether a definition makes it.
 
-    What every event has (`location`, `timestamp`, …) is not among the attributes.
+    What every event has (`location`, `timestamp`, …) is not among the attributes. A defined type
+    has "any" in place of an attribute's type where that comes from a table or a user's function.
     """
 
     name: str

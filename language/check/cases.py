@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from language import tree
 from language.check.expressions import Scope, type_of
-from language.check.kinds import NUMBERS, kind_word
+from language.check.kinds import NUMBERS, comparable, kind_word
 from language.check.patterns import PatternChecker
 from language.check.pending import note_pending
 from language.check.scope import Bindings
@@ -144,13 +144,18 @@ def _key_type(
             known = _common_keys(case, declared)
             collector.misspelt("HW222", place, name, known, type=atom.type)
             return "any"
-        if common is not None and found != common and not {found, common} <= NUMBERS:
+        if common is not None and not comparable(found, common):
             collector.note(
                 "HW311", place, None, name=name, left=kind_word(common), right=kind_word(found)
             )
             return "any"
-        common = "float" if common not in {None, found} else found
+        common = found if common in {None, "any", found} else _wider(common, found)
     return common or "any"
+
+
+def _wider(left: str | None, right: str) -> str:
+    """The kind of two that compare and differ."""
+    return left or "any" if right == "any" else "float"
 
 
 def _common_keys(case: tree.Case, declared: Declared) -> list[str]:
@@ -271,16 +276,13 @@ def _header(item: tree.Definition, collector: Collector) -> None:
         collector.note("HW420", item.post.place("post"), None, word="post", other="pre")
 
 
-def _event_type(item: tree.Definition, found: dict[str, str]) -> EventType | None:
-    """The type that a definition makes; None where an attribute's type could not be told."""
+def _event_type(item: tree.Definition, found: dict[str, str]) -> EventType:
+    """The type that a definition makes, with "any" where an attribute's type could not be told."""
     attributes: dict[str, tree.AttributeType] = {}
     for name in item.attributes:
         if name in ASSIGNABLE:
             continue
-        kind = found.get(name, "any")
-        if kind == "any":
-            return None
-        attributes[name] = cast("tree.AttributeType", kind)
+        attributes[name] = cast("tree.AttributeType", found.get(name, "any"))
     if item.window is not None and item.window.session_ms is not None:
         attributes["interval"] = "int"
     return EventType(item.name, attributes, defined=True)

@@ -152,6 +152,14 @@ def test_functions_of_the_users_own_are_known_by_name():
     assert_detect("detect A(Score(«HW203»nope) > 1)", ["Score"])
 
 
+def test_what_a_function_of_the_users_own_makes_fits_everywhere():
+    """Its kind is not known, and what else the definition has is."""
+    head = "define D(v, w)\n  detect A\n  assign v = Score(A), w = A.t\n" + SUBSCRIPTION
+    assert_define(head + 'detect D(v > 1 or v = "a", abs(v) > 2)\ngroup by v', ["Score"])
+    assert_define(head + "detect D(v > 1, w > «HW301»1, «HW203»u > 1)", ["Score"])
+    assert_define(head + "detect D as one and D as other where one.v = other.w", ["Score"])
+
+
 # --- the types of definitions -----------------------------------------------------------------
 
 
