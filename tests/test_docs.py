@@ -122,3 +122,16 @@ def test_the_page_on_testing_shows_what_the_command_prints(tmp_path, monkeypatch
         if name == "wrong.hwt":
             (printed,) = [m[3] for m in FENCE.finditer(text) if m[1] == "text"]
             assert out == printed
+
+
+def test_the_page_on_inspecting_shows_what_the_command_prints(tmp_path, monkeypatch, capsys):
+    page = "docs/inspecting.md"
+    saved(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    printed = ""
+    for line in command_lines(page):
+        assert main(shlex.split(line)) == 0
+        printed += capsys.readouterr().out
+    assert printed == "".join(blocks(page, "text"))
+    drawn = (ROOT / "docs/plan.svg").read_text(encoding="utf-8")
+    assert Path("plan.svg").read_text(encoding="utf-8") == drawn

@@ -1,0 +1,5 @@
+"""The operator plan of a specification: from sources over operators to where results go.
+
+Owns the reading of tasks as steps, and their drawing as text and as SVG. Must not know how anything
+runs. Invariant: every operand, condition and option of a detect stands in exactly one step.
+"""
