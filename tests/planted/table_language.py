@@ -89,8 +89,8 @@ bound-closes-nothing: `last A and[..5 s] B` is refused
 + bounded and operator == "or"))
 
 within-closes-nothing: a list within T is refused
-- replace(around, closed=True, timed=True))
-+ replace(around, timed=True))
+- replace(around, closed=True, timed=True, listed=True)
++ replace(around, timed=True, listed=True)
 
 last-alone: `last` without a partner is taken
 - if not around.partner:

@@ -217,10 +217,6 @@ others-before-only: what stands behind `last` need not agree
 - (*events[:low], *events[high:])
 + events[:low]
 
-closes-at-start: a choice is final before the occurrence ends
-- lambda occurrence: int(occurrence[0])
-+ lambda occurrence: int(occurrence[1])
-
 closes-without-span: a choice is final though a long event may still come
 - bound.high_ms + span
 + bound.high_ms
@@ -344,8 +340,8 @@ conjunct-at-the-top: a `where` is tested after the choice and not before
 + holder = operand
 
 beside-or-untested: a `where` beside the empty side of `or` is not tested
-- operand.conjuncts.append(part)  # beside
-+ pass  # beside
+- if holder is not operand and bound & (self._optional
++ if holder is operand and bound & (self._optional
 
 aggregate-of-each: an aggregate is tested of each member of a list
 - whole = has_aggregate(part) and bool(bound & self._listed)

@@ -84,16 +84,16 @@ spent-comes-again: an occurrence with a spent event is taken
 +             return
 
 starts-before-it-completes: an event on both sides is a candidate before it completes
-- key=lambda entry: (entry[0], -entry[1]),
-+ key=lambda entry: (entry[0], entry[1]),
+- (entry[0][:4], -entry[1], entry[0][4])
++ (entry[0][:4], entry[1], entry[0][4])
 
 spent-forgotten: a snapshot forgets what is spent
-- self._spent = {id(event): event for event in facts[0]}
+- self._spent = {identity(member): member for member in facts[0]}
 + self._spent = {}
 
 chronicle-expires-early: a candidate at the edge of the reach goes
-- end_of(items[count]) < limit + 1 - keep_ms:
-+ end_of(items[count]) <= limit + 1 - keep_ms:
+- end_of(items[count]) < oldest:
++ end_of(items[count]) <= oldest:
 """,
     tests=MATCHING,
 )
@@ -102,8 +102,8 @@ COURSE = part(
     "broker/core/stages/course.py",
     r"""
 run-end-unspent: what ends as the run ends may begin the next
-- any(event.end <= self._spent for
-+ any(event.end < self._spent for
+- any(member.end <= self._spent for
++ any(member.end < self._spent for
 
 starts-before-it-advances: an event that fits two elements begins and does not advance
 - self._sign = -1 if plans
@@ -126,8 +126,8 @@ over-too-early: a run is dropped while its next element may still come
 + if gap is not None and min(self._floors(run)) >= gap:
 
 dropped-spends: a run that is dropped spends what it had
-- del entries[: run.start + 1]
-+ del entries[: run.at]
+- del self._entries[: run.start + 1]
++ del self._entries[: run.at]
 
 next-run-hidden: a dropped run's successor may end before what was promised
 - return min(hold, next(starts, WATERMARK_END) - 1)
@@ -144,16 +144,16 @@ NEGATION = part(
     "broker/core/stages/negation.py",
     r"""
 without-begin-left-out: what begins with p does not count
-- inside = start <= start_of(q) and
-+ inside = start < start_of(q) and
+- falls = start <= start_of(q) and
++ falls = start < start_of(q) and
 
 without-end-left-out: what ends with p does not count
 - end_of(q) <= end_of(p)
 + end_of(q) < end_of(p)
 
 without-t-begin: what begins with p counts in `without[T]`
-- inside = start < start_of(q) <= start
-+ inside = start <= start_of(q) <= start
+- falls = start < start_of(q) <= start
++ falls = start <= start_of(q) <= start
 
 without-t-end: what begins exactly T later does not count
 - start_of(q) <= start + plan.window_ms
@@ -182,16 +182,16 @@ REPEATS = part(
     "broker/core/stages/repeats.py",
     r"""
 touching-breaks: a P that begins as the last ends breaks the row
-- start_of(item) < end_of(self._row[-1]):
-+ start_of(item) <= end_of(self._row[-1]):
+- return start_of(item) >= end_of(self._row[-1]) and
++ return start_of(item) > end_of(self._row[-1]) and
 
 rows-disjoint: rows never share a P
-- if fits and self._plan.disjoint:
-+ if fits:
+- if self._plan.disjoint:
++ if True:
 
 rows-overlap: rows share a P where they must not
-- if fits and self._plan.disjoint:
-+ if fits and not self._plan.disjoint:
+- if self._plan.disjoint:
++ if not self._plan.disjoint:
 
 gap-low-left-out: a gap of exactly a ends the run
 - (low is None or gap >= low)
@@ -305,12 +305,12 @@ PICK = part(
     "broker/core/stages/pick.py",
     r"""
 kth-before: the one before the k-th is taken
-- if self._number == self._k and
-+ if self._number == self._k - 1 and
+- if self._number == self._k:
++ if self._number == self._k - 1:
 
 every-kth: every k-th is taken
-- if self._number == self._k and
-+ if self._number % self._k == 0 and
+- if self._number == self._k:
++ if self._number % self._k == 0:
 
 kth-state-lost: a snapshot forgets how many came
 - (self._number,) = facts
@@ -373,8 +373,8 @@ collected-repeats: a collected list holds an event as often as it was bound
 + distinct = dict(enumerate(flat(column)))
 
 refound-before: after consumption what had its turn has it again
-- [one for one in refind(gone) if order_of(one) > taken]
-+ [one for one in refind(gone) if order_of(one) >= taken]
+- sorted([one for one in found if order_of(one) > taken]
++ sorted([one for one in found if order_of(one) >= taken]
 
 found-not-held: a detected event comes after its time was given out
 - default=WATERMARK_END) - 1

@@ -29,6 +29,18 @@ last-window-lost: the second pane of a T is missing in its last window
 PANES = part(
     "broker/core/window_panes.py",
     r"""
+plain-though-uncertain: a run of events is taken for certain of its time
+- and not any([event.uncertainty for event in events])
++ and True
+
+plain-though-it-lasts: a run of events is taken for points
+- and ends == [event.start for event in events]
++ and True
+
+slots-of-the-pane-before: events go into the pane of those before them
+- if pane != self._slots_of:
++ if self._slots_of is None:
+
 pane-kept: a pane goes on after its last window
 - [1] <= window:
 + [1] < window:
@@ -80,8 +92,8 @@ SLIDE = part(
     "broker/core/window_slide.py",
     r"""
 far-edge-left-out: an event exactly R before the newest is let go
-- event.end - self._range_ms)
-+ event.end - self._range_ms + 1)
+- self.enter(entry, end - self._range_ms)
++ self.enter(entry, end - self._range_ms + 1)
 
 swept-too-far: a silent group loses what the next event may reach back to
 - self.leave(self.watermark + 1 - self._range_ms)
@@ -139,8 +151,8 @@ max-from-its-end: M is measured from the session's end
 
 start-stays: an event that began before its session leaves the session's beginning
 - run.start = event.start
--             heappush
-+ heappush
+-             self._watch
++ self._watch
 
 closes-too-early: a session closes though a long event may still join
 - self._gap_ms + longest_ms
@@ -216,6 +228,16 @@ tally-of-others: a merged count leaves out its own
 MOVING = part(
     "broker/core/aggregates_moving.py",
     r"""
+ranks-of-before: ranks are those before the last change
+- self.count -= 1
+-         self._upto = None
++ self.count -= 1
+
+block-end-forgotten: a block's last value stays as it was
+- insort(block, value)
+-         self.lasts[at] = block[-1]
++ insort(block, value)
+
 least-of-equals: with one of two least values the other goes
 - candidates[-1] > value:
 + candidates[-1] >= value:
@@ -232,6 +254,11 @@ last-is-the-newest: Last is the value that came last, not the last in order
 EXACT = part(
     "broker/core/exact.py",
     r"""
+loose-not-told: what is loose is not in the mean
+- self.settle()
+-         return ratio(self.total, self.unit * self.n) if self.n else None
++ return ratio(self.total, self.unit * self.n) if self.n else None
+
 squares-in-wrong-unit: merged squares are in another unit
 - part.squares * factor * factor
 + part.squares * factor
@@ -279,7 +306,21 @@ span-begins-at-end: `start` is the end in a window's assignments
     tests=EVERYTHING,
 )
 
+TICK = part(
+    "broker/core/window_tick.py",
+    r"""
+tick-after-next: what ends just before a tick waits for the next
+- known = max(end, self._watermark + 1)
++ known = max(end + 1, self._watermark + 1)
+
+tick-promises-too-much: what waits for a tick is not counted on
+- return min([out, *(end - 1 for end in self._least.values())])
++ return out
+""",
+    tests=CORE,
+)
+
 TABLE = [
-    *(*GRID, *PANES, *DAYS, *WAIT, *SLIDE, *GROUP, *RUNS, *IDS),
+    *(*GRID, *PANES, *DAYS, *WAIT, *SLIDE, *GROUP, *RUNS, *IDS, *TICK),
     *(*MERGE, *AGGREGATES, *MOVING, *EXACT, *SHAPE, *CODE),
 ]

@@ -7,11 +7,13 @@ from tests.planted import (
     table_language,
     table_mqtt,
     table_patterns,
+    table_stages,
     table_windows,
 )
 
 FAULTS = [
     *table_patterns.TABLE,
+    *table_stages.TABLE,
     *table_door.TABLE,
     *table_windows.TABLE,
     *table_language.TABLE,
