@@ -16,25 +16,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents, Result
+from broker.core.agents import EXACT, Agents, input_name, weighed
 from broker.core.event import Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
-from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
-from broker.core.pattern import Layout, lay_out
-from broker.core.pattern_agent import PatternAgent
-from broker.core.staged_agent import StagedAgent, needs_stages
-from broker.core.stages.base import Durations, Foresight
-from broker.core.verdicts import Doubt
-from broker.core.window import WindowAgent, grid_of
-from broker.core.window_tick import TickAgent, TickOutcome
-from language.tree import Case, Definition, Subscription
+from broker.core.pattern import lay_out
+from language.tree import Case, Definition
 
 if TYPE_CHECKING:
     from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
-EXACT = Fraction(0)
 _uncertainty = attrgetter("uncertainty")
 
 
@@ -79,11 +72,9 @@ class Matcher:
         self._levels: list[list[Domain]] = []
         self._next_index = 0
         self._watermarks: dict[Any, int] = {}
-        self.classes: dict[str, type[Event]] = {}
-        self.durations = Durations(self._limits.event_duration_ms_max, strict=strict)
-        self._beginning: dict[str, list[StagedAgent]] = {}
-        self._begin: int | None = None
-        self._doubt: Doubt | None = None
+        self._agents = Agents(self._limits, strict=strict)
+        self.classes = self._agents.classes
+        self.durations = self._agents.durations
 
     # --- tasks ---------------------------------------------------------------------------
 
@@ -119,28 +110,20 @@ class Matcher:
             self.remove(task.key)
             raise
         if begin is not None:
-            for agent in self._beginning.get(task.key, ()):
-                agent.begin(begin)
-        if task.key in self._beginning:
+            self._agents.begin(task.key, begin)
+        if task.key in self._agents.beginning:
             self._schedule_all(seats)
 
     @property
     def has_beginnings(self) -> bool:
         """Whether it matters to a task when it began."""
-        return bool(self._beginning)
+        return bool(self._agents.beginning)
 
     def begin(self, instant: int) -> None:
-        """The tasks that are installed, or will be, begin at the instant, if not before.
-
-        That is where a silence may begin (`absent`), and from where `for` counts.
-        """
-        if self._begin is not None and instant >= self._begin:
-            return
-        self._begin = instant
-        for key, agents in self._beginning.items():
-            for agent in agents:
-                agent.begin(instant)
-            self._schedule_all(self._by_task[key])
+        """The tasks that are installed, or will be, begin at the instant, if not before."""
+        if self._agents.begin_all(instant):
+            for key in self._agents.beginning:
+                self._schedule_all(self._by_task[key])
 
     def _schedule_all(self, seats: Sequence[Seat]) -> None:
         """A silence from the beginning on is due without any event of the task's own."""
@@ -153,7 +136,7 @@ class Matcher:
             if seat.task.output is not None:
                 self.classes.pop(f"{seat.task.name}@{key}", None)
             del self._seats[seat.index]
-            self._beginning.pop(key, None)
+            self._agents.forget(key)
             seat.domain.seats -= 1
             for content in seat.contents:
                 # Two leaves of a case may want one content: the second finds nothing left of it.
@@ -167,7 +150,7 @@ class Matcher:
 
     def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
         layout = lay_out(case)
-        agent = self._agent(task, case, output)
+        agent = self._agents.make(task, case, output)
         seat = Seat(self._next_index, task, agent, self._domain(task, case), [], case)
         self._next_index += 1
         self._seats[seat.index] = seat
@@ -180,95 +163,18 @@ class Matcher:
             seat.contents.append(content)
             self._routes.setdefault(content, []).append((seat, place))
 
-    def _agent(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
-        if output is None:
-            layout = lay_out(case)
-            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, layout))
-            return self._pattern_agent(task, case, outcome)
-        window = task.node.window if isinstance(task.node, Definition) else None
-        if window is not None and window.aggregated:
-            return WindowAgent(
-                task,
-                case,
-                output,
-                groups_max=self._limits.groups_max,
-                events_max=self._limits.events_held_max,
-                duration_max_ms=self._limits.event_duration_ms_max,
-                foresight=self._foresight(task),
-            )
-        outcome = DefinitionOutcome(task, case, lay_out(case), output)
-        if window is None:
-            return self._pattern_agent(task, case, outcome)
-        ticks = grid_of(window)
-        assert ticks is not None, "without `aggr` a window is `every`"
-        ticking = TickOutcome(outcome)
-        inner = self._pattern_agent(task, case, ticking)
-        made = {output.event_type: output}
-        return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
-
-    def _pattern_agent(self, task: Task, case: Case, outcome: Any) -> PatternAgent | StagedAgent:
-        layout = lay_out(case)
-        subscription = task.node if isinstance(task.node, Subscription) else None
-        if self._doubt is None and not needs_stages(case, layout, subscription):
-            return PatternAgent(
-                case,
-                layout,
-                outcome,
-                self.classes,
-                duration_max_ms=self._limits.event_duration_ms_max,
-                occurrences_max=self._limits.occurrences_held_max,
-            )
-        return self._staged_agent(task, case, layout, outcome)
-
-    def _staged_agent(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
-        agent = StagedAgent(
-            case,
-            layout,
-            outcome,
-            self.classes,
-            self._foresight(task),
-            subscription=task.node if isinstance(task.node, Subscription) else None,
-            doubt=self._doubt,
-            occurrences_max=self._limits.occurrences_held_max,
-        )
-        self._beginning.setdefault(task.key, []).append(agent)
-        if self._begin is not None:
-            agent.begin(self._begin)
-        return agent
-
     def doubt(self, drift: Fraction = EXACT) -> None:
         """From now on times may be uncertain; `drift` is the greatest of clocks, as a share.
 
         Called by itself with the first event that is uncertain; a recording that has one is better
         told before its first event.
         """
-        if self._doubt is not None:
+        if self._agents.doubting:
             return
-        self._doubt = Doubt(drift)
+        self._agents.doubt(drift)
         for seat in self._seats.values():
-            if isinstance(seat.agent, TickAgent):
-                seat.agent.inner = self._doubting(seat, seat.agent.inner)
-            else:
-                seat.agent = self._doubting(seat, seat.agent)
+            seat.agent = self._agents.weighing(seat.task, seat.case, seat.agent)
             self._schedule(seat)
-
-    def _doubting(self, seat: Seat, agent: Agent) -> Agent:
-        """An agent that weighs times, where the other has stopped."""
-        if isinstance(agent, PatternAgent):
-            other = agent.hand_over()
-            made = self._staged_agent(seat.task, seat.case, other.layout, other.outcome)
-            made.adopt(other)
-            return made
-        if isinstance(agent, StagedAgent):
-            known = self._beginning[seat.task.key]
-            known[:] = [one for one in known if one is not agent]
-            made = self._staged_agent(seat.task, seat.case, agent.layout, agent.outcome)
-            made.restore(agent.state())
-            return made
-        return agent
-
-    def _foresight(self, task: Task) -> Foresight:
-        return Foresight(self.durations, {name: input_name(task, name) for name in task.types})
 
     def _domain(self, task: Task, case: Case) -> Domain:
         used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
@@ -295,7 +201,7 @@ class Matcher:
 
         `watermark_of` gives the watermark of a primitive event type.
         """
-        if self._doubt is None and events and any(map(_uncertainty, events)):
+        if events and not self._agents.doubting and any(map(_uncertainty, events)):
             self.doubt()
         self._watermarks = {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
@@ -425,9 +331,11 @@ class Matcher:
 
     def restore(self, state: dict[str, list[Any]]) -> None:
         """Take up the states of the tasks that are installed; others are ignored."""
+        if any(weighed(one) for states in state.values() for one in states):
+            self.doubt()
         for key, states in state.items():
             for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
-                seat.agent.restore(agent_state)
+                seat.agent = self._agents.restored(seat.task, seat.case, seat.agent, agent_state)
                 if seat.agent.waits:
                     self._schedule(seat)
 
@@ -435,9 +343,3 @@ class Matcher:
 def output_order(result: Result) -> tuple[Any, ...]:
     """The order in which results leave: theirs, then the subscription's place, then by places."""
     return (*result.order[:4], result.place, result.order[4], result.subscription)
-
-
-def input_name(task: Task, event_type: str) -> str:
-    """What the filterer calls an input: definitions by name and key, so that two never meet."""
-    key = task.needs.get(event_type)
-    return event_type if key is None else f"{event_type}@{key}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.core.attach import Attacher
+from broker.core.chains import chain_of, list_in, member_of
 from broker.core.operands import (
     Count,
     Distinct,
@@ -19,7 +20,6 @@ from broker.core.operands import (
     Joint,
     Kth,
     Leaf,
-    Member,
     Negation,
     Operand,
     Padded,
@@ -31,7 +31,6 @@ from broker.core.operands import (
 from language.tree import (
     Absent,
     Atom,
-    Bound,
     Case,
     Expression,
     InRegion,
@@ -57,6 +56,7 @@ class Layout:
     last: tuple[tuple[int, int], ...]  # place ranges of the operands of `last`
     first: tuple[tuple[int, int], ...]  # and of those of `first`
     listed: frozenset[int]  # places of lists
+    gathered: frozenset[int]  # those of them that are filled once the other places are
     silent: frozenset[int]  # places that bind nothing: beneath `absent`, or right of `without`
     names: dict[str, int]  # alias of a list of composites → its first place
 
@@ -97,6 +97,7 @@ class _Reader:
         self.selects: dict[str, list[tuple[int, int]]] = {"last": [], "first": []}
         self.optional: set[int] = set()
         self.listed: set[int] = set()
+        self.gathered: set[int] = set()
         self.silent: set[int] = set()
         self.names: dict[str, int] = {}
         self.conditions: list[tuple[Expression, Operand]] = []
@@ -220,8 +221,8 @@ class _Reader:
             window_ms = None if node.bound is None else node.bound.high_ms
             return Negation(left.low, right.high, left=left, right=right, window_ms=window_ms)
         if node.operator == "then":
-            elements, links = _chain_of(node)
-            if any(_list_in(element) is not None for element in elements):
+            elements, links = chain_of(node)
+            if any(list_in(element) is not None for element in elements):
                 return self._chain(elements, links, above)
         left = self.read(node.left, above)
         return self._joint(node, left, self._right(node.right, above), above)
@@ -271,7 +272,7 @@ class _Reader:
         lists: dict[int, Repeat] = {}
         inside = replace(above, spread_m=None, anchors=())
         for at, element in enumerate(elements):
-            found = _list_in(element)
+            found = list_in(element)
             if found is None:
                 read.append(
                     self._right(element, above) if at else (self.read(element, above), None)
@@ -286,7 +287,7 @@ class _Reader:
         gathered = Gathered(base.low, base.high, above.within_ms, above.spread_m, base=base)
         gathered.trailing = len(elements) - 1 in lists
         for at, node in lists.items():
-            gathered.members.append(_member(read, links, base_at, at, optional=node.kind == "*"))
+            gathered.members.append(member_of(read, links, base_at, at, optional=node.kind == "*"))
         self._around(gathered, above)
         return gathered
 
@@ -294,6 +295,7 @@ class _Reader:
         """A list's operand; what stands around the list in brackets of its own asks each member."""
         if isinstance(element, Repeat):
             operand = self._listed(element, above)
+            self.gathered.update(range(operand.low, operand.high))
             self.optional.update(range(operand.low, operand.high))
             return operand
         if isinstance(element, Where):
@@ -343,47 +345,6 @@ _READERS: dict[type[Any], Callable[..., Operand]] = {
 }
 
 
-def _chain_of(node: Link) -> tuple[list[Pattern], list[Link]]:
-    """The elements of a chain of `then`, and the links between them."""
-    elements: list[Pattern] = []
-    links: list[Link] = []
-    at: Pattern = node
-    while isinstance(at, Link) and at.operator == "then":
-        elements.insert(0, at.right)
-        links.insert(0, at)
-        at = at.left
-    return [at, *elements], links
-
-
-def _list_in(element: Pattern) -> Repeat | None:
-    """The list that an element of a chain is, perhaps in brackets with a suffix of its own."""
-    while isinstance(element, Where | InRegion):
-        element = element.operand
-    return element if isinstance(element, Repeat) and element.kind in {"+", "*"} else None
-
-
-def _member(
-    read: list[tuple[Operand, int | None]],
-    links: list[Link],
-    base_at: list[int],
-    at: int,
-    *,
-    optional: bool,
-) -> Member:
-    after = max((other for other in base_at if other < at), default=None)
-    before = min((other for other in base_at if other > at), default=None)
-    after_bound: Bound | None = links[at - 1].bound if after == at - 1 and at else None
-    before_bound: Bound | None = links[at].bound if before == at + 1 else None
-    return Member(
-        read[at][0],
-        optional,
-        None if after is None else read[after][0],
-        None if before is None else read[before][0],
-        after_bound,
-        before_bound,
-    )
-
-
 def lay_out(case: Case) -> Layout:
     """The layout of a case's detect pattern."""
     reader = _Reader(disjoint=case.detect.context in {"first", "chronicle"})
@@ -396,6 +357,7 @@ def lay_out(case: Case) -> Layout:
         tuple(reader.selects["last"]),
         tuple(reader.selects["first"]),
         frozenset(reader.listed),
+        frozenset(reader.gathered),
         frozenset(reader.silent),
         reader.names,
     )

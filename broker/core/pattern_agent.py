@@ -83,7 +83,7 @@ class PatternAgent:
     ) -> None:
         self._outcome = outcome
         self._classes = classes
-        self._layout = layout
+        self._layout = self.layout = layout
         self._duration_max_ms = duration_max_ms
         self._occurrences_max = occurrences_max
         self._discipline = discipline_of(case, layout, duration_max_ms)

@@ -14,12 +14,12 @@ from operator import itemgetter
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
-from broker.core.choice import Manner, Waiting, due, hold, take
+from broker.core.choice import Waiting, due, hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.matching import key_function, leaf_select
-from broker.core.occurrence import Occurrence, order_of
-from broker.core.operands import Joint, Leaf, Silence, composite, operands
+from broker.core.occurrence import Occurrence, events_of, flat, order_of
+from broker.core.operands import Silence, composite, operands
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
 from broker.core.pattern_agent import (
@@ -29,63 +29,16 @@ from broker.core.pattern_agent import (
     Handover,
     Outcome,
 )
-from broker.core.selection import Selection
 from broker.core.shelf import Shelf
+from broker.core.staged_partition import Partition, logged, manner_of, waiting_state
 from broker.core.stages.base import Foresight, Memory, Site, Stage
 from broker.core.stages.build import Builder
 from broker.core.verdicts import Doubt, certainty_at, certainty_of
-from language.tree import Case, Subscription, Thinning
+from language.tree import Case, Subscription
 
 STATE_VERSION = 1
-PLAIN_CONTEXTS = frozenset(("unrestricted", "recent"))  # those that joins alone know
 
 Found = tuple[Occurrence, tuple[Any, ...]]  # an occurrence and its partition's key
-
-
-def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) -> bool:
-    """Whether the case asks for more than joins in order."""
-    if case.detect.report != "all" or layout.first or layout.named:
-        return True
-    if layout.last and case.consuming:  # choosing again asks for all that had their turn
-        return True
-    if subscription is not None and (
-        subscription.at_most is not None
-        or subscription.for_ms is not None
-        or subscription.until_ms is not None
-    ):
-        return True
-    return any(
-        not isinstance(one, Leaf | Joint)
-        or (isinstance(one, Joint) and (one.nth is not None or one.context not in PLAIN_CONTEXTS))
-        for one in operands(layout.root)
-    )
-
-
-class Partition:
-    """The stages of one partition, and what waits for its turn."""
-
-    __slots__ = ("due", "log", "root", "site", "size", "waiting")
-
-    def __init__(self, site: Site, root: Stage) -> None:
-        self.site = site
-        self.root = root
-        self.waiting = Waiting()
-        self.log: list[tuple[int, Event]] = []  # kept where events are consumed
-        self.due: int | None = None
-        self.size = 0
-
-
-def manner_of(case: Case, layout: Layout, duration_max_ms: int, at_most: Thinning | None) -> Manner:
-    """How the case's occurrences are chosen and consumed."""
-    selects = layout.last or layout.first
-    return Manner(
-        Selection(layout, duration_max_ms) if selects else None,
-        tuple([layout.places[name] for name in case.consuming]),
-        case.detect.report,
-        None if at_most is None else (at_most.count, at_most.per_ms),
-        sum([one.for_ms for one in operands(layout.root) if isinstance(one, Silence)]),
-        case.detect.maybe_drop,
-    )
 
 
 class StagedAgent:
@@ -199,7 +152,7 @@ class StagedAgent:
             partition.waiting.found = list(old.found)
             partition.waiting.taken = old.taken
             if self._manner.consuming:
-                partition.log = old.log or _logged(self._layout, stores)
+                partition.log = old.log or logged(self._layout, stores)
             self._settle(old.group, partition)
 
     # --- taking events -------------------------------------------------------------------
@@ -306,11 +259,23 @@ class StagedAgent:
         old = partition.site
         assert old.memory is not None
         site = partition.site = Site(old.group, old.durations, old.begin)
-        site.memory = old.memory.after(reported, gone)
+        site.memory = old.memory.after(self._order_chosen(reported), gone)
         partition.root = self._root(site)
         for at, event in partition.log:
             self._give(site, at, event)
         return partition.root.advance(self._watermark)
+
+    def _order_chosen(self, reported: Occurrence) -> Order:
+        """The order of an occurrence without what only fills lists."""
+        lists = self._layout.gathered
+        if not lists:
+            return order_of(reported)
+        members = [
+            None if place in lists else member for place, member in enumerate(events_of(reported))
+        ]
+        bound = flat(members)
+        end, start = max([one.end for one in bound]), min([one.start for one in bound])
+        return order_of((end, start, *members))
 
     def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
@@ -367,13 +332,14 @@ class StagedAgent:
                 one.site.begin,
                 shelf.put_all(one.site.named),
                 shelf.put_all(one.root.state()),
-                shelf.put_all(_waiting_state(one.waiting)),
+                shelf.put_all(waiting_state(one.waiting)),
                 [[at, shelf.put(event)] for at, event in one.log],
             ]
             for one in self._partitions.values()
         ]
         return {
             "version": STATE_VERSION,
+            "doubt_ms": None if self.doubt is None else self.doubt.most_ms,
             "begin": self._begin,
             "watermark": self._watermark,
             "overflow": self.dropped_overflow,
@@ -389,6 +355,8 @@ class StagedAgent:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         shelf = Shelf(self._classes, state["events"])
         self._begin, self._watermark = state["begin"], state["watermark"]
+        if self.doubt is not None:
+            self.doubt.most_ms = max(self.doubt.most_ms, state["doubt_ms"] or 0)
         self.dropped_overflow = state["overflow"]
         self._outcome.dropped_inverted = state["inverted"]
         self._pending = [
@@ -418,30 +386,6 @@ class StagedAgent:
                 selection.decide(one, waiting.decided)
 
 
-def _logged(
-    layout: Layout, stores: list[tuple[list[Occurrence], list[Occurrence]]]
-) -> list[tuple[int, Event]]:
-    """The events of the atoms that the stores hold, in order."""
-    found = []
-    for joint, (lefts, rights) in zip(layout.joints, stores, strict=True):
-        for side, items in ((joint.left, lefts), (joint.right, rights)):
-            if isinstance(side, Leaf):
-                found += [(side.low, event) for event in items]
-    found.sort(key=lambda entry: (entry[1].order, entry[0]))
-    return found
-
-
 def _end(occurrence: Occurrence) -> int:
     end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
     return end
-
-
-def _waiting_state(waiting: Waiting) -> list[Any]:
-    return [
-        waiting.found,
-        [] if waiting.taken is None else [waiting.taken],
-        list(waiting.answered.values()),
-        [one for _, one in waiting.decided.values()],
-        list(waiting.reported),
-        waiting.suppressed,
-    ]

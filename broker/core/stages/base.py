@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
-from broker.core.occurrence import Occurrence, bound_events, order_of
+from broker.core.occurrence import Occurrence, order_of
 from broker.core.verdicts import certainty_of
 
 
@@ -124,20 +124,16 @@ class Memory:
         self.chosen.append(list(before))
         return before, self.chosen[number]
 
-    def after(self, reported: Occurrence, gone: set[int]) -> Memory:
-        """The memory with which to look anew, without the consumed events."""
+    def after(self, reported: Order, gone: set[int]) -> Memory:
+        """The memory with which to look anew, without the consumed events.
+
+        `reported` is the order of what was reported last, without what only fills lists: no
+        operator chose that.
+        """
         made = Memory()
-        made.past = order = order_of(reported)
+        made.past = reported
         made.gone = self.gone | gone
-        own = {id(event) for event in bound_events(reported)}
-        made.before = [
-            [
-                one
-                for one in some
-                if order_of(one) <= order or all(id(event) in own for event in bound_events(one))
-            ]
-            for some in self.chosen
-        ]
+        made.before = [[one for one in some if order_of(one) <= reported] for some in self.chosen]
         return made
 
     def is_past(self, occurrence: Occurrence) -> bool:

@@ -1,0 +1,191 @@
+"""The making of agents: which kind runs a case, and how one takes over from another.
+
+Owns the choice and what all agents of one place share: struct classes, durations, the doubt about
+times, when tasks began. Must not know who feeds them. Invariant: an agent that takes over reports
+what the other would have, from where that stopped.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from broker.core.operands import composite
+from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
+from broker.core.pattern import Layout, lay_out
+from broker.core.pattern_agent import PatternAgent
+from broker.core.staged_agent import StagedAgent
+from broker.core.staged_partition import needs_stages
+from broker.core.stages.base import Durations, Foresight
+from broker.core.verdicts import Doubt
+from broker.core.window import WindowAgent, grid_of
+from broker.core.window_tick import TickAgent, TickOutcome
+from language.tree import Case, Definition, Subscription
+
+if TYPE_CHECKING:
+    from broker.core.agent import Agent
+    from broker.core.event import Event
+    from broker.core.limits import Limits
+    from language.taskgraph import Task
+
+EXACT = Fraction(0)
+
+
+class Agents:
+    """Makes the agents of one place."""
+
+    def __init__(self, limits: Limits, *, strict: bool) -> None:
+        """`strict`: see stages.base.Durations."""
+        self._limits = limits
+        self.classes: dict[str, type[Event]] = {}
+        self.durations = Durations(limits.event_duration_ms_max, strict=strict)
+        self._beginning: dict[str, list[StagedAgent]] = {}  # by task
+        self._begin: int | None = None
+        self._doubt: Doubt | None = None
+
+    # --- when tasks began ----------------------------------------------------------------
+
+    @property
+    def beginning(self) -> list[str]:
+        """The tasks to which it matters when they began."""
+        return list(self._beginning)
+
+    def begin_all(self, instant: int) -> bool:
+        """All tasks, also those to come, begin at the instant; whether that is earlier than known.
+
+        That is where a silence may begin (`absent`), and from where `for` counts.
+        """
+        if self._begin is not None and instant >= self._begin:
+            return False
+        self._begin = instant
+        for key in self._beginning:
+            self.begin(key, instant)
+        return True
+
+    def begin(self, key: str, instant: int) -> None:
+        """A task begins at the instant, if not before."""
+        for agent in self._beginning.get(key, ()):
+            agent.begin(instant)
+
+    def forget(self, key: str) -> None:
+        """A task runs no more."""
+        self._beginning.pop(key, None)
+
+    # --- making --------------------------------------------------------------------------
+
+    def make(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
+        """The agent of one case; `output` is the class of a definition's events."""
+        if output is None:
+            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, lay_out(case)))
+            return self._of_pattern(task, case, outcome)
+        window = task.node.window if isinstance(task.node, Definition) else None
+        if window is not None and window.aggregated:
+            return WindowAgent(
+                task,
+                case,
+                output,
+                groups_max=self._limits.groups_max,
+                events_max=self._limits.events_held_max,
+                duration_max_ms=self._limits.event_duration_ms_max,
+                foresight=self._foresight(task),
+            )
+        outcome = DefinitionOutcome(task, case, lay_out(case), output)
+        if window is None:
+            return self._of_pattern(task, case, outcome)
+        ticks = grid_of(window)
+        assert ticks is not None, "without `aggr` a window is `every`"
+        ticking = TickOutcome(outcome)
+        inner = self._of_pattern(task, case, ticking)
+        made = {output.event_type: output}
+        return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
+
+    def _of_pattern(self, task: Task, case: Case, outcome: Any) -> PatternAgent | StagedAgent:
+        layout = lay_out(case)
+        subscription = task.node if isinstance(task.node, Subscription) else None
+        if needs_stages(case, layout, subscription) or self._weighs(case, layout):
+            return self._staged(task, case, layout, outcome)
+        return self._plain(case, layout, outcome)
+
+    def _plain(self, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
+        return PatternAgent(
+            case,
+            layout,
+            outcome,
+            self.classes,
+            duration_max_ms=self._limits.event_duration_ms_max,
+            occurrences_max=self._limits.occurrences_held_max,
+        )
+
+    def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
+        agent = StagedAgent(
+            case,
+            layout,
+            outcome,
+            self.classes,
+            self._foresight(task),
+            subscription=task.node if isinstance(task.node, Subscription) else None,
+            doubt=self._doubt,
+            occurrences_max=self._limits.occurrences_held_max,
+        )
+        self._beginning.setdefault(task.key, []).append(agent)
+        if self._begin is not None:
+            agent.begin(self._begin)
+        return agent
+
+    def _foresight(self, task: Task) -> Foresight:
+        return Foresight(self.durations, {name: input_name(task, name) for name in task.types})
+
+    # --- uncertain times -----------------------------------------------------------------
+
+    @property
+    def doubting(self) -> bool:
+        """Whether times are weighed."""
+        return self._doubt is not None
+
+    def doubt(self, drift: Fraction) -> None:
+        """From now on times may be uncertain."""
+        self._doubt = Doubt(drift)
+
+    def _weighs(self, case: Case, layout: Layout) -> bool:
+        """Whether uncertain times matter to a case at all."""
+        if self._doubt is None:
+            return False
+        root = layout.root
+        return composite(root) or root.within_ms is not None or case.detect.maybe_drop
+
+    def weighing(self, task: Task, case: Case, agent: Agent) -> Agent:
+        """An agent that weighs times, where the other has stopped."""
+        if isinstance(agent, TickAgent):
+            agent.inner = self.weighing(task, case, agent.inner)
+        elif isinstance(agent, StagedAgent):
+            known = self._beginning[task.key]
+            known[:] = [one for one in known if one is not agent]
+            made = self._staged(task, case, agent.layout, agent.outcome)
+            made.restore(agent.state())
+            return made
+        elif isinstance(agent, PatternAgent) and self._weighs(case, agent.layout):
+            other = agent.hand_over()
+            made = self._staged(task, case, other.layout, other.outcome)
+            made.adopt(other)
+            return made
+        return agent
+
+    def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
+        """The agent in a state, also in that of an agent that did not weigh times yet."""
+        if isinstance(agent, StagedAgent) and "doubt_ms" not in state:
+            plain = self._plain(case, agent.layout, agent.outcome)
+            plain.restore(state)
+            return self.weighing(task, case, plain)
+        agent.restore(state)
+        return agent
+
+
+def weighed(state: Any) -> bool:
+    """Whether a state is of an agent that weighs times."""
+    return isinstance(state, dict) and state.get("doubt_ms") is not None
+
+
+def input_name(task: Task, event_type: str) -> str:
+    """What the filterer calls an input: definitions by name and key, so that two never meet."""
+    key = task.needs.get(event_type)
+    return event_type if key is None else f"{event_type}@{key}"
