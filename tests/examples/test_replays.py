@@ -38,9 +38,9 @@ def test_an_example_has_the_results_that_were_computed_for_it(name, tmp_path, mo
 
 def test_the_examples_page_tells_these_commands_and_these_numbers():
     page = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
-    told = [line.removeprefix("$ ") for line in page.splitlines() if line.startswith("$ ")]
+    told = [line for line in page.splitlines() if line.startswith("$ headwater replay ")]
     assert told == [
-        f"headwater replay examples/{name}.hw {words}" for name, words in INPUTS.items()
+        f"$ headwater replay examples/{name}.hw {words}" for name, words in INPUTS.items()
     ]
     for name, counts in EXPECTED.items():
         (row,) = [line for line in page.splitlines() if line.startswith(f"| [{name}.hw]")]
