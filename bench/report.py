@@ -127,6 +127,8 @@ def machine() -> list[str]:
     """What the figures were taken on, and when."""
     cores = os.cpu_count()
     load = f"load average {os.getloadavg()[0]:.1f} when the measuring began"
+    if niceness := os.nice(0):
+        load += f", niceness {niceness}"
     return [
         f"{_cpu_model()}, {cores} cores ({platform.machine()}), {platform.system()}",
         f"{platform.python_implementation()} {platform.python_version()}",

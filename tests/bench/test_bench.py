@@ -138,9 +138,10 @@ def test_a_door_and_an_idle_broker_are_measured():
     found = intake.figures(200, 1)
     assert found[0][2] == 1.0
     assert all(nanoseconds > 0 for _, nanoseconds, _ in found)
-    ready_s, resident_mb = idle.once()
-    assert 0 < ready_s < 15
-    assert 10 < resident_mb < 500
+    start = idle.once()
+    assert 0 < start.ready_cpu_s < 15
+    assert 0 < start.ready_s < 15
+    assert 10 < start.resident_mb < 500
 
 
 # --- reports ----------------------------------------------------------------------------------
