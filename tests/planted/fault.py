@@ -15,7 +15,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ENGINE = ("tests/test_engine_streams.py", "tests/test_engine.py")
+ENGINE = (
+    "tests/test_engine_edges.py",
+    "tests/test_engine_streams.py",
+    "tests/test_engine.py",
+)
 SCENARIOS = ("tests/simulation/test_scenario.py",)
 CORE = ("tests/broker/core",)
 LANGUAGE = ("tests/language",)

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.core.agent import WATERMARK_NONE
@@ -37,7 +37,7 @@ TYPES = st.sampled_from(["Temp", "Wind"])
 STEPS = st.lists(
     st.one_of(
         st.tuples(
-            st.just("split"), SOURCES, st.lists(st.tuples(TYPES, st.integers(0, 40)), max_size=4)
+            st.just("split"), SOURCES, st.lists(st.tuples(TYPES, st.integers(0, 12)), max_size=3)
         ),
         st.tuples(st.just("advertise"), SOURCES, TYPES),
         st.tuples(st.just("withdraw"), SOURCES, st.none()),
@@ -48,7 +48,8 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS, st.integers(0, 6), st.sampled_from([None, 10]))
+@settings(max_examples=400)
+@given(STEPS, st.integers(0, 4), st.sampled_from([None, 10]))
 def test_no_event_is_let_through_behind_a_watermark_that_was_given_out(steps, lateness_ms, idle_ms):
     """And no watermark goes back, whoever comes, gains a type, falls silent or leaves."""
     clocks = SourceClocks(lateness_ms, idle_ms)
@@ -71,6 +72,18 @@ def test_no_event_is_let_through_behind_a_watermark_that_was_given_out(steps, la
             given_out[what] = watermark
         else:
             now += what
+
+
+def test_a_source_that_gains_a_type_is_late_behind_that_types_watermark():
+    """However its own clock stands; alone, and among events that are in time."""
+    for more in ([], [reading(60, "a", Wind)]):
+        clocks = SourceClocks(20, None)
+        clocks.split([reading(30, "a")], 0, "a")
+        clocks.split([reading(45, "b", Wind)], 0, "b")
+        assert clocks.watermark("Wind", 0) == 24
+        split = clocks.split([reading(24, "a", Wind), reading(25, "a", Wind), *more], 0, "a")
+        assert [event.end for event in split.late] == [24]
+        assert [event.end for event in split.on_time] == [25, *(event.end for event in more)]
 
 
 def test_a_type_goes_on_from_the_foremost_of_the_sources_that_were_forgotten():
@@ -166,6 +179,30 @@ def test_the_order_in_which_attributes_are_declared_does_not_show_in_ids():
         ).events
         ids.add(event.id)
     assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"timestamp": 5, "val": 1},
+        {"start": 4, "end": 5, "val": 1},
+        {"timestamp": "1970-01-01T00:00:00.005Z"},
+        {"timestamp": 5, "val": "warm"},
+        {"timestamp": 5, "srcid": "s"},
+        {"timestamp": 5, "unheard": [[]]},
+    ],
+)
+@pytest.mark.parametrize("type_name", ["Temp", None])
+def test_a_batch_may_be_exactly_as_long_as_is_allowed(last, type_name):
+    """Whatever it holds, and however it is decoded therefore."""
+    for count, wanted in ((3, 3), (4, 1)):
+        made = intake(batch_events_max=3)
+        items = [{"type": "Temp", "timestamp": at, "val": 1} for at in range(count - 1)]
+        payload = json.dumps([*items, {"type": "Temp", **last}]).encode()
+        decoded = made.decode(payload, type_name=type_name, source="s", arrival_ms=9)
+        assert len(decoded.events) + len(decoded.rejections) == wanted
+        if count == 4:
+            assert [one.reason for one in decoded.rejections] == ["batch_too_long"]
 
 
 # --- depth ------------------------------------------------------------------------------------
