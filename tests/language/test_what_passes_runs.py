@@ -138,3 +138,47 @@ def test_any_change_to_a_text_that_passes_runs(text, at):
 def test_good_texts_run_on_nothing(text):
     if check_text(text).ok:
         assert run(text, []) == []
+
+
+AGGREGATED = {
+    "Count({})": "int", "Count({}.x)": "int", "Sum({}.x)": "int", "Avg({}.x * 2)": "float",
+    "Min({}.t)": "text", "Max({}.end)": "int", "StdDev({}.x)": "float", "Median({}.x)": "float",
+    "Quantile({}.x, 0.9)": "float", "First({}.t)": "text", "Last({}.x)": "int",
+    "CountDistinct({}.t)": "int",
+}  # fmt: skip
+WINDOWS = [
+    "every 3 s", "every 2 s range 5 s", "every 5 s range 2 s", "range 4 s", "session 2 s",
+    "session 2 s max 3 s", 'every 1 day in "UTC"', 'every 1 day in "UTC" range 2 days',
+]  # fmt: skip
+
+
+@st.composite
+def windowed(draw):
+    """A definition with any window, operands and aggregates, and a subscription to it."""
+    operands, names = [], []
+    for number in range(draw(st.integers(1, 3))):
+        names.append(f"e{number}")
+        prefix = draw(
+            st.sampled_from(["", "", "outer ", "distinct(x) ", "distinct ", "outer distinct "])
+        )
+        condition = draw(st.sampled_from(["", "(x >= 1)", '(t = "a")']))
+        operands.append(f"{prefix}{TYPES[number % 2]}{condition} as e{number}")
+    values = [
+        draw(st.sampled_from(sorted(AGGREGATED))).format(draw(st.sampled_from(names)))
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+    header = ", ".join(f"v{number}" for number in range(len(values)))
+    assigned = ", ".join(f"v{number} = {value}" for number, value in enumerate(values))
+    group = draw(st.sampled_from(["", "\n  group by location", "\n  group by x, t"]))
+    return (
+        f"{HEAD}define D({header}) aggr {draw(st.sampled_from(WINDOWS))}\n"
+        f"  detect {' and '.join(operands)}\n  assign {assigned}{group}\n"
+        "subscription S from u to a\ndetect D as one\nsubscription T from u to a\n"
+        "detect D as one then[recent] D as other\n"
+    )
+
+
+@settings(max_examples=150)
+@given(windowed(), times)
+def test_any_window_runs(text, seconds):
+    run(text, seconds)
