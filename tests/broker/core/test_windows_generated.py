@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.core.agent import WATERMARK_END
 from broker.core.event import Detected, Event
 from broker.core.window import WindowAgent
 from tests.broker.core.window_support import (
@@ -162,6 +164,32 @@ MOMENTS = [
         "1969-12-31T23:00+00:00",
     )
 ]
+
+
+@pytest.mark.parametrize("group_by", [(), ("g",), ("location", "g")])
+@pytest.mark.parametrize("window", WINDOWS)
+@settings(max_examples=FEW.max_examples // 3)
+@given(data=st.data())
+def test_plain_streams_are_windowed_like_any_other(
+    window: Any, group_by: tuple[str, ...], data: st.DataObject
+) -> None:
+    """Points in order, a few at a time, the watermark some way behind: what most streams are."""
+    leaves = (A, Leaf("outer B as b", "B", outer=True))
+    defined = Defined(
+        *window, leaves, group_by, data.draw(st.sampled_from([("sx", "hx"), ("mi",)]))
+    )
+    events = data.draw(traces(most=30))
+    for event in events:
+        event.start, event.uncertainty = event.end, 0
+    behind = data.draw(st.sampled_from([1, 8, 30, 200]))
+    history = History()
+    ordered = sorted(events, key=lambda event: event.end)
+    while ordered:
+        size = data.draw(st.integers(1, 6))
+        batch, ordered = ordered[:size], ordered[size:]
+        history.batches.append((batch, batch[-1].end - behind))
+    history.batches.append(([], WATERMARK_END))
+    hold(defined, events, history)
 
 
 KINDS = ["every 9 ms", "every 5 ms range 12 ms", "range 12 ms", "session 6 ms max 30 ms"]
