@@ -259,23 +259,17 @@ class StagedAgent:
         old = partition.site
         assert old.memory is not None
         site = partition.site = Site(old.group, old.durations, old.begin)
-        site.memory = old.memory.after(self._order_chosen(reported), gone)
+        site.memory = old.memory.after(self._chosen(reported), gone)
         partition.root = self._root(site)
         for at, event in partition.log:
             self._give(site, at, event)
         return partition.root.advance(self._watermark)
 
-    def _order_chosen(self, reported: Occurrence) -> Order:
-        """The order of an occurrence without what only fills lists."""
+    def _chosen(self, reported: Occurrence) -> list[Any]:
+        """What an occurrence binds, without what only fills lists."""
         lists = self._layout.gathered
-        if not lists:
-            return order_of(reported)
-        members = [
-            None if place in lists else member for place, member in enumerate(events_of(reported))
-        ]
-        bound = flat(members)
-        end, start = max([one.end for one in bound]), min([one.start for one in bound])
-        return order_of((end, start, *members))
+        members = enumerate(events_of(reported))
+        return flat([member for place, member in members if place not in lists])
 
     def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""

@@ -11,14 +11,14 @@ order, so whoever needs order takes only what ends at or before min(W, hold()) (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
-from broker.core.occurrence import Occurrence, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, order_of
 from broker.core.verdicts import certainty_of
 
 
@@ -106,7 +106,8 @@ class Foresight:
 class Memory:
     """What spending operators of one partition chose, so that it stands when others are consumed.
 
-    `past`: the order of what was reported last; nothing at or before it is chosen anew.
+    `past`: the order of the event that completed the last report; what is complete by then has been
+    chosen or not, and is not chosen anew.
     """
 
     __slots__ = ("before", "chosen", "gone", "past")
@@ -124,21 +125,22 @@ class Memory:
         self.chosen.append(list(before))
         return before, self.chosen[number]
 
-    def after(self, reported: Order, gone: set[int]) -> Memory:
+    def after(self, reported: Sequence[Any], gone: set[int]) -> Memory:
         """The memory with which to look anew, without the consumed events.
 
-        `reported` is the order of what was reported last, without what only fills lists: no
-        operator chose that.
+        `reported` is what the last report binds, without what only fills lists: no operator chose
+        that. Of what ends together an earlier start is reported first, whatever completes it.
         """
         made = Memory()
-        made.past = reported
+        past = completion(reported)
+        made.past = past if self.past is None else max(past, self.past)
         made.gone = self.gone | gone
-        made.before = [[one for one in some if order_of(one) <= reported] for some in self.chosen]
+        made.before = [[one for one in some if made.is_past(one)] for some in self.chosen]
         return made
 
     def is_past(self, occurrence: Occurrence) -> bool:
         """Whether its time to be chosen is over."""
-        return self.past is not None and order_of(occurrence) <= self.past
+        return self.past is not None and completion(flat(events_of(occurrence))) <= self.past
 
     def still(self, occurrences: list[Occurrence]) -> list[Occurrence]:
         """Those that bind nothing consumed."""
@@ -157,6 +159,12 @@ class Site:
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
     memory: Memory | None = None  # where events are consumed
     needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
+
+
+def completion(members: Sequence[Any]) -> Order:
+    """The order of what comes last."""
+    last: Order = max([member.order for member in members])
+    return last
 
 
 def end_of(occurrence: Occurrence) -> int:

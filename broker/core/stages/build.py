@@ -219,7 +219,7 @@ class Builder:
             member.operand.low - gathered.low,
             member.operand.high - gathered.low,
             member.optional,
-            fits_test(self._layout, gathered, member, self._keys, self._doubt),
+            fits_test(self._layout, gathered, member, self._keys),
             tuple(ends),
             tuple(starts),
             member.before is None,

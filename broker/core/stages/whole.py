@@ -152,11 +152,10 @@ def fits_test(
     gathered: Operand,
     member: Member,
     keys: tuple[str, ...],
-    doubt: Doubt | None,
 ) -> Callable[..., bool]:
     """`fits(o, m, g)`: whether a candidate fits singly into a list of the chain's occurrence o.
 
-    What comes after what goes by nominal times.
+    It goes by nominal times, also where these are uncertain.
     """
     constants = Constants()
     start, end = _times("m", member.operand)
@@ -193,16 +192,10 @@ def fits_test(
             parts.append(f"{gap} >= {constants.add(bound.low_ms)}")
         if bound is not None and bound.high_ms is not None:
             parts.append(f"{gap} <= {constants.add(bound.high_ms)}")
-    if doubt is None:
-        if gathered.within_ms is not None:
-            limit = constants.add(gathered.within_ms)
-            parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
-        parts += _anchored(gathered, member, constants)
-    elif gathered.within_ms is not None:
-        limit, known = constants.add(gathered.within_ms), constants.add(doubt)
-        constants.helper("spanning", spanning)
-        constants.helper("spans_of", spans_of)
-        parts.append(f"spanning(spans_of(o) + spans_of(m), {limit}, {known})")
+    if gathered.within_ms is not None:
+        limit = constants.add(gathered.within_ms)
+        parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
+    parts += _anchored(gathered, member, constants)
     parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
     parts += _conjuncts(layout, gathered, member, keys, constants)
     text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"
