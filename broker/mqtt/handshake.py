@@ -140,5 +140,4 @@ def _welcome(hub: "Hub", connect: Connect, expiry_s: int, client_id: str) -> Pro
         maximum_packet_size=hub.limits.packet_bytes_max,
         assigned_client_identifier=None if connect.client_id else client_id,
         topic_alias_maximum=hub.limits.topic_alias_max,
-        shared_subscription_available=0,
     )

@@ -4,16 +4,13 @@ Owns the PUBLISH packets that the broker sends. Must not know queues or connecti
 all get alike is encoded once.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from broker.mqtt.packets import V5, Properties
 from broker.mqtt.properties import encode_fields
 from broker.mqtt.wire import u32, varint
-
-if TYPE_CHECKING:
-    from broker.mqtt.outgoing import Outgoing
 
 OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
 # Of one retained message that waits: a client that subscribes over and over without reading is
@@ -57,6 +54,15 @@ class Pipe(Protocol):
         """Hand bytes over; there was room."""
 
 
+class Taker(Protocol):
+    """Whoever takes messages for a client: its queues, or those of one of a group."""
+
+    client_id: str
+
+    def offer(self, message: Message, delivery: "Delivery", now_ms: int) -> bool:
+        """Take a message; False, once: it found the queue full and the session has to end."""
+
+
 class Delivery(Struct, frozen=True):
     """How one client gets the messages of a topic, all its matching subscriptions together.
 
@@ -64,7 +70,7 @@ class Delivery(Struct, frozen=True):
     itself: by its other subscriptions, or not at all.
     """
 
-    outgoing: "Outgoing"
+    outgoing: Taker
     qos: int
     retain_as_published: bool
     identifiers: tuple[int, ...]

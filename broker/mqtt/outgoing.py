@@ -24,6 +24,8 @@ from broker.mqtt.message import (
 from broker.mqtt.packets import V5
 from broker.mqtt.topics import TopicTree
 
+AWAY, BEHIND, READY = range(3)
+
 
 class Outgoing:
     """The queues of one session towards its client."""
@@ -70,6 +72,14 @@ class Outgoing:
     def held_messages(self) -> int:
         """Copies that were routed and not sent yet."""
         return len(self._waiting) + len(self._loose)
+
+    def readiness(self) -> int:
+        """Whether a message would be sent at once, would wait, or would wait for the client."""
+        pipe = self.pipe
+        if pipe is None:
+            return AWAY
+        free = pipe.room > 0 and not self._waiting and len(self._inflight) < pipe.receive_max
+        return READY if free else BEHIND
 
     def offer(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
         """Send or queue a message; False, once: a QoS 1 message found the queue full."""

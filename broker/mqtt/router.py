@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from broker.mqtt.counters import Counters
 from broker.mqtt.limits import Limits
-from broker.mqtt.message import Delivery, Message, Replay
+from broker.mqtt.message import Delivery, Message, Replay, Taker
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.packets import Filter
+from broker.mqtt.sharing import Share
 from broker.mqtt.timers import Timer, Timers
-from broker.mqtt.topics import FilterTree, TopicTree, matches
+from broker.mqtt.topics import FilterTree, TopicTree, matches, split_share
 from broker.mqtt.wire import text
 
 # After so many changes of subscriptions the routes let go of whom they led to, as a route that is
@@ -74,13 +75,15 @@ class Router:
         self._timers = timers
         self._prefix = prefix
         self._authorized = authorized  # somebody is asked whether a client may publish
-        self._filters: FilterTree[str, Subscription] = FilterTree()
+        # By client identifier, or by the name of a group of them.
+        self._filters: FilterTree[str | tuple[str], Subscription | Share] = FilterTree()
+        self._shares: dict[tuple[str, str], Share] = {}  # by group and filter
         self.routes: dict[str, Route] = {}  # see `route`
         self.version = 0  # of all subscriptions
         self._swept = 0  # the version at which routes that hold no more were emptied
         self.retained: TopicTree[Message] = TopicTree()
         self._expiries: dict[str, Timer] = {}
-        self.overflowed: list[Outgoing] = []  # sessions to be ended for their queue being full
+        self.overflowed: list[Taker] = []  # sessions to be ended for their queue being full
 
     def route(self, topic: str) -> Route:
         """The way of a topic name that was checked, as it is now.
@@ -115,18 +118,34 @@ class Router:
 
     def subscribe(self, subscription: Subscription) -> bool:
         """Add or replace a client's subscription; whether it is new."""
-        key = subscription.outgoing.client_id
-        new = self._filters.put(subscription.filter.topic_filter, key, subscription)
+        outgoing = subscription.outgoing
+        group, topic_filter = split_share(subscription.filter.topic_filter)
+        if group:
+            share = self._shares.get((group, topic_filter))
+            if share is None:
+                share = self._shares[group, topic_filter] = Share(self.overflowed)
+                self._filters.put(topic_filter, (group,), share)
+            new = share.put(outgoing, _delivery([subscription]))
+        else:
+            new = self._filters.put(topic_filter, outgoing.client_id, subscription)
         self._change()
-        self._counters.subscriptions = self._filters.size
+        self._counters.subscriptions += new
         return new
 
     def unsubscribe(self, client_id: str, topic_filter: str) -> bool:
         """Remove a client's subscription; whether there was one."""
-        there = self._filters.remove(topic_filter, client_id)
+        group, topic_filter = split_share(topic_filter)
+        if group:
+            share = self._shares.get((group, topic_filter))
+            there = share is not None and share.remove(client_id)
+            if share is not None and not share:
+                del self._shares[group, topic_filter]
+                self._filters.remove(topic_filter, (group,))
+        else:
+            there = self._filters.remove(topic_filter, client_id)
         if there:
             self._change()
-        self._counters.subscriptions = self._filters.size
+            self._counters.subscriptions -= 1
         return there
 
     def replay(self, subscription: Subscription) -> None:
@@ -199,9 +218,13 @@ class Router:
 
     def _deliveries(self, topic: str) -> tuple[Delivery, ...]:
         by_client: dict[str, list[Subscription]] = {}
-        for key, subscription in self._filters.match(topic):
-            by_client.setdefault(key, []).append(subscription)
-        return tuple(_merge(subscriptions) for subscriptions in by_client.values())
+        shared: list[Delivery] = []
+        for _key, found in self._filters.match(topic):
+            if isinstance(found, Share):
+                shared.append(found.delivery)
+            else:
+                by_client.setdefault(found.outgoing.client_id, []).append(found)
+        return (*map(_merge, by_client.values()), *shared)
 
 
 def _merge(subscriptions: list[Subscription]) -> Delivery:

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from broker.mqtt.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
 from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Subscription
-from broker.mqtt.topics import SHARE
+from broker.mqtt.topics import SHARE, check_share, split_share
 
 if TYPE_CHECKING:
     from broker.mqtt.connection import Connection
 
 _FAILURE_311 = 0x80
 _REFUSALS = {
-    Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED: "shared_subscription",
+    Reason.TOPIC_FILTER_INVALID: "shared_subscription_invalid",
     Reason.NOT_AUTHORIZED: "subscription_not_authorized",
     Reason.QUOTA_EXCEEDED: "subscriptions_full",
 }
@@ -43,6 +43,8 @@ def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:
         new = connection.hub.router.subscribe(subscription)
         session.subscriptions[item.topic_filter] = subscription
         codes.append(granted.qos)
+        if item.topic_filter.startswith(SHARE):
+            continue  # it gets nothing that is retained (section 4.8.2)
         if item.retain_handling == 0 or (item.retain_handling == 1 and new):
             replays.append(subscription)
     connection.send(connection.fitting(Suback(packet.packet_id, tuple(codes))))
@@ -55,9 +57,11 @@ def _refusal(connection: "Connection", item: Filter) -> Reason | None:
     hub = connection.hub
     session, client = connection.session, connection.client
     assert session is not None
-    if item.topic_filter.startswith(SHARE):
-        return Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
-    if hub.authorize is not None and not hub.authorize(client, item.topic_filter, "subscribe"):
+    shared = item.topic_filter.startswith(SHARE)
+    if shared and not check_share(item.topic_filter):
+        return Reason.TOPIC_FILTER_INVALID
+    wanted = split_share(item.topic_filter)[1]
+    if hub.authorize is not None and not hub.authorize(client, wanted, "subscribe"):
         return Reason.NOT_AUTHORIZED
     if item.topic_filter not in session.subscriptions and (
         len(session.subscriptions) >= hub.limits.subscriptions_per_client_max

@@ -45,6 +45,23 @@ def check_filter(topic_filter: str, levels_max: int) -> None:
         raise ProtocolError(Reason.TOPIC_FILTER_INVALID, "a wildcard is not a level of its own")
 
 
+def split_share(topic_filter: str) -> tuple[str, str]:
+    """Group and filter of a shared subscription; the group is empty where it is none."""
+    if not topic_filter.startswith(SHARE):
+        return "", topic_filter
+    group, _, rest = topic_filter[len(SHARE) :].partition("/")
+    return group, rest
+
+
+def check_share(topic_filter: str) -> bool:
+    """Whether a filter that begins as a shared one names a group and a filter.
+
+    MQTT-4.8.2-1, -2.
+    """
+    group, rest = split_share(topic_filter)
+    return bool(group and rest) and "+" not in group and "#" not in group
+
+
 def matches(topic_filter: str, topic: str) -> bool:
     """Whether the filter matches the topic name; a leading wildcard never matches a `$` topic."""
     if topic.startswith("$") and topic_filter[:1] in {"+", "#"}:

@@ -28,7 +28,6 @@ def test_a_v5_connack_tells_what_is_not_supported_and_the_limits():
         maximum_packet_size=limits.packet_bytes_max,
         assigned_client_identifier="made-1",
         topic_alias_maximum=limits.topic_alias_max,
-        shared_subscription_available=0,
     )
 
 

@@ -155,6 +155,7 @@ def conversation(version):
         p.Subscribe(
             1, (p.Filter("f/+/#", 1), p.Filter("w/#", 0)), held(subscription_identifier=(3,))
         ),
+        p.Subscribe(2, (p.Filter("$share/g/f/#", 1), p.Filter("$share/h", 1))),
         p.Publish("f/a/b", b"zero"),
         p.Publish("f/a/c", b"one", 1, packet_id=7),
         p.Publish("f/r/c", b"x" * 130, 1, True, True, 8, held(topic_alias=2, response_topic="r")),

@@ -284,14 +284,6 @@ def test_unsubscribing_ends_delivery_and_is_always_answered(version):
 
 
 @VERSIONS
-def test_shared_subscriptions_are_refused_and_the_others_granted(version):
-    """MQTT 5: CONNACK said so; 3.1.1 has 0x80."""
-    client = World().client(version)
-    refused = Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED if version == p.V5 else 0x80
-    assert client.subscribe("a", "$share/g/b", "c") == (1, refused, 1)
-
-
-@VERSIONS
 def test_more_subscriptions_than_allowed_are_refused_with_a_code(version):
     world = World(limits={"subscriptions_per_client_max": 2, "subscriptions_max": 3})
     refused = Reason.QUOTA_EXCEEDED if version == p.V5 else 0x80

@@ -155,12 +155,28 @@ def test_nobody_there_is_told_to_a_v5_publisher(port, own):
 
 
 @EVERY_VERSION
-def test_shared_subscriptions_are_refused_with_their_reason_and_the_others_granted(
-    port, own, version
-):
-    filters = ("-t", f"$share/group/{own}", "-t", own)
+def test_members_of_a_group_share_the_messages(port, own, version):
+    share = ("-V", version, "-t", f"$share/{own}/{own}/#", "-q", 1)
+    with (
+        subscriber(port, *share, form="%p") as one,
+        subscriber(port, *share, form="%p") as two,
+        subscriber(port, "-V", version, "-t", f"{own}/#", "-q", 1, form="%p") as alone,
+    ):
+        numbers = "".join(f"{number}\n" for number in range(100))
+        publish(port, "-V", version, "-t", f"{own}/x", "-q", 1, "-l", lines=numbers)
+        assert alone.messages(100) == numbers.split()
+        publish(port, "-V", version, "-t", f"{own}/x", "-q", 1, "-m", "end")
+        publish(port, "-V", version, "-t", f"{own}/x", "-q", 1, "-m", "end")
+        heard = [one.messages(51), two.messages(51)]
+        assert [some.pop() for some in heard] == ["end", "end"]
+        assert sorted(map(int, heard[0] + heard[1])) == list(range(100))
+
+
+@EVERY_VERSION
+def test_a_shared_filter_that_is_none_is_refused_and_the_others_granted(port, own, version):
+    filters = ("-t", f"$share/{own}", "-t", own)
     with subscriber(port, "-V", version, *filters, "-q", 1) as sub:
-        refusal = {"mqttv311": 0x80, "mqttv5": 0x9E}[version]
+        refusal = {"mqttv311": 0x80, "mqttv5": 0x8F}[version]
         assert sub.lines[-1].endswith(f": {refusal}, 1")
 
 
