@@ -11,7 +11,7 @@ import pytest
 from bench import batches, idle, intake, mqtt_face
 from bench.__main__ import BEGIN, BENCHES, END, Findings, write_page
 from bench.clients import payload_of
-from bench.load import Load, measure
+from bench.load import Load, Outcome, measure
 from bench.report import Goal, Options, Report, Table, as_markdown, as_text, goals_table
 from bench.servers import broker, mosquitto
 from language import check_text
@@ -64,6 +64,23 @@ def test_a_source_s_times_go_up_from_batch_to_batch():
 def test_a_payload_has_the_size_that_was_asked_for():
     payload = payload_of(Load(payload_bytes=150), 7, 7, 1.0, 1.7e12)
     assert len(payload) == 150
+
+
+def test_every_judged_case_stands_for_one_goal():
+    judged = [case for case in mqtt_face.cases(Options()) if case.judged]
+    outcome = Outcome(
+        published=1,
+        delivered=1,
+        expected=1,
+        seconds=1.0,
+        cpu_us=1.0,
+        p50_us=1.0,
+        p99_us=1.0,
+        lag_p99_us=1.0,
+        cut=False,
+    )
+    found = [mqtt_face.Figures(case, outcome, outcome, 1.0, 1.0) for case in judged]
+    assert sum(len(goal.values) for goal in mqtt_face.goals_of(found)) == len(judged)
 
 
 def test_every_specification_is_sound():
