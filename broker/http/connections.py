@@ -17,14 +17,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 IDLE_WAIT_S = 60.0  # between two requests; the command line asks once, Prometheus four times
 
-# Of the library's server: it would log what strangers send with a traceback, headers and all.
+# Of the library's server: it would log what strangers send with a traceback, headers and all, and
+# that somebody hung up.
 log = logging.getLogger("headwater.http.server")
-log.addFilter(lambda record: not _is_malformed(record))
+log.addFilter(lambda record: not _is_the_clients_doing(record))
 
 
-def _is_malformed(record: logging.LogRecord) -> bool:
+def _is_the_clients_doing(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
-    return isinstance(error, HttpProcessingError)
+    return isinstance(error, HttpProcessingError | ConnectionError)
 
 
 class Patience:

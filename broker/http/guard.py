@@ -33,7 +33,9 @@ log = logging.getLogger("headwater.http")
 
 def problem(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
     """A refusal in the form that every refusal has."""
-    body = {"ok": False, "errors": [{"message": message}]}
+    # What a client sent may stand in it, and bytes of a head need not be text.
+    text = message.encode("utf-8", "replace").decode()
+    body = {"ok": False, "errors": [{"message": text}]}
     return web.Response(
         status=status,
         body=msgspec.json.encode(body),

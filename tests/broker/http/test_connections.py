@@ -138,6 +138,33 @@ def test_what_is_no_request_is_refused_and_not_logged(request_, caplog):
     assert caplog.records == []
 
 
+def test_who_hangs_up_in_the_middle_is_not_logged(caplog):
+    caplog.set_level(logging.INFO)
+    begun = b"POST /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+
+    async def scenario(port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begun + b"Content-Length: 100\r\n\r\nevent")
+        await writer.drain()
+        await said(port, GET + b"Connection: close\r\n\r\n")  # by then that one is being read
+        writer.transport.abort()
+        await said(port, GET + b"Connection: close\r\n\r\n")
+
+    with_listener(scenario)
+    assert caplog.records == []
+
+
+def test_bytes_that_are_no_text_are_refused_and_not_our_fault(caplog):
+    async def scenario(port):
+        head = b"GET /healthz HTTP/1.1\r\nHost: localh\xf6st\r\nConnection: close\r\n\r\n"
+        assert (await said(port, head)).startswith(b"HTTP/1.1 403")
+        head = GET + b"Origin: http://\xff\r\nConnection: close\r\n\r\n"
+        assert (await said(port, head)).startswith(b"HTTP/1.1 403")
+
+    with_listener(scenario)
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("path", [b"/healthz", b"/nowhere", b"/v1/results"])
 def test_an_answer_does_not_tell_what_runs_here(path):
     async def scenario(port):
