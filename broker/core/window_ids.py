@@ -40,6 +40,11 @@ class Head:
         """The event's end."""
         return self.order[0]
 
+    @property
+    def ids(self) -> Any:
+        """The event's primitive ids."""
+        return self.order[2]
+
 
 class Lazy:
     """A tuple that is made when it is first compared; it compares with tuples too."""
@@ -112,14 +117,18 @@ class Constituents(Lazy):
         found = [event for block in self._blocks for event in block]
         return found[self._skip : self._skip + self._count]
 
-    def orders(self) -> list[Order]:
-        """The orders of the first events, in order."""
-        return [event.order for event in sorted(self.events(), key=_order)[: self._most]]
+    def in_order(self) -> list[Any]:
+        """The first events, in order; whole orders are asked for only where ends tie."""
+        events = sorted(self.events(), key=_end)
+        ends = [event.end for event in events]
+        if len(set(ends)) < len(ends):
+            events.sort(key=_order)
+        return events[: self._most]
 
     def _make(self) -> tuple[Any, ...]:
         ids: list[str] = []
-        for order in self.orders():
-            ids += order[2]
+        for event in self.in_order():
+            ids += event.ids
             if len(ids) >= IDS_MAX:
                 break
         return tuple(ids[:IDS_MAX])
@@ -135,7 +144,7 @@ class Places(Lazy):
         self._constituents = constituents
 
     def _make(self) -> tuple[Any, ...]:
-        return tuple(self._constituents.orders())
+        return tuple([event.order for event in self._constituents.in_order()])
 
 
 class Heads:

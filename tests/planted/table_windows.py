@@ -169,8 +169,8 @@ IDS = part(
     "broker/core/window_ids.py",
     r"""
 first-id-alone: of a window's constituents the first alone is listed
-- ids += order[2]
-+ ids = ids or list(order[2])
+- ids += event.ids
++ ids = ids or list(event.ids)
 
 bound-too-near: a pane forgets events that tie with the last it keeps
 - if low > self.bound:
