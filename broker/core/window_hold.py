@@ -69,11 +69,16 @@ class StateBound:
 
 
 def state_bound(task: Task, case: Case, limits: WindowLimits, load: Load) -> StateBound:
-    """The most that an agent of a windowed case holds under a load."""
+    """The most that an agent of a windowed case holds under a load.
+
+    Without `aggr` only what waits for ticks is told, which the limit bounds: how many events a
+    pattern makes does not follow from the load.
+    """
     assert isinstance(task.node, Definition), "windows are of definitions"
     window = task.node.window
     assert window is not None, "this definition has no window"
-    assert window.aggregated, "without `aggr` what is held are occurrences"
+    if not window.aggregated:
+        return StateBound(limits.events_max, 0, 0, (EVENTS_LIMIT,))
     return _Case(Shape(task, case), window, limits, load).bound()
 
 

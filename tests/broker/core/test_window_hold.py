@@ -92,6 +92,12 @@ def test_it_is_told_in_words(window: str, assign: str, load: Load, text: str):
     assert bound_of(text_of(window, "A", assign), load).text() == f"at most {text}"
 
 
+def test_what_waits_for_ticks_is_bounded_by_the_limit():
+    text = text_of("every 10 s", "A", "n = A.i").replace("aggr ", "")
+    bound = bound_of(text, Load({"A": 1}, 0), WindowLimits(events_max=70))
+    assert bound.text() == "at most 70 events and 0 partial results (by events_held_max)"
+
+
 def test_more_of_anything_never_needs_less():
     for window in WINDOWS:
         text = text_of(window, OPERANDS[3], ASSIGNS[1])
