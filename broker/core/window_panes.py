@@ -79,7 +79,8 @@ def compile_put(names: OperandNames, leaf: int) -> Callable[..., None]:
     ]
     head = ["def put_all(events, groups, windows):"]
     if not names.keys:
-        body = ["key = ()", *(line.format(skip="return") for line in found), "pending += events"]
+        refuse = "return windows.refuse(len(events) - 1)"
+        body = ["key = ()", *(line.format(skip=refuse) for line in found), "pending += events"]
         lines = [*head, *(f"    {line}" for line in body)]
         return build("\n".join(lines) + "\n", "put_all", Constants())
     head += [
@@ -209,6 +210,10 @@ class PaneWindows:
         first, last = self._grid.windows_of(pane)
         if first <= last:
             self.drops[CLOSED] += 1
+
+    def refuse(self, count: int) -> None:
+        """Count further events of a group that found no room."""
+        self.drops[GROUPS_OVERFLOW] += count
 
     def open_group(self, groups: Groups, key: Any) -> Partial | None:
         """The partial of a group's first event in a pane; None (and counted) past the limit."""

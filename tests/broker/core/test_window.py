@@ -597,6 +597,14 @@ def test_groups_beyond_the_limit_are_refused_and_counted():
         assert agent.dropped()["window_groups_overflow"] == 2
 
 
+def test_without_keys_each_pane_is_a_group_and_each_event_counts():
+    agent = agent_of(COUNT, groups_max=2)
+    for k in range(4):
+        feed(agent, 0, *[a(t) for t in range(10 * k + 1, 10 * k + 4)])
+    assert agent.dropped()["window_groups_overflow"] == 6
+    assert len(feed(agent, ALL)) == 2
+
+
 def test_the_limit_of_groups_is_of_those_open_at_once():
     text = text_of("(n) aggr every 10 ms", "detect A assign n = Count(A) group by g")
     agent = agent_of(text, groups_max=1)
