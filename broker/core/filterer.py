@@ -14,6 +14,7 @@ routed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from broker.core.contents import Content, Shapes, TypeIndex
 from broker.core.event import Detected, Event
@@ -21,9 +22,10 @@ from broker.core.expressions import AtomScope, Writer, children
 from broker.core.ledger import Ledger
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.source import Constants, build
-from language.tree import Constant, Expression, Membership, SetLiteral
+from language.tree import Comparison, Constant, Expression, Membership, Name, SetLiteral
 
 KINDS_MAX = 1_024  # lists of constants' types that contents share
+WEAKER: dict[str, Callable[..., Any]] = {">": min, ">=": min, "<": max, "<=": max}
 FEW = 8  # contents of a type that are asked one after the other
 
 
@@ -118,6 +120,29 @@ def _first(found: tuple[int, list[Event]]) -> int:
     return found[0]
 
 
+def _any_of(wanted: Sequence[tuple[Expression, ...]]) -> list[tuple[Expression, ...]]:
+    """Conjunctions of which one holds exactly where one of those given does.
+
+    Of thresholds on one attribute, as `x > 3` and `x > 5` are, the weakest stands for all.
+    """
+    weakest: dict[tuple[str, Any], int | float] = {}
+    others = []
+    for conditions in wanted:
+        match conditions:
+            case (Comparison((Name(name), Constant(int() | float() as value)), (operator,)),) if (
+                operator in WEAKER and not isinstance(value, bool)
+            ):
+                key = (name, operator)
+                weakest[key] = WEAKER[operator](weakest.get(key, value), value)
+            case _:
+                others.append(conditions)
+    thresholds: list[tuple[Expression, ...]] = [
+        (Comparison((Name(name), Constant(value)), (operator,)),)
+        for (name, operator), value in weakest.items()
+    ]
+    return thresholds + others
+
+
 def _kinds(conditions: tuple[Expression, ...]) -> tuple[str, ...]:
     """The constants' types in order: 1, 1.0 and true are equal to Python, but not in a text."""
     kinds: list[str] = []
@@ -204,8 +229,9 @@ class _TypeContents:
         parts = ["wanted"]
         if len(codes) > 1:
             parts += [f"[e for e in wanted if {code}]" for code in codes]
-        anything = "True" in codes
-        some = "" if anything else " if " + " or ".join(f"({code})" for code in codes)
+        any_of = _any_of([content.conditions for content in self.contents.values()])
+        union = [f"({writer.conditions(conditions)})" for conditions in any_of]
+        some = "" if "True" in codes else " if " + " or ".join(union)
         text = (
             f"def select(events):\n    wanted = [e for e in events{some}]\n"
             f"    if not wanted: return (wanted,)\n    return ({', '.join(parts)},)\n"
