@@ -115,7 +115,7 @@ class PaneWindows:
         self._puts = [compile_put(shape.names, leaf) for leaf in shape.leaves]
         self._watermark = WATERMARK_NONE
         self._closed = grid.closed_by(WATERMARK_NONE)
-        self._merger = merger_of(grid.panes_each, growing=any(shape.growing))
+        self._merger = merger_of(grid.panes_each, growing=shape.grows)
         self._panes: dict[int, Groups] = {}
         self._ascending: list[int] = []  # the panes' numbers
         self._due: int | None = None
@@ -176,7 +176,7 @@ class PaneWindows:
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
         self._watermark, self._closed = state["watermark"], state["closed"]
-        self._merger = merger_of(self._grid.panes_each, growing=any(self._shape.growing))
+        self._merger = merger_of(self._grid.panes_each, growing=self._shape.grows)
         self.drops.update(state["drops"])
         self.touched.clear()
         self._folded()
@@ -273,7 +273,8 @@ class PaneWindows:
         if ids < IDS_MAX:
             self.drops[IDS_CUT] += sum([partial.crowd(ids) for partial in self.touched])
         for partial in self.touched:
-            self._values += self._shape.grown([len(events) for events in partial.pending])
+            if self._shape.grows:
+                self._values += self._shape.grown([len(events) for events in partial.pending])
             partial.fold(self._shape, self._folds, plain=self._plain)
         self.touched.clear()
         self._folded()

@@ -67,6 +67,7 @@ class Shape:
         # Only detected events can be of less than full certainty.
         self.detected = [operand.event_type in task.needs for operand in operands]
         self.growing = [self._growing(leaf) for leaf in self.leaves]
+        self.grows = any(self.growing)
 
     def folds(self) -> list[Fold | None]:
         """For each leaf, the function that takes a run of its events into what a pane keeps."""
@@ -90,6 +91,8 @@ class Shape:
 
     def grown(self, counts: list[int]) -> int:
         """How many values are kept of so many events of each leaf."""
+        if not self.grows:
+            return 0
         pairs = zip(counts, self.growing, strict=True)
         return sum([count * growing for count, growing in pairs])
 

@@ -32,7 +32,7 @@ def steps(shape: Shape, grid: Grid | DayGrid) -> bool:
     What grows with its events costs as much to merge as to make; and what is `distinct` in a window
     depends on where it begins.
     """
-    return shape.distinct or (any(shape.growing) and grid.panes_each > PANES_MANY)
+    return shape.distinct or (shape.grows and grid.panes_each > PANES_MANY)
 
 
 class MovingWindows(OrderedWindows):
