@@ -230,6 +230,7 @@ class Hub:
             return
         if reason_code in TRANSIENT and connection.version == V311:
             self.close(connection, "refused_by_application", now_ms)
+            end_overflowed(self, now_ms)
             return
         connection.settle()
         self.holding.eased(connection)

@@ -54,7 +54,9 @@ def end_session(hub: "Hub", session: "Session", reason: str, now_ms: int) -> Non
     del hub.sessions[client_id]
     for topic_filter in session.subscriptions:
         hub.router.unsubscribe(client_id, topic_filter)
-    session.outgoing.discard(reason)
+    for held in session.outgoing.discard(reason):
+        if held.share:
+            held.share.offer(held.message, held.share.delivery, now_ms)
     hub.counters.sessions = len(hub.sessions)
     hub.counters.end(reason)
     _publish_will(hub, session, now_ms)

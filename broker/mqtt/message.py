@@ -4,13 +4,16 @@ Owns the PUBLISH packets that the broker sends. Must not know queues or connecti
 all get alike is encoded once.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from broker.mqtt.packets import V5, Properties
 from broker.mqtt.properties import encode_fields
 from broker.mqtt.wire import u32, varint
+
+if TYPE_CHECKING:
+    from broker.mqtt.sharing import Share
 
 OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
 # Of one retained message that waits: a client that subscribes over and over without reading is
@@ -77,6 +80,7 @@ class Delivery(Struct, frozen=True):
     plain: bool  # QoS 0 messages go to it as they came: not retained, without identifiers
     no_local: bool = False
     own: "Delivery | None" = None
+    share: "Share | None" = None  # of whose members this client is the one chosen
 
 
 class Held(Struct):
@@ -85,6 +89,7 @@ class Held(Struct):
     message: Message
     retain: bool
     identifiers: tuple[int, ...]
+    share: "Share | None" = None  # whose other members get it if this client never does
 
 
 class Replay(Struct, frozen=True):
@@ -145,7 +150,7 @@ def _fields(held: Held, now_ms: int) -> bytes:
 def held_for(message: Message, delivery: Delivery) -> Held:
     """The message as this delivery wants it."""
     retain = message.retain and delivery.retain_as_published
-    return Held(message, retain, delivery.identifiers)
+    return Held(message, retain, delivery.identifiers, delivery.share)
 
 
 def plain_311(message: Message) -> bytes:

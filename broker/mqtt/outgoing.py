@@ -182,15 +182,22 @@ class Outgoing:
                 self._charge(-held.message.size_bytes)
             self._loose.clear()
 
-    def discard(self, reason: str) -> None:
-        """The session is over: count what it never sent."""
+    def discard(self, reason: str) -> list[Held]:
+        """The session is over: count what it never sent; what others of its group are to get.
+
+        It is no member any more, so a group that is empty has nobody else.
+        """
         self.detach()
-        if self._waiting:
-            self._counters.drop(reason, len(self._waiting))
+        passed_on = [held for held in self._inflight.values() if held.share]
+        for held in self._waiting:
+            self._counters.drop("passed_on" if held.share else reason)
+            if held.share:
+                passed_on.append(held)
         self._charge(-self._queued_bytes)
         self._waiting.clear()
         self._inflight.clear()
         self._replays.clear()
+        return passed_on
 
     def pump(self, now_ms: int) -> None:
         """Send what waits, as far as there is room."""

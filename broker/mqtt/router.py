@@ -125,7 +125,8 @@ class Router:
             if share is None:
                 share = self._shares[group, topic_filter] = Share(self.overflowed)
                 self._filters.put(topic_filter, (group,), share)
-            new = share.put(outgoing, _delivery([subscription]))
+            own = replace(_delivery([subscription]), plain=False, share=share)
+            new = share.put(outgoing, own)
         else:
             new = self._filters.put(topic_filter, outgoing.client_id, subscription)
         self._change()

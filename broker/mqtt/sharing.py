@@ -34,7 +34,10 @@ class Share:
         return self._members.pop(client_id, None) is not None
 
     def offer(self, message: Message, _delivery: Delivery, now_ms: int) -> bool:
-        """Give the message to one member, whose own delivery says how. Always True: see above."""
+        """Give the message to one member, whose own delivery says how; there is one.
+
+        Always True: `overflowed` is told.
+        """
         chosen, best = "", -1
         for client_id, (outgoing, _) in self._members.items():
             rank = outgoing.readiness()

@@ -64,24 +64,35 @@ def test_who_is_away_or_behind_is_passed_over_while_there_are_others():
     behind.stall()
     for number in range(10):
         world.publish("a/b", b"%d" % number, qos=1)
-    assert [payload for _, payload in here.publishes()] == [b"%d" % n for n in range(10)]
+    got = here.take()
+    assert [packet.payload for packet in got] == [b"%d" % n for n in range(10)]
+    here.send(*(p.Puback(packet.packet_id) for packet in got))
     here.disconnect()
     world.publish("a/b", b"to who is behind", qos=1)
     behind.flow()
-    assert behind.publishes() == [("a/b", b"to who is behind")]
+    got = behind.take_one(p.Publish)
+    assert got.payload == b"to who is behind"
+    behind.send(p.Puback(got.packet_id))
     behind.disconnect()
     world.publish("a/b", b"to who is away", qos=1)
     assert kept(world, p.V5, "away").publishes() == [("a/b", b"to who is away")]
 
 
-def test_a_full_member_ends_alone():
+def test_a_member_whose_queue_is_full_ends_and_the_others_get_what_it_had():
     world = World(limits={"queue_messages_max": 2, "inflight_max": 1})
-    first, second = group(world, p.V5, "x", "y")
-    for _ in range(6):
-        world.publish("a", b"x", qos=1)
-    assert (first.closed, second.closed) == (None, None)
-    world.publish("a", b"x", qos=1)
-    assert sorted([first.closed or "", second.closed or ""]) == ["", "queue_overflow"]
+    (full,) = group(world, p.V5, "x")
+    for number in range(3):
+        world.publish("a", b"%d" % number, qos=1)
+    (other,) = group(world, p.V5, "y")
+    assert len(full.take()) == 1
+    full.subscribe("b")
+    world.publish("b", b"one too many", qos=1)
+    assert (full.closed, other.closed) == ("queue_overflow", None)
+    heard = []
+    while got := other.take():
+        heard += [packet.payload for packet in got]
+        other.send(*(p.Puback(packet.packet_id) for packet in got))
+    assert heard == [b"0", b"1", b"2"]
 
 
 @VERSIONS
@@ -167,3 +178,53 @@ def test_whatever_members_do_each_qos_1_message_is_done_by_exactly_one(seed):
         hear(name)
     assert done == Counter(b"%d" % number for number in range(300))
     assert world.hub.counters.dropped == {}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_member_leaves_undone_is_done_by_another(seed):
+    """Members leave for good in the middle, as long as there is one (section 4.8.2, a SHOULD)."""
+    chance = random.Random(seed)
+    world = World(limits={"inflight_max": 3})
+    clients, done, undone = {}, Counter(), {}
+
+    def enter(name):
+        clients[name] = world.client(chance.choice([p.V311, p.V5]), name)
+        clients[name].subscribe("$share/g/a")
+
+    def confirm(name, packets):
+        for packet in packets:
+            done[packet.payload] += 1
+            clients[name].send(p.Puback(packet.packet_id))
+
+    enter("first")
+    for number in range(400):
+        kind = chance.randrange(8)
+        name = chance.choice(sorted(clients))
+        if kind == 0 and len(clients) > 1:
+            clients.pop(name).lose()
+        elif kind == 1 and len(clients) < 5:
+            enter(f"m{number}")
+        else:
+            got = [packet for packet in clients[name].take() if isinstance(packet, p.Publish)]
+            hesitates = got[:1] if chance.random() < 0.1 else []
+            undone.setdefault(name, []).extend(hesitates)
+            confirm(name, got[len(hesitates) :])
+        world.publish("a", b"%d" % number, qos=1)
+    for name in sorted(clients)[1:]:
+        clients.pop(name).lose()
+    (last,) = clients
+    confirm(last, undone.get(last, []))
+    while got := [packet for packet in clients[last].take() if isinstance(packet, p.Publish)]:
+        confirm(last, got)
+    assert set(done) == {b"%d" % number for number in range(400)}
+    assert world.hub.counters.dropped.get("passed_on", 0) > 5
+
+
+def test_with_its_last_member_what_waits_for_a_group_ends_and_is_counted():
+    world = World(limits={"inflight_max": 1})
+    (only,) = group(world, p.V5, "x")
+    for _ in range(3):
+        world.publish("a", b"x", qos=1)
+    only.disconnect()
+    assert world.hub.counters.dropped == {"ended_with_connection": 2}
+    assert world.hub.counters.queued_bytes == 0
