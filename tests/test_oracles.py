@@ -285,6 +285,16 @@ def test_a_result_assigns_nulls_too() -> None:
     assert result["values"] == {"q": None, "t": 1000}
 
 
+def test_the_actor_of_a_group_is_named_after_its_key() -> None:
+    subscription = s.Subscription(
+        "S", s.Case(A, group_by=("location",)), actor="AirFlow", actor_of="location"
+    )
+    spec = s.Spec(types("A"), (subscription,))
+    results = run(spec, [event("a1", location="lab"), event("a2", location="hall/1"), event("a3")])
+    assert [r["actor"] for r in results] == ["AirFlow/lab", "AirFlow/hall/1"]
+    assert text_of(spec).splitlines()[1].endswith("from tester to AirFlow of group.location")
+
+
 # --- numbers and places -----------------------------------------------------------------------
 
 
