@@ -1,0 +1,86 @@
+"""Requests that went wrong somewhere: none of them is a fault of the broker's."""
+
+import asyncio
+import logging
+import random
+
+from broker.credentials import Users
+from broker.http import HttpOptions, listen, make_app
+from tests.broker.http.fakes import FakeBroker
+
+TEXT = b"Host: localhost\r\nContent-Type: text/plain\r\n"
+REQUESTS = [
+    b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST /v1/subscriptions?client=a HTTP/1.1\r\n%bContent-Length: 5\r\n\r\nFrost" % TEXT,
+    b"POST /v1/subscriptions HTTP/1.1\r\n%bTransfer-Encoding: chunked\r\n\r\n" % TEXT
+    + b"5\r\nFrost\r\n0\r\n\r\n",
+    b"DELETE /v1/subscriptions/Frost HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/results?subscription=Frost HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n",
+]
+PIECES = [
+    *(b"\r\n", b"\0", b"\xff", b" ", b"%", b"%00", b"%ff", b"/..", b"?", b"&", b"chunked", b";"),
+    *(b"Content-Length: -1\r\n", b"Expect: 100-continue\r\n", b"Content-Encoding: deflate\r\n"),
+    *(b"Content-Encoding: br\r\n", b"Origin: \r\n", b"Host: [\r\n", b"; charset=x", b"HTTP/2.0"),
+    *(
+        b"9" * 30,
+        b"Authorization: Basic \xff\r\n",
+        b"Upgrade: h2c\r\n",
+        b"Transfer-Encoding: x\r\n",
+    ),
+]
+COUNT, AT_A_TIME = 1000, 100
+WAIT_S = 0.2  # for an answer; there is none to a request that has not ended yet
+
+
+def spoilt(draw: random.Random) -> bytes:
+    request = bytearray(draw.choice(REQUESTS))
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        at = draw.randrange(len(request) + 1)
+        kind = draw.random()
+        if kind < 0.5:
+            request[at:at] = draw.choice(PIECES)
+        elif kind < 0.7:
+            del request[at : at + draw.randrange(1, 10)]
+        elif at:
+            request[at - 1] = draw.randrange(256)
+    return bytes(request)
+
+
+async def status_of(port: int, request: bytes) -> int | None:
+    """The status of the answer; nothing where none comes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(request)
+        async with asyncio.timeout(WAIT_S):
+            line = await reader.readline()
+    except (ConnectionError, TimeoutError):
+        return None
+    finally:
+        writer.close()
+    return int(line.split()[1]) if line else None
+
+
+def test_no_request_is_a_fault_of_the_broker(caplog):
+    caplog.set_level(logging.INFO)
+    draw = random.Random(20)
+    found: dict[int | None, int] = {}
+
+    async def scenario():
+        options = HttpOptions(head_wait_s=0.2)
+        broker = FakeBroker(followers_max=COUNT)
+        listener = await listen(make_app(broker, Users({}), options), "127.0.0.1", 0, options)
+        try:
+            for _ in range(COUNT // AT_A_TIME):
+                requests = [status_of(listener.port, spoilt(draw)) for _ in range(AT_A_TIME)]
+                for status in await asyncio.gather(*requests):
+                    found[status] = found.get(status, 0) + 1
+        finally:
+            await listener.close()
+
+    asyncio.run(scenario())
+    assert sum(found.values()) == COUNT
+    assert not [status for status in found if status is not None and status >= 500]
+    assert {200, 400, 403, 404} <= found.keys()  # faults of every depth were met
+    assert found[200] > COUNT / 10  # and it went on serving those in which nothing that matters was
+    assert caplog.records == []
