@@ -11,7 +11,7 @@ from tests.oracles.worked_contexts import CONTEXT_CASES
 from tests.oracles.worked_definitions import DEFINITIONS, WINDOWS
 from tests.oracles.worked_examples import EXAMPLES
 from tests.oracles.worked_lists import LIST_CASES
-from tests.oracles.worked_negations import NEGATION_CASES
+from tests.oracles.worked_negations import FURTHER_OUT, NEGATION_CASES
 from tests.oracles.worked_patterns import PATTERN_CASES
 from tests.oracles.worked_relations import RELATED
 from tests.oracles.worked_thinned import THINNED_CASES
@@ -20,16 +20,20 @@ from tests.oracles.worked_values import TABLE_CASES, VALUE_CASES
 from tests.oracles.worked_windows import MORE_WINDOWS
 
 WORKED_CASES: tuple[WorkedCase, ...] = (
-    PATTERN_CASES + RELATED + DEFINITIONS + WINDOWS + MORE_WINDOWS + EXAMPLES + VALUE_CASES
+    *PATTERN_CASES,
+    *RELATED,
+    *NEGATION_CASES,
+    *LIST_CASES,
+    *CONTEXT_CASES,
+    *THINNED_CASES,
+    *UNCERTAIN_CASES,
+    *DEFINITIONS,
+    *WINDOWS,
+    *MORE_WINDOWS,
+    *EXAMPLES,
+    *VALUE_CASES,
 )
-WORKED_CASES_WHOLE: tuple[WorkedCase, ...] = (
-    WORKED_CASES
-    + NEGATION_CASES
-    + LIST_CASES
-    + CONTEXT_CASES
-    + THINNED_CASES
-    + UNCERTAIN_CASES
-    + TABLE_CASES
-)
+# Those of tables need the table's file beside that of the specification.
+WORKED_CASES_WHOLE: tuple[WorkedCase, ...] = (*WORKED_CASES, *FURTHER_OUT, *TABLE_CASES)
 
 __all__ = ["WORKED_CASES", "WORKED_CASES_WHOLE", "Expected", "WorkedCase"]
