@@ -123,8 +123,8 @@ class PaneWindows:
         self._values = 0  # kept for quantiles and distinct counts
         self.touched: list[Partial] = []  # those with events pending
         self._pending = 0
-        # Whether all that is pending came in order, as points that are certain of their time.
-        self._plain = True
+        # Whether all that is pending are points, certain of their time, and each leaf's in order.
+        self._plain = self._in_order = True
         self._newest = [-NEVER for _ in shape.leaves]  # the newest end pending, if so
         # By leaf and key, what takes events that fall into the pane that such came to last.
         self.slots: list[dict[Any, Callable[[Any], None]]] = [{} for _ in shape.leaves]
@@ -232,30 +232,32 @@ class PaneWindows:
             events = events[:room]
         if not events:
             return
-        if not (self._keeps_plain(leaf, events) and self._put(leaf, events)):
+        if not self._put(leaf, events, *self._ends(leaf, events)):
             self._takes[leaf](events, self)
         self._pending += len(events)
         if self._pending >= PENDING_MAX:
             self._fold()
 
-    def _keeps_plain(self, leaf: int, events: Sequence[Any]) -> bool:
-        """Whether what is pending stays plain with these events; most streams are such."""
-        if not self._plain:
-            return False
+    def _ends(self, leaf: int, events: Sequence[Any]) -> tuple[int, int]:
+        """The least and the greatest end; notes whether what is pending stays plain and in order,
+        as most streams are.
+        """
         ends = [event.end for event in events]
-        self._plain = (
-            self._newest[leaf] <= ends[0]
-            and ends == sorted(ends)
-            and ends == [event.start for event in events]
-            and not any([event.uncertainty for event in events])  # noqa: C419  # a list is faster
-        )
-        self._newest[leaf] = ends[-1]
-        return self._plain
+        if self._plain:
+            self._plain = ends == [event.start for event in events] and not any(
+                [event.uncertainty for event in events]  # noqa: C419  # a list is faster
+            )
+        if self._in_order:
+            self._in_order = self._newest[leaf] <= ends[0] and ends == sorted(ends)
+            if self._in_order:
+                self._newest[leaf] = ends[-1]
+                return ends[0], ends[-1]
+        return min(ends), max(ends)
 
-    def _put(self, leaf: int, events: Sequence[Any]) -> bool:
-        """Take events in order that all lie in one open pane; False where they do not."""
-        pane = self._grid.pane_of(events[0].end)
-        if pane != self._grid.pane_of(events[-1].end):
+    def _put(self, leaf: int, events: Sequence[Any], low: int, high: int) -> bool:
+        """Take events that all lie in one open pane; False where they do not."""
+        pane = self._grid.pane_of(low)
+        if pane != self._grid.pane_of(high):
             return False
         groups = self.groups_of(pane)
         if groups is None:
@@ -275,14 +277,14 @@ class PaneWindows:
         for partial in self.touched:
             if self._shape.grows:
                 self._values += self._shape.grown([len(events) for events in partial.pending])
-            partial.fold(self._shape, self._folds, plain=self._plain)
+            partial.fold(self._shape, self._folds, plain=self._plain, in_order=self._in_order)
         self.touched.clear()
         self._folded()
 
     def _folded(self) -> None:
         """Nothing is pending."""
         self._pending = 0
-        self._plain = True
+        self._plain = self._in_order = True
         self._newest = [-NEVER for _ in self._shape.leaves]
         for slots in self.slots:
             slots.clear()

@@ -34,13 +34,24 @@ class Partial:
         self.uncertainty = 0
         self.maybe = False
 
-    def fold(self, shape: Shape, folds: Sequence[Fold | None], *, plain: bool = False) -> None:
-        """Take in what is pending; `plain`: each leaf's points in order, certain of their time."""
+    def fold(
+        self,
+        shape: Shape,
+        folds: Sequence[Fold | None],
+        *,
+        plain: bool = False,
+        in_order: bool = False,
+    ) -> None:
+        """Take in what is pending.
+
+        `plain` is a promise that they are points, certain of their time; `in_order`, that those of
+        each leaf are.
+        """
         for leaf, events in enumerate(self.pending):
             if not events:
                 continue
             self.counts[leaf] += len(events)
-            low = self._take_points(events) if plain else self._take_spans(events)
+            low = self._take_points(events, in_order) if plain else self._take_spans(events)
             self.heads.take(events, low)
             if shape.detected[leaf]:
                 self.maybe = self.maybe or any(event.certainty != "yes" for event in events)
@@ -49,9 +60,14 @@ class Partial:
                 fold(self.kept, events)
             events.clear()
 
-    def _take_points(self, events: list[Any]) -> int:
-        low: int = events[0].end
-        high: int = events[-1].end
+    def _take_points(self, events: list[Any], in_order: bool) -> int:
+        low: int
+        high: int
+        if in_order:
+            low, high = events[0].end, events[-1].end
+        else:
+            ends = [event.end for event in events]
+            low, high = min(ends), max(ends)
         self.start = min(self.start, low)
         self.end = max(self.end, high)
         return low

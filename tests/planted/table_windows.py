@@ -30,12 +30,18 @@ PANES = part(
     "broker/core/window_panes.py",
     r"""
 plain-though-uncertain: a run of events is taken for certain of its time
-- and not any([event.uncertainty for event in events])
+- and not any(
+-                 [event.uncertainty for event in events]  # noqa: C419  # a list is faster
+-             )
 + and True
 
 plain-though-it-lasts: a run of events is taken for points
-- and ends == [event.start for event in events]
-+ and True
+- self._plain = ends == [event.start for event in events] and not any(
++ self._plain = not any(
+
+in-order-though-late: events that come late are taken to come in order
+- self._newest[leaf] <= ends[0] and ends == sorted(ends)
++ ends == sorted(ends)
 
 slots-of-the-pane-before: events go into the pane of those before them
 - if pane != self._slots_of:
