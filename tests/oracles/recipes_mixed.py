@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.oracles import spec as s
-from tests.oracles.recipes import Builder, compared, single_atoms
+from tests.oracles.recipes import Builder, compared, own, single_atoms
 from tests.oracles.recipes_patterns import Built
 from tests.oracles.settings import lists_of, names_of
 
@@ -95,6 +95,52 @@ def _with_any_contexts(builder: Builder, pattern: s.Pattern) -> s.Pattern:
         case s.Outer():
             return pattern
     return replace(pattern, operand=_with_any_contexts(builder, pattern.operand))
+
+
+def defined(builder: Builder) -> Built:
+    """A definition over such a pattern, and what is detected or counted over its events."""
+    draw = builder.draw
+    pattern = _linked(builder, _Supply(builder.atoms(2, 3, conditions=5)))
+    pattern = _with_any_contexts(builder, pattern)
+    if draw.chance(30):
+        pattern = s.Suffixed(pattern, (s.Within(draw.integer(6, 12) * 1000),))
+    atoms, listed = single_atoms(pattern), sorted(lists_of(pattern))
+    if atoms:
+        worth = builder.whole_value(atoms)
+    else:
+        worth = s.Aggregate("Count", draw.pick(listed)) if listed else s.Lit(draw.integer(0, 3))
+    assign: s.Assignments = (("k", worth),)
+    if atoms and draw.chance(50):
+        assign += (("source", s.Ref(draw.pick(atoms).name, "source")),)
+    if draw.chance(25):
+        assign += (("timestamp", own("timestamp")),)
+    names = [name for name in names_of(pattern) if not name.startswith("absent:")]
+    consuming = (draw.pick(names),) if names and draw.chance(15) else ()
+    context = None if builder.context in ("unrestricted", "latest") else builder.context
+    case = s.Case(pattern, context, assign, consuming)
+    builder.whole["X"] = ("k",)
+    made = s.Definition("X", (case,))
+    if draw.chance(30):
+        return _counted(builder, made)
+    over = builder.tree(builder.atoms(1, 2, 10, ("X",)), ("then", "and", "or"))
+    return (made,), replace(builder.case(over), assign=builder.values(single_atoms(over)))
+
+
+def _counted(builder: Builder, made: s.Definition) -> Built:
+    """A window over the detected events."""
+    draw = builder.draw
+    windows: tuple[s.Window, ...] = (
+        *(s.Every(4000), s.Every(2000, 4000), s.Trailing(2000), s.Session(1000)),
+    )
+    group_by = ("source",) if draw.chance(30) else ()
+    assign: s.Assignments = (
+        ("c", s.Aggregate("Count", "X")),
+        ("t", s.Aggregate("Sum", "X", "k")),
+        ("l", s.Aggregate("Last", "X", "k")),
+    )
+    case = s.Case(s.Atom("X"), assign=assign, group_by=group_by)
+    counted = s.Definition("W", (case,), draw.pick(windows))
+    return (made, counted), s.Case(s.Atom("W"))
 
 
 def mixed(builder: Builder) -> Built:
