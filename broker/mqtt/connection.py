@@ -103,6 +103,12 @@ class Connection:
         self.out.append(data)
         self.room -= len(data)
 
+    def spend(self, size_bytes: int) -> None:
+        """Take room for work that may not end in bytes; past it, the work goes on after `flush`."""
+        self.room -= size_bytes
+        if self.room <= 0 and not self.out:
+            self.hub.dirty.append(self)
+
     def fitting(self, packet: Connack | Suback | Unsuback) -> bytes:
         """The bytes of an answer; ProtocolError where the client takes none so long."""
         data = encode(packet, self.version)

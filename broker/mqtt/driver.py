@@ -123,7 +123,8 @@ class Driver:
                     if socket is not None:
                         socket.transport.write(data)
                         if connection.more and not connection.paused:
-                            hub.writable(connection, self.now_ms())
+                            # In the next turn of the loop, so that others have theirs.
+                            self._loop.call_soon(self._go_on, connection)
                 hub.dirty.clear()
                 if hub.effects:
                     self._carry_out()
@@ -131,6 +132,11 @@ class Driver:
             self._performing = False
         if hub.timers.sooner:
             self._arm()
+
+    def _go_on(self, connection: Connection) -> None:
+        """There was more for a connection than it may have at once."""
+        if connection.more and not connection.paused and connection in self._sockets:
+            self.writable(connection)
 
     def _carry_out(self) -> None:
         for effect in self.hub.take_effects():

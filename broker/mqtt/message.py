@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from broker.mqtt.sharing import Share
 
 OVERHEAD_BYTES = 200  # what a waiting message takes beside its topic and payload
-# Of one retained message that waits: a client that subscribes over and over without reading is
-# the only one to pass it, and must not make the broker hold ever more.
-REPLAY_IDENTIFIERS_MAX = 16
 _FIRST = tuple(bytes((0x30 | bits,)) for bits in range(16))
 _LENGTHS = tuple(varint(length) for length in range(2048))
 
@@ -55,6 +52,9 @@ class Pipe(Protocol):
 
     def send(self, data: bytes) -> None:
         """Hand bytes over; there was room."""
+
+    def spend(self, size_bytes: int) -> None:
+        """Take room for work that may not end in bytes."""
 
 
 class Taker(Protocol):
@@ -93,20 +93,11 @@ class Held(Struct):
 
 
 class Replay(Struct, frozen=True):
-    """A retained message that new subscriptions are still to get, one copy for all of them."""
+    """How a new subscription is to get what is retained."""
 
     qos: int
     identifiers: tuple[int, ...]
     no_local: bool
-
-    def joined(self, other: "Replay") -> "Replay":
-        """This one and an older one that has not been sent."""
-        known = dict.fromkeys((*self.identifiers, *other.identifiers))
-        return Replay(
-            max(self.qos, other.qos),
-            tuple(known)[:REPLAY_IDENTIFIERS_MAX],
-            self.no_local and other.no_local,
-        )
 
 
 def encode_plain(message: Message, version: int, packet_id: int) -> bytes:

@@ -22,9 +22,13 @@ from broker.mqtt.message import (
     plain_311,
 )
 from broker.mqtt.packets import V5
+from broker.mqtt.replaying import Replays
 from broker.mqtt.topics import TopicTree
 
 AWAY, BEHIND, READY = range(3)
+# What a step through the retained messages takes of a connection's room, beside what it sends: a
+# client could else have the broker look through all of them for a few bytes, over and over.
+STEP_BYTES = 64
 
 
 class Outgoing:
@@ -40,7 +44,6 @@ class Outgoing:
         "_overflowed",
         "_queued_bytes",
         "_replays",
-        "_retained",
         "_waiting",
         "client_id",
         "pipe",
@@ -53,12 +56,11 @@ class Outgoing:
         self.pipe: Pipe | None = None
         self._limits = limits
         self._counters = counters
-        self._retained = retained
         self._inflight: dict[int, Held] = {}  # QoS 1, sent at least once, not confirmed
         self._again: deque[int] = deque()  # of these, to be sent again on this connection
         self._waiting: deque[Held] = deque()  # QoS 1, not sent yet
         self._loose: deque[Held] = deque()  # QoS 0, waiting for room
-        self._replays: dict[str, Replay] = {}
+        self._replays = Replays(retained)
         self._queued_bytes = 0
         self._last_id = 0
         self._overflowed = False  # the session is about to end
@@ -144,10 +146,13 @@ class Outgoing:
             self._waiting.append(held_for(message, delivery))
         return True
 
-    def replay(self, topic: str, replay: Replay) -> None:
-        """Have the client get what is retained at this topic, as it will stand then."""
-        before = self._replays.get(topic)
-        self._replays[topic] = replay if before is None else replay.joined(before)
+    def replay(self, topic_filter: str, replay: Replay) -> None:
+        """Have the client get what is retained under this filter, as it will stand then."""
+        self._replays.put(topic_filter, replay)
+
+    def forget_replay(self, topic_filter: str) -> None:
+        """That subscription is gone."""
+        self._replays.remove(topic_filter)
 
     def confirm(self, packet_id: int, now_ms: int) -> bool:
         """The client has this QoS 1 message; whether such a message was on its way."""
@@ -176,6 +181,7 @@ class Outgoing:
         """The client is gone: QoS 0 messages go with it."""
         self.pipe = None
         self._again.clear()
+        self._replays.rewind()
         if self._loose:
             self._counters.drop("connection_lost", len(self._loose))
             for held in self._loose:
@@ -211,16 +217,23 @@ class Outgoing:
             held = self._loose.popleft()
             self._charge(-held.message.size_bytes)
             self._send(pipe, held, 0, now_ms)
-        while self._replays and pipe.room > 0 and not self._again and self._free(pipe) > 0:
-            topic, replay = next(iter(self._replays.items()))
-            message = self._retained.get(topic)
-            if message is not None and message.qos and replay.qos and not self._fits(message):
-                break
-            del self._replays[topic]
-            if message is not None:
-                self._send_retained(pipe, message, replay, now_ms)
+        if self._replays:
+            self._replay(pipe, now_ms)
         while self._waiting and pipe.room > 0 and not self._again and self._free(pipe) > 0:
             self._send_first(pipe, self._waiting.popleft(), now_ms)
+
+    def _replay(self, pipe: Pipe, now_ms: int) -> None:
+        """Go on with what is retained."""
+        replays = self._replays
+        while replays and pipe.room > 0 and not self._again and self._free(pipe) > 0:
+            message = replays.step()
+            pipe.spend(STEP_BYTES)
+            if message is None:
+                continue
+            if message.qos and replays.replay.qos and not self._fits(message):
+                replays.keep(message.topic)
+                break
+            self._send_retained(pipe, message, replays.replay, now_ms)
 
     def behind(self) -> bool:
         """Whether something waits for room in the connection, not for the client's PUBACKs."""

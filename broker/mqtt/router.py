@@ -154,8 +154,7 @@ class Router:
         identifiers = (subscription.identifier,) if subscription.identifier else ()
         wanted = subscription.filter
         replay = Replay(wanted.qos, identifiers, wanted.no_local)
-        for topic, _message in self.retained.match(wanted.topic_filter):
-            subscription.outgoing.replay(topic, replay)
+        subscription.outgoing.replay(wanted.topic_filter, replay)
 
     def may_retain(self, message: Message) -> bool:
         """Whether there is room to retain the message."""

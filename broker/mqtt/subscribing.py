@@ -81,5 +81,6 @@ def unsubscribe(connection: "Connection", packet: Unsubscribe) -> None:
             codes.append(Reason.NO_SUBSCRIPTION_EXISTED)
         else:
             connection.hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
+            session.outgoing.forget_replay(topic_filter)
             codes.append(Reason.SUCCESS)
     connection.send(connection.fitting(Unsuback(packet.packet_id, tuple(codes))))

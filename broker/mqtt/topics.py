@@ -216,22 +216,31 @@ class TopicTree(Generic[V]):
 
     def match(self, topic_filter: str) -> Iterator[tuple[str, V]]:
         """Topic name and value of everything that the filter matches."""
+        for topic, value in self._steps(topic_filter):
+            if value is not None:
+                yield topic, value
+
+    def walk(self, topic_filter: str) -> Iterator[V | None]:
+        """The same values, and None for each step in between; the tree may change meanwhile."""
+        return (value for _topic, value in self._steps(topic_filter))
+
+    def _steps(self, topic_filter: str) -> Iterator[tuple[str, V | None]]:
         levels = topic_filter.split("/")
         stack = [(self._root, 0)]
         while stack:
             node, depth = stack.pop()
+            found = None
             if depth == len(levels) or levels[depth] == "#":
-                if node.value is not None:
-                    yield node.topic, node.value
-                if depth == len(levels):
-                    continue
-                children = [(child, depth) for child in self._visible(node, depth)]
+                found = node.value
+                below = [] if depth == len(levels) else self._visible(node, depth)
+                children = [(child, depth) for child in below]
             elif levels[depth] == "+":
                 children = [(child, depth + 1) for child in self._visible(node, depth)]
             else:
                 exact = node.children.get(levels[depth])
                 children = [(exact, depth + 1)] if exact is not None else []
             stack.extend(reversed(children))
+            yield node.topic, found
 
     def _visible(self, node: _TopicNode[V], depth: int) -> list[_TopicNode[V]]:
         if depth or node is not self._root:

@@ -64,7 +64,6 @@ class Owed:
     wanted: Wanted
     identifiers: tuple[int, ...]
     sent: bool
-    fresh: bool = False  # a retained one that a subscription has just brought
 
 
 @dataclass
@@ -216,40 +215,34 @@ class Model:
 
     # --- subscriptions --------------------------------------------------------------------------
 
-    def subscribe(self, client, filters, handling):
-        """`filters`: filter to `Wanted`, in one packet. `handling`: MQTT 5's retain handling."""
+    def subscribe(self, client, filters, handling, heard):
+        """`filters`: filter to `Wanted`, in one packet. `handling`: MQTT 5's retain handling.
+
+        `heard`: topics as they came, as the standard leaves the order of those of a filter open.
+        """
         session = self.sessions[client]
-        chosen: dict[str, list[Wanted]] = {}
         for topic_filter, wanted in filters.items():
+            chosen = []
             new = topic_filter not in session.subscriptions
             session.subscriptions[topic_filter] = wanted
             if handling == 0 or (handling == 1 and new):
                 for topic, said in self.retained.items():
                     own = wanted.no_local and said.sender == client
                     if filter_matches(topic_filter, topic) and said.live(self.now_ms) and not own:
-                        chosen.setdefault(topic, []).append(wanted)
-        for topic, matching in chosen.items():
-            said = self.retained[topic]
-            qos = min(said.qos, max(wanted.qos for wanted in matching))
-            identifiers = tuple(sorted({w.identifier for w in matching if w.identifier}))
-            kept = replace(matching[0], retain_as_published=True)
-            if qos:
-                session.owed.append(Owed(said, kept, identifiers, True, fresh=True))
-            self._send(client, said, kept, identifiers, qos, retain=True)
-
-    def told_in_order(self, client, topics):
-        """In which order the client got the retained messages, as the standard leaves that open;
-        those that are sent again keep it.
-        """
-        owed = self.sessions[client].owed
-        count = len([one for one in owed if one.fresh])
-        place = {topic: number for number, topic in enumerate(topics)}
-        owed[len(owed) - count :] = sorted(
-            owed[len(owed) - count :], key=lambda o: place[o.said.topic]
-        )
-        for one in owed:
-            one.fresh = False
+                        chosen.append(said)
+            these, heard = heard[: len(chosen)], heard[len(chosen) :]
+            for said in sorted(chosen, key=lambda one: _place(these, one.topic)):
+                qos = min(said.qos, wanted.qos)
+                identifiers = (wanted.identifier,) if wanted.identifier else ()
+                kept = replace(wanted, retain_as_published=True)
+                if qos:
+                    session.owed.append(Owed(said, kept, identifiers, True))
+                self._send(client, said, kept, identifiers, qos, retain=True)
 
     def unsubscribe(self, client, topic_filter):
         """Whether there was such a subscription."""
         return self.sessions[client].subscriptions.pop(topic_filter, None) is not None
+
+
+def _place(topics, topic):
+    return topics.index(topic) if topic in topics else len(topics)

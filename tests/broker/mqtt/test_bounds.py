@@ -5,6 +5,7 @@ import gc
 import pytest
 
 from broker.mqtt import packets as p
+from broker.mqtt.codec import encode
 from broker.mqtt.limits import Limits
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.reasons import Reason
@@ -214,10 +215,65 @@ def test_resubscribing_while_stalled_does_not_pile_up_retained_messages():
     client.stall()
     for _ in range(50):
         client.send(p.Subscribe(1, (p.Filter("r/#"),)))
-    assert len(world.hub.sessions["c"].outgoing._replays) == 100
     client.got.clear()
     client.flow()
     assert len(client.publishes()) == 100
+
+
+@pytest.mark.parametrize("topic_filter", ["#", "+/+/none", "r/#"])
+@pytest.mark.parametrize("size_max", [None, 25], ids=["taken", "too large"])
+def test_a_few_bytes_do_not_make_the_broker_look_through_all_that_is_retained(
+    topic_filter, size_max
+):
+    """Hundreds of times, in one read; whether anything is to be sent for it or not."""
+    world = World()
+    for number in range(5_000):
+        world.publish(f"r/{number % 50}/{number}", bytes(20), retain=True)
+    looked = 0
+    steps = world.hub.router.retained._steps
+
+    def counted(wanted):
+        nonlocal looked
+        for step in steps(wanted):
+            looked += 1
+            yield step
+
+    world.hub.router.retained._steps = counted
+    client = world.client(p.V5, properties=p.Properties(maximum_packet_size=size_max))
+    again = p.Subscribe(1, (p.Filter(topic_filter, 0),))
+    world.hub.received(client.connection, encode(again, p.V5) * 500, world.now_ms)
+    assert 0 < looked < 6_000
+    world.perform()
+    assert looked < 12_000  # it ends, once more at most
+    heard = [packet for packet in client.take() if isinstance(packet, p.Publish)]
+    finds = topic_filter != "+/+/none" and size_max is None
+    assert len({packet.topic for packet in heard}) == (5_000 if finds else 0)
+
+
+def test_unsubscribing_ends_what_was_still_to_come_of_it():
+    world = World(limits={"unsent_bytes_max": 2_000})
+    for number in range(100):
+        world.publish(f"r/{number:02}", bytes(100), retain=True)
+    client = world.client(p.V5)
+    client.takes = False
+    client.send(p.Subscribe(1, (p.Filter("r/#"),)))
+    client.send(p.Unsubscribe(2, ("r/#",)))
+    client.flow()
+    kinds = [type(packet) for packet in client.take()]
+    assert kinds.count(p.Publish) < 25
+    assert kinds.count(p.Unsuback) == 1
+
+
+def test_who_goes_in_the_middle_gets_all_that_is_retained_when_back():
+    world = World(limits={"unsent_bytes_max": 2_000})
+    for number in range(100):
+        world.publish(f"r/{number:02}", bytes(100), retain=True)
+    client = kept(world, p.V5)
+    client.takes = False
+    client.send(p.Subscribe(1, (p.Filter("r/#", 0),)))
+    client.lose()
+    back = kept(world, p.V5)
+    assert [topic for topic, _ in back.publishes()] == [f"r/{number:02}" for number in range(100)]
 
 
 def test_retained_messages_in_flight_are_bounded_in_bytes_and_the_rest_follows():
