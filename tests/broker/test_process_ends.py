@@ -324,9 +324,11 @@ def test_systemd_is_told_that_it_is_ready_alive_and_ending(tmp_path, own):
 
 
 def test_an_idle_broker_is_small_and_starts_soon(tmp_path, own):
-    """The goals are 64 MB and a second; a machine at work on other things may take longer."""
+    """The goals are 64 MB and a second, here of work: others may have the machine for longer."""
     with RunningBroker(tmp_path, CONFIG, *own) as broker:
         status = Path(f"/proc/{broker.process.pid}/status").read_text()
         fields = dict(line.split(":", 1) for line in status.splitlines())
         assert int(fields["VmRSS"].split()[0]) < 64_000
-        assert broker.ready_s < 5
+        stat = Path(f"/proc/{broker.process.pid}/stat").read_text().rpartition(")")[2].split()
+        worked_s = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")  # utime, stime
+        assert 0 < worked_s < 2
