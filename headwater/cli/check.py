@@ -5,10 +5,13 @@ means that each file would be taken by a broker of this version.
 """
 
 import argparse
+from fractions import Fraction
 
 from headwater.cli.frame import entry
+from headwater.cli.replay import lateness_ms
 
 EXAMPLE = "  headwater check examples/*.hw"
+RATE_MAX = 10**9
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,15 +23,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--plan", action="store_true", help="draw how each task gets from its sources to its sink"
     )
     parser.add_argument("--svg", metavar="FILE", help="write that drawing there, as SVG")
+    parser.add_argument(
+        "--bounds",
+        action="store_true",
+        help="say of each task what the most is that it can hold, and whether it can be split",
+    )
+    parser.add_argument(
+        "--rate",
+        metavar="[TYPE=]N",
+        action="append",
+        default=[],
+        type=rate,
+        help="for --bounds: events a second of a type, or of each that is not named; default: 1",
+    )
+    parser.add_argument(
+        "--lateness",
+        metavar="DURATION",
+        type=lateness_ms,
+        default=0,
+        help="for --bounds: how late events may come, as 2s; default: in order",
+    )
+    parser.add_argument(
+        "--groups", metavar="N", type=int, help="for --bounds: how many keys `group by` meets"
+    )
+
+
+def rate(text: str) -> tuple[str, Fraction]:
+    """The event type, or none, and the events a second of `Temp=20` or `0.5`."""
+    name, _, number = text.rpartition("=")
+    try:
+        found = Fraction(number)
+    except (ValueError, ZeroDivisionError):
+        found = Fraction(-1)
+    if not 0 <= found <= RATE_MAX:
+        raise argparse.ArgumentTypeError(f"found {text}, expected as Temp=20, or 0.5 for all types")
+    return name, found
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Checks; 1 where an error was found, 2 where a file cannot be read."""
     status: int
-    if arguments.plan or arguments.svg is not None:
-        status = entry("headwater.plan.run", "run")(
-            arguments.specs, plan=arguments.plan, svg=arguments.svg, as_json=arguments.json
-        )
+    specs, as_json = arguments.specs, arguments.json
+    bounds = arguments.bounds or bool(arguments.rate) or arguments.groups is not None
+    if not (arguments.plan or bounds or arguments.svg is not None):
+        status = entry("headwater.specifications", "check")(specs, as_json=as_json)
         return status
-    status = entry("headwater.specifications", "check")(arguments.specs, as_json=arguments.json)
+    rates = dict(arguments.rate)
+    usual = rates.pop("", Fraction(1))
+    inputs = entry("broker.core.bounds", "Inputs")(rates, usual, arguments.lateness)
+    wanted = entry("headwater.plan.run", "Wanted")(
+        arguments.plan, arguments.svg, bounds, inputs, arguments.groups
+    )
+    status = entry("headwater.plan.run", "run")(specs, wanted, as_json=as_json)
     return status

@@ -1,27 +1,42 @@
-"""`headwater check --plan`: what was found to be free of errors, drawn.
+"""`headwater check --plan` and `--bounds`: what was found to be free of errors, drawn and weighed.
 
-Owns the outcome's form and the exit status. Must not read a task or draw a step: the other modules
-do. Invariant: a file with errors is told as `headwater check` does it, and the others are drawn.
+Owns the outcome's form and the exit status. Must not read a task, draw a step or count: the other
+modules do. Invariant: a file with errors is told as `headwater check` does it, whatever is drawn of
+the others.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from broker.core.bounds import Bound, Inputs, bounds_of, stated
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.plan.steps import Plan, plans_of
 from headwater.plan.svg import plan_svg
 from headwater.plan.text import plan_text
-from language import check_text
+from language import Specification, check_text
+from language.suggest import nearest
 
 GOOD, PROBLEMS, FAULTY = 0, 1, 2
 
 
-def run(names: Sequence[str], *, plan: bool, svg: str | None, as_json: bool) -> int:
-    """Check each file and draw it; 1 where there is an error, 2 where a file cannot be read."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be told of each task; `inputs` and `groups` are for the bounds."""
+
+    plan: bool = False
+    svg: str | None = None
+    bounds: bool = False
+    inputs: Inputs = field(default_factory=Inputs)
+    groups: int | None = None
+
+
+def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
+    """Check each file and tell of it; 1 where there is an error, 2 where a file cannot be read."""
     status, count = GOOD, 0
     told: list[dict[str, Any]] = []
     drawn: list[tuple[Plan, list[str]]] = []
@@ -31,29 +46,84 @@ def run(names: Sequence[str], *, plan: bool, svg: str | None, as_json: bool) -> 
         except CommandError as error:
             status = FAULTY
             errors: list[Any] = [{"message": text} for text in error.messages]
-            told.append({"file": name, "ok": False, "errors": errors, "plans": []})
+            told.append({"file": name, "ok": False, "errors": errors, "tasks": []})
             if not as_json:
                 for text in error.messages:
                     complain(f"headwater: {text}")
             continue
         errors = [one.to_dict() for one in checked.diagnostics]
         count += len(errors)
-        plans: list[Plan] = []
-        if checked.specification is None:
-            if not as_json:
-                complain(checked.report().rstrip("\n"))
-        else:
-            plans = plans_of(checked.specification)
-        drawn += [(one, []) for one in plans]
-        shown = [one.to_dict() for one in plans]
-        told.append({"file": name, "ok": checked.ok, "errors": errors, "plans": shown})
-    if svg is not None:
-        _write(svg, plan_svg(drawn))
+        if checked.specification is None and not as_json:
+            complain(checked.report().rstrip("\n"))
+        tasks = []
+        if checked.specification is not None:
+            _known(checked.specification, wanted.inputs)
+            tasks = _tasks(checked.specification, wanted)
+        drawn += [(plan, notes) for plan, notes, _ in tasks]
+        told.append(
+            {
+                "file": name,
+                "ok": checked.ok,
+                "errors": errors,
+                "tasks": [shown for *_, shown in tasks],
+            }
+        )
+    if wanted.svg is not None:
+        _write(wanted.svg, plan_svg(drawn))
     if as_json:
         print_json(told)
-    elif plan:
+    elif wanted.plan:
         sys.stdout.write("\n".join(plan_text(one, notes) for one, notes in drawn))
+    elif wanted.bounds:
+        sys.stdout.write("".join(_lines(one, notes) for one, notes in drawn if notes))
     return status or (PROBLEMS if count else GOOD)
+
+
+def _tasks(
+    specification: Specification, wanted: Wanted
+) -> list[tuple[Plan, list[str], dict[str, Any]]]:
+    """The plan of each task, what is noted of it, and both for programs."""
+    bounds = {
+        (task.key, case.number): bound
+        for task, case, bound in bounds_of(specification.graph, wanted.inputs)
+    }
+    found = []
+    for plan in plans_of(specification):
+        bound = bounds.get((plan.task.key, plan.case))  # none of a task that nobody needs
+        notes: list[str] = []
+        shown: dict[str, Any] = plan.to_dict()
+        if bound is not None and wanted.bounds:
+            sentence = stated(bound, wanted.inputs, wanted.groups)
+            notes = [f"{bound.kind}: {bound.why}", sentence]
+            shown["bound"] = _shown(bound, sentence)
+        found.append((plan, notes, shown))
+    return found
+
+
+def _shown(bound: Bound, sentence: str) -> dict[str, Any]:
+    return {
+        "kind": bound.kind,
+        "why": bound.why,
+        "stated": sentence,
+        "events": bound.events,
+        "partial_matches": bound.matches,
+        "events_each_group": bound.events_each,
+        "partial_matches_each_group": bound.matches_each,
+        "unbounded": list(bound.reasons),
+        "limit": {"name": bound.limit[0], "value": bound.limit[1]},
+    }
+
+
+def _lines(plan: Plan, notes: Sequence[str]) -> str:
+    return "\n".join([plan.heading, *(f"  {note}" for note in notes)]) + "\n"
+
+
+def _known(specification: Specification, inputs: Inputs) -> None:
+    for name in inputs.per_s:
+        if name not in specification.event_types:
+            near = nearest(name, specification.event_types)
+            hint = f"; did you mean `{near}`?" if near else ""
+            raise CommandError(FAULTY, f"--rate {name}: no such event type{hint}")
 
 
 def _write(name: str, text: str) -> None:

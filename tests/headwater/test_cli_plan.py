@@ -258,10 +258,48 @@ def test_errors_are_told_and_what_has_none_is_drawn(tmp_path, capsys):
     assert main(["check", str(bad), str(good), str(tmp_path / "no.hw"), "--plan", "--json"]) == 2
     first, second, third = json.loads(capsys.readouterr().out)
     assert first["errors"]
-    assert first["plans"] == third["plans"] == []
-    (plan,) = second["plans"]
+    assert first["tasks"] == third["tasks"] == []
+    (plan,) = second["tasks"]
     assert (plan["kind"], plan["name"], plan["case"]) == ("subscription", "S", 0)
     assert plan["steps"]["inputs"][0]["title"] == "then"
+
+
+def test_bounds_are_told_of_each_task_that_runs(tmp_path, capsys):
+    spec = tmp_path / "good.hw"
+    spec.write_text(
+        f"{EVENTS}define Idle(x) detect A as a assign x = a.x\n"
+        f"{SHORT}A and B within 1 min group by source"
+    )
+    assert main(["check", str(spec), "--bounds"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("subscription S of me\n  sharded: each group is of one source")
+    assert "Idle" not in out
+    assert " at 1 events/s of each type\n" in out
+    command = ["check", str(spec), "--rate", "20", "--rate", "A=0.5", "--lateness", "2s"]
+    assert main([*command, "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    bound = told["tasks"][0]["bound"]
+    assert bound["stated"].endswith(" at 0.5 A/s and 20 events/s of each other type")
+    assert bound["limit"] == {"name": "occurrences_held_max", "value": 1_000_000}
+    assert bound["events"] > 20 * 62
+    assert main([*command, "--plan"]) == 0
+    assert f"  {bound['stated']}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--rate", "A=fast"], "expected as Temp=20"),
+        (["--rate", "-1"], "expected"),
+        (["--rate", "Aa=1"], "--rate Aa: no such event type; did you mean `A`?"),
+        (["--groups", "x"], "--groups"),
+    ],
+)
+def test_rates_that_are_none_are_refused(words, says, tmp_path, capsys):
+    spec = tmp_path / "good.hw"
+    spec.write_text(f"{EVENTS}{SHORT}A")
+    assert main(["check", str(spec), *words]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_a_drawing_that_cannot_be_written_is_said(tmp_path, capsys):

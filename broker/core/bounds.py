@@ -1,0 +1,355 @@
+"""The most that each agent can hold, said beforehand from the text and the rates of its inputs.
+
+Owns the statement: how many events and partial matches, of what kind the task is, and why. Must not
+know agents at run time. Invariant: an agent whose inputs keep to their rates never holds more than
+is stated here (`Agent.held`); what has no limit by its text is held to a named one, and says so.
+
+A rate of r events a second means that in any closed interval of T ms at most r·T/1000 + 1 events
+end. Inputs are readings: an event that lasts makes some tasks wait longer, up to the limit of
+durations (limits.event_duration_ms_max).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal
+
+from broker.core.bounds_amount import Flow, Held, product, steady, total
+from broker.core.bounds_pattern import Operators, Passed, Terms
+from broker.core.bounds_window import DAY_LONGEST_MS
+from broker.core.bounds_window import passed as window_passed
+from broker.core.limits import Limits
+from broker.core.operands import Joint, least, operands, span_max_ms
+from broker.core.outcome import assigned_lag
+from broker.core.pattern import Layout, lay_out
+from broker.core.reach import keep_ms
+from broker.core.staged_partition import needs_stages
+from broker.core.window_shape import Shape
+from language.functions import AGGREGATES
+from language.taskgraph import Task, TaskGraph
+from language.tree import Call, Case, Definition, Subscription
+from language.walk import descendants
+
+Kind = Literal["single", "sharded", "aggregate"]
+
+SWEEP_MS = 60_000  # partitions without events are looked at for what has expired so often, or rarer
+MERGED = frozenset(("Count", "Sum", "Min", "Max", "Avg", "StdDev", "First", "Last"))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What the agent of one case of a task holds at most; None: no limit by its text.
+
+    `events_each` and `matches_each` come in for each group, of which there are as many as there are
+    keys; without `group by` there is one. `limit` is the one that holds in any case.
+    """
+
+    task: str
+    case: int
+    events: int | None
+    matches: int | None
+    events_each: int
+    matches_each: int
+    grouped: bool
+    kind: Kind
+    why: str
+    reasons: tuple[str, ...]
+    limit: tuple[str, int]
+
+    def most(self, groups: int = 1) -> int | None:
+        """Events and partial matches together, given so many groups; None: no limit by its text."""
+        each = (self.events_each + self.matches_each) * groups
+        return total(self.events, self.matches, each)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What is known of the input: events a second by type, and how late they come.
+
+    A declared type that is not named sends `usual` events a second; how many a definition detects
+    is worked out where it is not named.
+    """
+
+    per_s: Mapping[str, Fraction] = field(default_factory=dict)
+    usual: Fraction = Fraction(1)
+    lateness_ms: int = 0
+
+    def flow(self, event_type: str) -> Flow:
+        """The flow of a declared type."""
+        return steady(self.per_s.get(event_type, self.usual))
+
+
+def bounds_of(
+    graph: TaskGraph, inputs: Inputs, limits: Limits | None = None
+) -> list[tuple[Task, Case, Bound]]:
+    """The bounds of all tasks that run, definitions before their users."""
+    made = _Bounds(graph, inputs, limits or Limits())
+    found = []
+    for key in (*graph.active(graph.roots), *graph.roots):
+        task = graph.tasks[key]
+        node = task.node
+        cases = node.cases if isinstance(node, Definition) else (node.case,)
+        found += [(task, case, made.bound(task, case)) for case in cases]
+    return found
+
+
+class _Bounds:
+    """The tasks of one graph, each after those that it needs."""
+
+    def __init__(self, graph: TaskGraph, inputs: Inputs, limits: Limits) -> None:
+        self._graph = graph
+        self._inputs = inputs
+        self._limits = limits
+        self._passed: dict[str, list[Passed]] = {}  # by task: of its cases
+        self._kinds: dict[str, Kind] = {}
+
+    def bound(self, task: Task, case: Case) -> Bound:
+        """The bound of one case; what it passes on is remembered for its users."""
+        held = Held()
+        node = task.node
+        window = node.window if isinstance(node, Definition) else None
+        if window is not None and window.aggregated:
+            passed = self._window(task, case, held)
+            limit = ("events_held_max", self._limits.events_held_max)
+        else:
+            passed = self._pattern(task, case, held)
+            limit = ("occurrences_held_max", self._limits.occurrences_held_max)
+            if window is not None:
+                passed = self._tick(node, passed, held)
+        self._passed.setdefault(task.key, []).append(passed)
+        kind, why = self._kind(task, case)
+        self._kinds[task.key] = kind
+        grouped = bool(case.group_by)
+        return Bound(
+            task.name,
+            case.number,
+            held.events,
+            held.matches,
+            held.events_each,
+            held.matches_each,
+            grouped,
+            kind,
+            why,
+            tuple(held.reasons),
+            limit,
+        )
+
+    # --- inputs --------------------------------------------------------------------------
+
+    def _of(self, task: Task, event_type: str) -> Passed:
+        """The flow of an input, and how far behind the newest reading its watermark is."""
+        key = task.needs.get(event_type)
+        if key is None:
+            return Passed(self._inputs.flow(event_type), self._inputs.lateness_ms + 1)
+        cases = self._passed[key]
+        given = self._inputs.per_s.get(event_type)
+        lags = [one.lag_ms for one in cases]
+        known = [lag for lag in lags if lag is not None]
+        lag_ms = max(known) if len(known) == len(lags) else None
+        if given is not None:
+            return Passed(steady(given), lag_ms)
+        return Passed(lambda ms: total(*(one.flow(ms) for one in cases)), lag_ms)
+
+    def _leaves(self, task: Task, types: list[str]) -> tuple[list[Flow], int | None]:
+        """The flows of the leaves, and the lag of the watermark of all of them."""
+        inputs = [self._of(task, name) for name in types]
+        lags = [one.lag_ms for one in inputs]
+        known = [lag for lag in lags if lag is not None]
+        return [one.flow for one in inputs], max(known) if len(known) == len(lags) else None
+
+    # --- agents --------------------------------------------------------------------------
+
+    def _pattern(self, task: Task, case: Case, held: Held) -> Passed:
+        layout = lay_out(case)
+        duration_ms = self._limits.event_duration_ms_max
+        leaves, lag_ms = self._leaves(task, [leaf.event_type for leaf in layout.leaves])
+        if lag_ms is None:
+            held.add(None, matches=False, reason="it waits for what may never be decided")
+            return Passed(lambda _: None, None)
+        slack_ms = max(SWEEP_MS, _horizon_ms(layout, duration_ms))
+        terms = Terms(layout, leaves, lag_ms, duration_ms, slack_ms, bool(case.group_by))
+        passed = Operators(terms, held).passed(layout.root)
+        subscription = task.node if isinstance(task.node, Subscription) else None
+        staged = needs_stages(case, layout, subscription)
+        if staged or _ordered(case, layout):  # until the watermark has passed them
+            for flow in leaves:
+                held.add(flow(lag_ms), matches=False, reason="events come without limit")
+        self._turns(case, layout, passed, held)
+        if case.consuming:
+            self._log(layout, leaves, terms, held, staged=staged)
+        if case.assign and assigned_lag(case, layout):
+            back_ms = duration_ms if layout.root.within_ms is None else layout.root.within_ms
+            flow = passed.flow
+            lag = None if passed.lag_ms is None else passed.lag_ms + back_ms
+            passed = Passed(lambda ms: flow(ms + back_ms), lag)
+        return passed
+
+    def _turns(self, case: Case, layout: Layout, passed: Passed, held: Held) -> None:
+        """What waits for its turn to be reported."""
+        chosen = bool(layout.last or layout.first)
+        if not chosen and not case.consuming and case.detect.report == "all":
+            return
+        wait_ms: int | None = 0
+        if chosen:
+            wait_ms = span_max_ms(layout.root, self._limits.event_duration_ms_max)
+        count = None
+        if wait_ms is not None and passed.lag_ms is not None:
+            count = passed.flow(2 * wait_ms + passed.lag_ms + 1)
+        held.add(count, matches=True, reason="what is found waits for others that may never come")
+
+    def _log(
+        self, layout: Layout, leaves: list[Flow], terms: Terms, held: Held, *, staged: bool
+    ) -> None:
+        """Events are kept where choices are made again without what was consumed."""
+        contextual = any(one.context != "unrestricted" for one in layout.joints)
+        if not staged and not contextual:
+            return
+        reach_ms = None if staged else _reach_ms(layout, terms.duration_max_ms)
+        for leaf, flow in zip(layout.leaves, leaves, strict=True):
+            count = None
+            if reach_ms is not None:
+                count = flow(2 * reach_ms + terms.lag_ms + terms.slack_ms + 1)
+            why = (
+                f"`consuming` keeps every `{leaf.name}`, to choose again without what was consumed"
+            )
+            held.add(count, matches=False, reason=why)
+
+    def _tick(self, node: Definition | Subscription, passed: Passed, held: Held) -> Passed:
+        """What is detected waits for the next tick."""
+        assert isinstance(node, Definition)
+        window = node.window
+        assert window is not None
+        every_ms = window.every_ms or (window.every_days or 1) * DAY_LONGEST_MS
+        count = None if passed.lag_ms is None else passed.flow(2 * every_ms + passed.lag_ms + 1)
+        held.add(count, matches=True, reason="what is detected without limit waits for its tick")
+        return replace(
+            passed, lag_ms=None if passed.lag_ms is None else passed.lag_ms + 2 * every_ms
+        )
+
+    def _window(self, task: Task, case: Case, held: Held) -> Passed:
+        assert isinstance(task.node, Definition)
+        window = task.node.window
+        assert window is not None
+        shape = Shape(task, case)
+        types = [operand.event_type for operand in shape.names.operands]
+        leaves, lag_ms = self._leaves(task, types)
+        passed = window_passed(window, shape, leaves, lag_ms, held)
+        if any(item.name in {"timestamp", "start", "end"} for item in case.assign):
+            back_ms = self._limits.event_duration_ms_max
+            flow = passed.flow
+            lag = None if passed.lag_ms is None else passed.lag_ms + back_ms
+            passed = Passed(lambda ms: flow(ms + back_ms), lag)
+        return passed
+
+    # --- kinds ---------------------------------------------------------------------------
+
+    def _kind(self, task: Task, case: Case) -> tuple[Kind, str]:
+        """Over how many brokers a task may be split without a difference, and why."""
+        node = task.node
+        window = node.window if isinstance(node, Definition) else None
+        if window is None and self._stateless(task, case):
+            return "sharded", "it looks at each event alone"
+        if "source" in case.group_by:
+            needed = [self._kinds[key] for key in task.needs.values()]
+            if not needed:
+                return "sharded", "each group is of one source, which has one origin"
+            return "single", "it is grouped by source, but what it needs is detected elsewhere"
+        if window is not None and window.aggregated and window.session_ms is None:
+            return self._split(task, case)
+        if window is not None and window.aggregated:
+            return "single", "a session may hold together events of several origins"
+        return "single", "its partners may come from any origin"
+
+    def _stateless(self, task: Task, case: Case) -> bool:
+        layout = lay_out(case)
+        subscription = task.node if isinstance(task.node, Subscription) else None
+        return len(layout.leaves) == 1 and not needs_stages(case, layout, subscription)
+
+    def _split(self, task: Task, case: Case) -> tuple[Kind, str]:
+        assert isinstance(task.node, Definition)
+        window = task.node.window
+        assert window is not None
+        if window.every_ms is None and window.every_days is None:
+            return "single", "each event closes a window of its own"
+        shape = Shape(task, case)
+        used = [
+            one.function
+            for item in case.assign
+            for one in descendants(item.value)
+            if isinstance(one, Call) and one.function in AGGREGATES
+        ]
+        whole = [name for name in dict.fromkeys(used) if name not in MERGED]
+        if shape.distinct:
+            return "single", "`distinct` looks at all events of a window together"
+        if whole:
+            return "single", f"partial results of {' and '.join(whole)} cannot be merged"
+        return "aggregate", "partial results of its aggregates merge to the same result"
+
+
+def _ordered(case: Case, layout: Layout) -> bool:
+    """Whether a pattern of joins alone takes its events in order."""
+    recent = any(one.context == "recent" and one.operator != "or" for one in layout.joints)
+    return recent or bool(layout.last) or bool(case.consuming and layout.joints)
+
+
+def _horizon_ms(layout: Layout, duration_max_ms: int) -> int:
+    """How long the operator that keeps longest keeps, among those that forget."""
+    kept = [one for joint in layout.joints for one in keep_ms(joint, duration_max_ms)]
+    return max([one for one in kept if one is not None], default=0)
+
+
+def _reach_ms(layout: Layout, duration_max_ms: int) -> int | None:
+    """How far back an event may lie and still be in an occurrence to come."""
+    reach_ms: int | None = 0
+    for one in operands(layout.root):
+        if isinstance(one, Joint) and one.operator != "or":
+            left_ms, right_ms = keep_ms(one, duration_max_ms)
+            if left_ms is None or right_ms is None:
+                reach_ms = None
+            elif reach_ms is not None:
+                reach_ms += max(left_ms, right_ms)
+    return least(layout.root.within_ms, reach_ms)
+
+
+def stated(bound: Bound, inputs: Inputs, groups: int | None = None) -> str:
+    """The bound as a sentence: "at most 1,200 events and 300 partial matches …"."""
+    name, limit = bound.limit
+    per = f"at {_rates(inputs)}"
+    if bound.events is None or bound.matches is None:
+        return f"no limit by its text: {'; '.join(bound.reasons)}; held to {name}, {limit:,}"
+    count = 1 if not bound.grouped else groups
+    events, matches = bound.events, bound.matches
+    if count is not None:
+        events += bound.events_each * count
+        matches += bound.matches_each * count
+    told = f"at most {_counted(events, 'event')} and {_counted(matches, 'partial match')}"
+    each = [
+        _counted(number, word)
+        for number, word in ((bound.events_each, "event"), (bound.matches_each, "partial match"))
+        if number
+    ]
+    if count is None and each:
+        told += f", with {' and '.join(each)} more in each group,"
+    told += f" {per}"
+    if (product(events + matches, 1) or 0) > limit:
+        told += f"; held to {name}, {limit:,}"
+    return told
+
+
+def _rates(inputs: Inputs) -> str:
+    usual = f"{_number(inputs.usual)} events/s"
+    named = [f"{_number(rate)} {name}/s" for name, rate in inputs.per_s.items()]
+    return (
+        f"{', '.join(named)} and {usual} of each other type" if named else f"{usual} of each type"
+    )
+
+
+def _number(rate: Fraction) -> str:
+    return f"{float(rate):,.10g}"
+
+
+def _counted(count: int, word: str) -> str:
+    many = "es" if word.endswith("ch") else "s"
+    return f"{count:,} {word}{'' if count == 1 else many}"
