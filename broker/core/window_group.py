@@ -105,6 +105,48 @@ class Group:
         self.uncertainty = self.uncertainties.result() or 0
 
 
+class LoneGroup(Group):
+    """As Group, of one operand of primitive events: what most windows are, in fewer steps."""
+
+    __slots__ = ()
+
+    def add(self, entry: Entry, adds: Sequence[Slide]) -> None:
+        """See Group."""
+        event = entry[0]
+        self.inside.append(entry)
+        self.trail.push(event)
+        adds[0](self.kept, event)
+        if event.start != event.end:
+            self.starts.add(event.start)
+        if event.uncertainty:
+            self.uncertainties.add(event.uncertainty)
+
+    def remove_before(self, end: int, removes: Sequence[Slide], adds: Sequence[Slide]) -> int:  # noqa: ARG002
+        """See Group."""
+        inside, kept, remove = self.inside, self.kept, removes[0]
+        count = 0
+        while inside and (event := inside[0][0]).end < end:
+            inside.popleft()
+            count += 1
+            remove(kept, event)
+            if event.start != event.end:
+                self.starts.remove(event.start)
+            if event.uncertainty:
+                self.uncertainties.remove(event.uncertainty)
+        if count:
+            self.trail.drop(count)
+        return count
+
+    def constituents(self) -> Constituents:
+        """See Group."""
+        return self.trail.constituents(len(self.inside))
+
+    def summarise(self) -> None:
+        """See Group."""
+        self.counts[0] = len(self.inside)
+        super().summarise()
+
+
 class DistinctGroup:
     """A group of a window with `distinct` operands (see window_outcome.Summary).
 
@@ -214,3 +256,10 @@ class DistinctGroup:
             self.uncertainties.remove(event.uncertainty)
         if isinstance(event, Detected) and event.certainty != "yes":
             self.maybes -= 1
+
+
+def group_class(shape: Shape) -> type[Group | DistinctGroup]:
+    """What keeps a group of a case."""
+    if shape.distinct:
+        return DistinctGroup
+    return LoneGroup if shape.detected == [False] else Group

@@ -47,12 +47,15 @@ class Head:
 
 
 class Lazy:
-    """A tuple that is made when it is first compared; it compares with tuples too."""
+    """A tuple that is made when it is first compared; it compares with tuples too.
+
+    There is one for each window event, so each kind sets `_made` to None on its own: that is
+    cheaper than to ask this one for it.
+    """
 
     __slots__ = ("_made",)
 
-    def __init__(self) -> None:
-        self._made: tuple[Any, ...] | None = None
+    _made: tuple[Any, ...] | None
 
     def made(self) -> tuple[Any, ...]:
         """The tuple."""
@@ -106,7 +109,7 @@ class Constituents(Lazy):
         count: int = NEVER,
         most: int = IDS_MAX,
     ) -> None:
-        super().__init__()
+        self._made = None
         self._blocks = blocks
         self._skip = skip
         self._count = count
@@ -140,7 +143,7 @@ class Places(Lazy):
     __slots__ = ("_constituents",)
 
     def __init__(self, constituents: Constituents) -> None:
-        super().__init__()
+        self._made = None
         self._constituents = constituents
 
     def _make(self) -> tuple[Any, ...]:
@@ -236,7 +239,8 @@ class Trail:
             blocks = self._blocks
             few = min(len(blocks), IDS_MAX // BLOCK + 1)
             self._shared = tuple([blocks[at] for at in range(few)])
-        return Constituents(self._shared, self._skip, min(inside, IDS_MAX))
+        count = inside if inside < IDS_MAX else IDS_MAX  # noqa: FURB136  # for each event
+        return Constituents(self._shared, self._skip, count)
 
 
 def made_of(value: object) -> Any:

@@ -16,7 +16,7 @@ from broker.core.event import Detected, Event
 from broker.core.shelf import Shelf
 from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
-from broker.core.window_group import DistinctGroup, Group
+from broker.core.window_group import DistinctGroup, Group, group_class
 from broker.core.window_merge import PANES_MANY
 from broker.core.window_ordered import OrderedWindows, packed
 from broker.core.window_outcome import WindowOutcome
@@ -49,7 +49,7 @@ class MovingWindows(OrderedWindows):
         self.groups: dict[Any, Group | DistinctGroup] = {}
         self.adds = shape.slides("add")
         self.removes = shape.slides("remove")
-        self._group = DistinctGroup if shape.distinct else Group
+        self._group = group_class(shape)
 
     def enter(self, entry: Entry, oldest: int) -> Group | DistinctGroup | None:
         """Add the newest event to its group, which lets go of what ends before `oldest`.

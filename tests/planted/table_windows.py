@@ -183,8 +183,8 @@ bound-too-near: a pane forgets events that tie with the last it keeps
 + if low >= self.bound:
 
 trail-of-later-events: what a sliding window told grows with it
-- self._skip, min(inside, IDS_MAX))
-+ self._skip, IDS_MAX)
+- return Constituents(self._shared, self._skip, count)
++ return Constituents(self._shared, self._skip, IDS_MAX)
 """,
     tests=CORE,
 )
