@@ -13,6 +13,9 @@ runs by now) does not hold yet:
     expected = run(spec, events)                         # results in order
     print(compare(spec, expected, actual))               # [] if `actual` agrees
 
+What a difference needs, `shrink` finds: `shrunk(spec, events, differs)` asks `differs` of ever
+smaller cases.
+
 Where `spec.tables` is not empty their files must stand beside that of the specification: write what
 `recipes_values.files_of(spec)` lists, and tell the code under test the file's name.
 
