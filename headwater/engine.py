@@ -19,6 +19,7 @@ from broker.core.limits import Limits
 from broker.core.matcher import Matcher
 from headwater.events import Event
 from headwater.release import Release
+from headwater.tables import tables_beside
 from language import Specification, check_text
 from language.errors import HeadwaterError
 
@@ -108,6 +109,9 @@ class Engine:
     `drift`: the greatest drift of the sensors' clocks, as a share (0.0001 is 100 ppm): durations
     are uncertain by so much.
 
+    Tables of the text are looked for beside `file`, the specification's, else in the working
+    directory.
+
     Raises language.LanguageError, with every error, where the text is faulty.
 
     >>> engine = Engine(
@@ -131,7 +135,9 @@ class Engine:
             raise ValueError(f"found lateness_ms {lateness_ms}, expected 0 or more, or None")
         if not 0 <= drift < 1:
             raise ValueError(f"found drift {drift}, expected 0 or more, and less than 1")
-        self.specification = check_text(text, file=file, functions=functions).demand()
+        self.specification = check_text(
+            text, file=file, functions=functions, tables=tables_beside(file)
+        ).demand()
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
         self._pipeline = Pipeline(
             self.specification, IntakeOptions(lateness_ms=lateness_ms or 0), drift

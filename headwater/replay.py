@@ -24,6 +24,7 @@ from headwater.packed import Packer
 from headwater.readers import BadLine, Batch, JsonLines, read_events
 from headwater.release import Release
 from headwater.sorting import ExternalSort, SortingError
+from headwater.tables import tables_beside
 from language import Specification, check_text
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _replay(arguments: argparse.Namespace) -> int:
     spec, files = arguments.spec, arguments.events
     if [spec, *files].count(STANDARD_INPUT) > 1:
         raise CommandError(FAULTY, "standard input (-) can be read only once")
-    checked = check_text(read_text(spec), file=spec)
+    checked = check_text(read_text(spec), file=spec, tables=tables_beside(spec))
     if checked.specification is None:
         if arguments.json:
             _tell_json([{"file": spec, **one.to_dict()} for one in checked.diagnostics])

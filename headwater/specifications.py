@@ -19,6 +19,7 @@ from typing import Any
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.errors import explain as explained
 from headwater.errors import for_programs, titles
+from headwater.tables import tables_beside
 from language import check_text, format_text
 from language.errors import LanguageError
 
@@ -32,7 +33,7 @@ def check(names: Sequence[str], *, as_json: bool = False) -> int:
     told: list[dict[str, Any]] = []
     for name in names:
         try:
-            checked = check_text(read_text(name), file=name)
+            checked = check_text(read_text(name), file=name, tables=tables_beside(name))
         except CommandError as error:
             status = FAULTY
             _complain_of(error, as_json=as_json)

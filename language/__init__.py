@@ -14,6 +14,7 @@ from language.check import check
 from language.diagnostics import Collector, Diagnostic, report
 from language.errors import HeadwaterError, LanguageError
 from language.specification import EventType, Specification
+from language.tables import ReadTable, TableError
 from language.taskgraph import Task, TaskGraph
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ __all__ = [
     "EventType",
     "HeadwaterError",
     "LanguageError",
+    "ReadTable",
     "Specification",
+    "TableError",
     "Task",
     "TaskGraph",
     "check_text",
@@ -60,14 +63,23 @@ class Checked:
 
 
 def check_text(
-    text: str, *, file: str = "<text>", functions: Mapping[str, Any] | None = None
+    text: str,
+    *,
+    file: str = "<text>",
+    functions: Mapping[str, Any] | None = None,
+    tables: ReadTable | None = None,
 ) -> Checked:
-    """Read and check a text; `functions` are the user's own, by name. Never raises."""
+    """Read and check a text; never raises.
+
+    `functions` are the user's own, by name. `tables` gives the text of a table's file, by the name
+    that the specification writes, or raises TableError; without it tables are not looked into, and
+    what uses them cannot run.
+    """
     from language.reading.parser import read
 
     collector = Collector()
     reading = read(text, collector)
-    specification = check(reading, collector, tuple(functions or ()))
+    specification = check(reading, collector, tuple(functions or ()), tables)
     found = collector.found()
     return Checked(text, file, found, None if found else specification)
 

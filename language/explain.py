@@ -74,6 +74,11 @@ def capital(text: str) -> str:
 
 def _told(entry: Entry, example: Example) -> str:
     """The report of an example, of this error alone; general advice is not repeated."""
-    checked = check_text(example.text, file="example", functions=dict.fromkeys(example.functions))
+    checked = check_text(
+        example.text,
+        file="example",
+        functions=dict.fromkeys(example.functions),
+        tables=example.read_table if example.tables else None,
+    )
     lines = checked.report(code=entry.code).split("\n")
     return "\n".join(line for line in lines if line.strip() != f"= {entry.help}")

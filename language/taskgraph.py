@@ -7,7 +7,7 @@ sets, regions and files around it are called; a key tells everything that its re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from language.specification import EventType
+    from language.tables import Table
 
 KEY_LENGTH = 32
 TEXT_VERSION = 1
@@ -77,6 +78,7 @@ class Names:
     sets: Mapping[str, tree.SetLiteral]
     regions: Mapping[str, tree.RegionLiteral]
     tables: Mapping[str, tree.TableDeclaration]
+    contents: Mapping[str, Table] = field(default_factory=dict)
 
 
 def task_graph(file: tree.File, order: Iterable[str], names: Names) -> TaskGraph:
@@ -151,7 +153,12 @@ def _tables(node: tree.Node, names: Names) -> list[str]:
     from language.walk import descendants
 
     used = {part.table for part in descendants(node) if isinstance(part, tree.Lookup)}
-    return [item_text(names.tables[name]) for name in sorted(used)]
+    lines = []
+    for name in sorted(used):
+        content = names.contents.get(name)
+        holds = "" if content is None else f"  # {content.digest}"
+        lines.append(item_text(names.tables[name]).rstrip("\n") + holds)
+    return lines
 
 
 def resolved(
@@ -185,6 +192,9 @@ def _with_values(node: _N, names: Names) -> _N:
             name = part.container.name
             literal = names.sets[name] if name in names.sets else names.regions[name]
             return replace(part, container=literal)
+        if isinstance(part, tree.Lookup) and part.table in names.contents:
+            content = names.contents[part.table]
+            return replace(part, values=content.columns[part.column], digest=content.digest)
         if isinstance(part, tree.InRegion) and isinstance(part.region, tree.Name):
             return replace(part, region=names.regions[part.region.name])
         return part

@@ -7,7 +7,10 @@ grammar or of how anything runs. Invariant: that of language.tree, which is wher
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,13 @@ class Attribute(Node):
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Node):
-    """`Table[key].column`."""
+    """`Table[key].column`; once resolved with the column's values by key, and their digest."""
 
     table: str
     key: Expression
     column: str
+    values: Mapping[Any, Any] | None = field(default=None, compare=False, repr=False)
+    digest: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

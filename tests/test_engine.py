@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +13,16 @@ import headwater
 from tests.oracles.compare import compare, unmet
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE, random_case
 from tests.oracles.matcher import run
+from tests.oracles.recipes_values import files_of
 from tests.oracles.render import text_of
+from tests.oracles.spec import Spec
 from tests.oracles.worked import WorkedCase
 from tests.oracles.worked_cases import WORKED_CASES_WHOLE
 
-NOT_RUN = frozenset(("tables",))
 NOT_RUN_CASES = {
-    "a table holds attributes of a key": "tables do not run yet",
     "the condition may name what comes after": "a `without` is judged where it stands",
 }
-CONSTRUCTS = [name for name in CONSTRUCTS_WHOLE if name not in NOT_RUN]
+CONSTRUCTS = list(CONSTRUCTS_WHOLE)
 SEEDS_FAST = 7
 SEEDS_LONG = 70
 RESULTS_SHARE_MIN = 0.3
@@ -29,22 +30,37 @@ RESULTS_SHARE_MIN = 0.3
 Record = Callable[[str, object], None]
 
 
-def replayed(text: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    engine = headwater.Engine(text, lateness_ms=None)
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the files of tables stand."""
+    return tmp_path_factory.mktemp("beside")
+
+
+def replayed(
+    text: str, events: list[dict[str, Any]], beside: Path | None = None
+) -> list[dict[str, Any]]:
+    file = "<text>" if beside is None else str(beside / "text.hw")
+    engine = headwater.Engine(text, lateness_ms=None, file=file)
     engine.push(events)
     return engine.finish()
 
 
 @pytest.mark.parametrize("case", WORKED_CASES_WHOLE, ids=lambda case: case.name)
 def test_the_engine_meets_every_worked_case(
-    case: WorkedCase, request: pytest.FixtureRequest
+    case: WorkedCase, request: pytest.FixtureRequest, beside: Path
 ) -> None:
     if case.name in NOT_RUN_CASES:
         request.applymarker(pytest.mark.xfail(reason=NOT_RUN_CASES[case.name], strict=True))
-    assert unmet(case, replayed(case.text, [dict(event) for event in case.events])) == []
+    _put_tables(case.spec, beside)
+    assert unmet(case, replayed(case.text, [dict(event) for event in case.events], beside)) == []
 
 
-def agree(construct: str, seeds: range, record: Record) -> None:
+def _put_tables(spec: Spec, beside: Path) -> None:
+    for name, content in files_of(spec):
+        (beside / name).write_text(content, encoding="utf-8")
+
+
+def agree(construct: str, seeds: range, record: Record, beside: Path) -> None:
     """Engine and reference agree; enough cases have results for that to say something."""
     with_results = 0
     for context in CONTEXTS_WHOLE:
@@ -52,8 +68,9 @@ def agree(construct: str, seeds: range, record: Record) -> None:
         for seed in seeds:
             spec, events = random_case(seed, construct, context)
             text = text_of(spec)
+            _put_tables(spec, beside)
             expected = run(spec, events)
-            found = compare(spec, expected, replayed(text, events))
+            found = compare(spec, expected, replayed(text, events, beside))
             assert found == [], f"seed {seed}, {construct}, {context}\n{text}\n{events}"
             found_here += bool(expected)
         what = ["held to the reference matcher", construct, context, len(seeds), found_here]
@@ -70,17 +87,19 @@ def test_so_many_cases_are_run() -> None:
 
 
 @pytest.mark.parametrize("construct", CONSTRUCTS)
-def test_generated_cases_agree_with_the_reference(construct: str, record_property: Record) -> None:
-    agree(construct, range(SEEDS_FAST), record_property)
+def test_generated_cases_agree_with_the_reference(
+    construct: str, record_property: Record, beside: Path
+) -> None:
+    agree(construct, range(SEEDS_FAST), record_property, beside)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("construct", CONSTRUCTS)
 def test_many_generated_cases_agree_with_the_reference(
-    construct: str, record_property: Record
+    construct: str, record_property: Record, beside: Path
 ) -> None:
-    agree(construct, range(SEEDS_FAST, SEEDS_LONG), record_property)
+    agree(construct, range(SEEDS_FAST, SEEDS_LONG), record_property, beside)
 
 
 @pytest.mark.parametrize(

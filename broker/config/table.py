@@ -65,6 +65,13 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
             path=True,
         ),
     ] = "headwater-data"
+    tables: Annotated[
+        str,
+        About(
+            "directory of the tables (`*.csv`) that specifications may name; read at the start",
+            path=True,
+        ),
+    ] = ""
 
 
 class MqttSection(msgspec.Struct, frozen=True, kw_only=True):

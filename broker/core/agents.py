@@ -7,6 +7,7 @@ what the other would have, from where that stopped.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ class Agents:
     def make(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
         """The agent of one case; `output` is the class of a definition's events."""
         if output is None:
-            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, lay_out(case)))
+            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, reported_layout(case)))
             return self._of_pattern(task, case, outcome)
         window = task.node.window if isinstance(task.node, Definition) else None
         if window is not None and window.aggregated:
@@ -89,7 +90,7 @@ class Agents:
                 duration_max_ms=self._limits.event_duration_ms_max,
                 foresight=self._foresight(task),
             )
-        outcome = DefinitionOutcome(task, case, lay_out(case), output)
+        outcome = DefinitionOutcome(task, case, reported_layout(case), output)
         if window is None:
             return self._of_pattern(task, case, outcome)
         ticks = grid_of(window)
@@ -178,6 +179,14 @@ class Agents:
             return self.weighing(task, case, plain)
         agent.restore(state)
         return agent
+
+
+def reported_layout(case: Case) -> Layout:
+    """The layout of what is reported: of `collect` each place has a list."""
+    layout = lay_out(case)
+    if case.detect.report != "collect":
+        return layout
+    return replace(layout, listed=frozenset(range(len(layout.leaves))))
 
 
 def weighed(state: Any) -> bool:

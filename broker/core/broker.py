@@ -49,6 +49,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     lateness_ms: int = 1_000
     idle_timeout_ms: int = 60_000
     require_timestamp: bool = False
+    tables: dict[str, str] = {}  # reference data that specifications may name: file → its text
 
 
 class Broker:
@@ -73,7 +74,9 @@ class Broker:
             self.ledger,
         )
         self._matcher = Matcher(self.limits, self.ledger, strict=False)
-        self._installer = Installer(self.catalogue, self._intake, self._matcher, self.limits)
+        self._installer = Installer(
+            self.catalogue, self._intake, self._matcher, self.limits, self.options.tables
+        )
         self._lives = sources.Lives()
         self._notes = Notes()
         self._now = 0

@@ -137,9 +137,17 @@ class Writer:
                 return self._guarded(code, guards) if nullable else code
             if isinstance(node, Call):
                 return self._call(node, guards)
+        if isinstance(node, Lookup):
+            return self._lookup(node, guards)
         if isinstance(node, Logical | Comparison | Membership | Unary):
             return self.condition(node)
         raise AssertionError(f"not an expression that runs: {node!r}")
+
+    def _lookup(self, node: Lookup, guards: list[str]) -> str:
+        if node.values is None:
+            raise TypeError("tables are read before compiling")
+        values = self._constants.add(node.values)
+        return self._guarded(f"{values}.get({self._strict(node.key, guards)})", guards)
 
     def _guarded(self, code: str, guards: list[str]) -> str:
         name = self._constants.temporary()

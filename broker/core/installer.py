@@ -26,7 +26,7 @@ from broker.core.intake import ConflictError, Intake
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
-from language import Checked, Specification, check_text
+from language import Checked, Specification, TableError, check_text
 from language.tree import Subscription
 
 if TYPE_CHECKING:
@@ -58,8 +58,14 @@ class Installer:
     """Installs and removes what clients ask for."""
 
     def __init__(
-        self, catalogue: Catalogue, intake: Intake, matcher: Matcher, limits: Limits
+        self,
+        catalogue: Catalogue,
+        intake: Intake,
+        matcher: Matcher,
+        limits: Limits,
+        tables: Mapping[str, str],
     ) -> None:
+        self._tables = tables
         self._catalogue = catalogue
         self._intake = intake
         self._matcher = matcher
@@ -86,10 +92,17 @@ class Installer:
             error = LimitReachedError("specification_bytes_max", maximum, "bytes of a text")
             raise RefusedError(_limited(error))
         if checked is None or checked.text != text:
-            checked = check_text(text)
+            checked = check_text(text, tables=self._read_table)
         if checked.specification is None:
             raise RefusedError(*map(refusals.of_diagnostic, checked.diagnostics))
         return checked.specification
+
+    def _read_table(self, name: str) -> str:
+        text = self._tables.get(name)
+        if text is None:
+            known = ", ".join(self._tables) or "none"
+            raise TableError(f"this broker has no such table; it has {known}")
+        return text
 
     def _plan(self, specification: Specification, asker: Asker, now: int) -> _Plan:
         types = [one for one in specification.event_types.values() if not one.defined]

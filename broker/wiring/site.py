@@ -27,6 +27,7 @@ from broker.wiring.delivery import Delivery
 from broker.wiring.errors import StartError
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
+from broker.wiring.tables import TablesError, load_tables
 
 if TYPE_CHECKING:
     from broker.credentials import Users
@@ -63,6 +64,7 @@ class Site:
             lateness_ms=config.intake.lateness_ms,
             idle_timeout_ms=config.intake.idle_timeout_ms,
             require_timestamp=config.intake.require_timestamp,
+            tables=_tables(config),
         )
         self._runner = Runner(Broker(options, config.limits), self._delivery)
         self._requests = Requests(self._runner, config.limits)
@@ -151,6 +153,14 @@ def listeners(config: Config) -> list[Listener]:
 def faces(config: Config) -> list[str]:
     """What the MQTT listeners are called."""
     return [*(["mqtt"] if config.mqtt.plain else []), *(["mqtts"] if config.mqtt.tls_cert else [])]
+
+
+def _tables(config: Config) -> dict[str, str]:
+    """The tables that specifications may name. Raises StartError."""
+    try:
+        return load_tables(config.broker.tables)
+    except TablesError as error:
+        raise StartError(f"{error}; see `tables` under [broker]") from None
 
 
 def _cannot_listen(section: str, error: Exception) -> StartError:

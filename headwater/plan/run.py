@@ -18,6 +18,7 @@ from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.plan.steps import Plan, plans_of
 from headwater.plan.svg import plan_svg
 from headwater.plan.text import plan_text
+from headwater.tables import tables_beside
 from language import Specification, check_text
 from language.suggest import nearest
 
@@ -42,7 +43,7 @@ def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
     drawn: list[tuple[Plan, list[str]]] = []
     for name in names:
         try:
-            checked = check_text(read_text(name), file=name)
+            checked = check_text(read_text(name), file=name, tables=tables_beside(name))
         except CommandError as error:
             status = FAULTY
             errors: list[Any] = [{"message": text} for text in error.messages]

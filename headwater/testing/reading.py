@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from headwater.tables import tables_beside
 from headwater.testing.events import EventReader
 from headwater.testing.expectations import ExpectationReader
 from headwater.testing.notation import (
@@ -134,7 +135,7 @@ class _Reading:
     def _check_block(self, block: list[int]) -> None:
         """Its lines at their own place, so that what is wrong is told where it stands."""
         lines = [""] * block[0] + [self._lines[number - 1] for number in block[1:]]
-        self._take(check_text("\n".join(lines), file=self._file))
+        self._take(check_text("\n".join(lines), file=self._file, tables=tables_beside(self._file)))
 
     def _use(self, number: int, line: str) -> None:
         try:
@@ -149,7 +150,7 @@ class _Reading:
         except FaultError as error:
             self._faults.append(error.at(number))
             return
-        self._take(check_text(text, file=str(path)))
+        self._take(check_text(text, file=str(path), tables=tables_beside(str(path))))
 
     def _take(self, checked: Checked) -> None:
         if checked.specification is None:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
     from language.diagnostics import Collector
     from language.reading.parser import Reading
+    from language.tables import ReadTable
 
 
 def check(
-    reading: Reading, collector: Collector, functions: Collection[str]
+    reading: Reading,
+    collector: Collector,
+    functions: Collection[str],
+    read_table: ReadTable | None = None,
 ) -> Specification | None:
     """Check what was read; errors go to `collector`, without any the specification is made."""
-    declared = collect(reading, collector, functions)
+    declared = collect(reading, collector, functions, read_table)
     order = definition_order(declared, collector)
     for name in order:
         check_definition(declared.definitions[name], declared, collector)
@@ -42,7 +46,7 @@ def check(
 def specification(reading: Reading, declared: Declared, order: list[str]) -> Specification:
     """The specification of a text in which no error was found."""
     event_types = {name: one for name, one in declared.event_types.items() if one is not None}
-    names = Names(event_types, declared.sets, declared.regions, declared.tables)
+    names = Names(event_types, declared.sets, declared.regions, declared.tables, declared.contents)
     return Specification(
         file=reading.file,
         event_types=event_types,

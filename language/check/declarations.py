@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from language import tree
 from language.check.kinds import member_type
 from language.specification import EventType
+from language.tables import Table, TableError, parse
 from language.taskgraph import inputs_of
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from language.diagnostics import Collector
     from language.reading.parser import Reading
+    from language.tables import ReadTable
 
 
 @dataclass
@@ -30,12 +32,18 @@ class Declared:
     sets: dict[str, tree.SetLiteral] = field(default_factory=dict)
     regions: dict[str, tree.RegionLiteral] = field(default_factory=dict)
     tables: dict[str, tree.TableDeclaration] = field(default_factory=dict)
+    contents: dict[str, Table] = field(default_factory=dict)
     subscriptions: dict[tuple[str, str], tree.Subscription] = field(default_factory=dict)
     functions: Collection[str] = ()
     broken: frozenset[str] = frozenset()
 
 
-def collect(reading: Reading, collector: Collector, functions: Collection[str]) -> Declared:
+def collect(
+    reading: Reading,
+    collector: Collector,
+    functions: Collection[str],
+    read_table: ReadTable | None = None,
+) -> Declared:
     """All names of the file; duplicates are noted."""
     declared = Declared(functions=functions, broken=reading.broken)
     values: set[str] = set()
@@ -60,6 +68,8 @@ def collect(reading: Reading, collector: Collector, functions: Collection[str]) 
         else:
             values.add(item.name)
             _value(item, declared, collector)
+            if isinstance(item, tree.TableDeclaration) and read_table is not None:
+                _content(item, declared, collector, read_table)
     return declared
 
 
@@ -75,6 +85,16 @@ def _value(
         declared.regions[item.name] = item.region
     else:
         declared.tables[item.name] = item
+
+
+def _content(
+    item: tree.TableDeclaration, declared: Declared, collector: Collector, read_table: ReadTable
+) -> None:
+    """Read what a table holds; where that cannot be, nothing more is said of its columns."""
+    try:
+        declared.contents[item.name] = parse(read_table(item.file), item.key)
+    except TableError as error:
+        collector.note("HW227", item.place("file"), name=item.file, why=str(error))
 
 
 def _twice(item: tree.Item, what: str, collector: Collector) -> None:

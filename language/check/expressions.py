@@ -188,7 +188,18 @@ def _lookup(node: tree.Lookup, scope: Scope) -> Type:
     found = type_of(node.key, scope)
     if found in {"position", "event", "list", "bytes"}:
         scope.collector.note("HW306", node.key.span, form="Table[key]", kind=kind_word(found))
-    return "any"
+    content = declared.contents.get(node.table)
+    if content is None:
+        return "any"
+    wanted: Type = content.types[content.key]
+    if found not in {wanted, "any", "list"} and not {found, wanted} <= NUMBERS:
+        words = {"left": kind_word(wanted), "right": kind_word(found)}
+        scope.collector.note("HW301", node.key.span, None, **words)
+    if node.column not in content.types:
+        place = node.place("column")
+        scope.collector.misspelt("HW203", place, node.column, content.types, type=node.table)
+        return "any"
+    return content.types[node.column]
 
 
 # --- operators --------------------------------------------------------------------------------

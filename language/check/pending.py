@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     Finder = Callable[[tree.Node], tree.Span | None]
 
 
-def _whole(node: tree.Node) -> tree.Span | None:
-    return node.span
-
-
 def _nearest(node: tree.Node) -> tree.Span | None:
     return node.span if isinstance(node, tree.Actor) and node.nearest else None
 
@@ -36,7 +32,6 @@ def _function(node: tree.Node) -> tree.Span | None:
 
 
 NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
-    tree.Lookup: {"HW915": _whole},
     tree.Actor: {"HW918": _nearest},
     tree.Call: {"HW919": _function},
 }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 CARET = "‸"
 """In an example this stands before the character under which the caret is expected."""
@@ -26,13 +26,19 @@ HEAD = "subscription S from u to a\n"
 class Example:
     """A faulty text, and the line and column of its caret, both from 1.
 
-    `functions` are the names of the user's own functions that are there.
+    `functions` are the names of the user's own functions that are there, `tables` the texts of the
+    tables' files by name.
     """
 
     text: str
     line: int
     column: int
     functions: tuple[str, ...] = ()
+    tables: Mapping[str, str] | None = None
+
+    def read_table(self, name: str) -> str:
+        """The text of one of its tables."""
+        return (self.tables or {})[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,7 @@ class Marked:
 
     text: str | Callable[[], str]
     functions: tuple[str, ...] = ()
+    tables: Mapping[str, str] | None = None
 
     def example(self) -> Example:
         """The example, its caret counted out."""
@@ -48,7 +55,7 @@ class Marked:
         before, after = marked.split(CARET)
         line = before.count("\n") + 1
         column = len(before) - (before.rfind("\n") + 1) + 1
-        return Example(before + after, line, column, self.functions)
+        return Example(before + after, line, column, self.functions, self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,13 @@ class Entry:
         return tuple(one.example() for one in self.marked)
 
 
-def bad(marked: str | Callable[[], str], functions: tuple[str, ...] = ()) -> Marked:
+def bad(
+    marked: str | Callable[[], str],
+    functions: tuple[str, ...] = (),
+    tables: Mapping[str, str] | None = None,
+) -> Marked:
     """A text in which the expected caret is marked."""
-    return Marked(marked, functions)
+    return Marked(marked, functions, tables)
 
 
 def detecting(marked: str) -> Marked:

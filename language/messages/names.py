@@ -272,4 +272,22 @@ ENTRIES: tuple[Entry, ...] = (
             bad("event A(x: int)\ndefine D(‸location)\n  detect A"),
         ),
     ),
+    Entry(
+        "HW227",
+        "table that cannot be read",
+        "the table {name} cannot be read: {why}",
+        "a table is comma-separated text with a header line, and each key once",
+        (
+            bad(
+                'table Tags from ‸"tags.csv" key tag\nevent A(tag: text)\n'
+                'subscription S from u to a\ndetect A(Tags[tag].kind = "box")',
+                tables={"tags.csv": "tag,kind\nt1,box\nt1,bag\n"},
+            ),
+            bad(
+                'table Tags from ‸"tags.csv" key tag\nevent A(tag: text)\n'
+                'subscription S from u to a\ndetect A\nassign kind = Tags[A.tag].kind',
+                tables={"tags.csv": "id,kind\nt1,box\n"},
+            ),
+        ),
+    ),
 )

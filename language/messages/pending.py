@@ -15,18 +15,6 @@ def _pending(code: str, what: str, *marked: Marked) -> Entry:
 
 ENTRIES: tuple[Entry, ...] = (
     _pending(
-        "HW915",
-        "tables",
-        bad(
-            'table Tags from "tags.csv" key tag\nevent A(tag: text)\n'
-            'subscription S from u to a\ndetect A(‸Tags[tag].kind = "box")'
-        ),
-        bad(
-            'table Tags from "tags.csv" key tag\nevent A(tag: text)\n'
-            "subscription S from u to a\ndetect A\nassign kind = ‸Tags[A.tag].kind"
-        ),
-    ),
-    _pending(
         "HW918",
         "the nearest actor",
         bad("event A(x: int)\nsubscription S from u to ‸nearest NurseTablet\ndetect A"),

@@ -41,7 +41,8 @@ class Expressions(Values):
 
     def lookup(self, children: list[Any]) -> tree.Lookup:
         table, _, key, column = children
-        return tree.Lookup(name_of(table), key, name_of(column), span=between(table, column))
+        span, marks = between(table, column), (("column", span_of(column)),)
+        return tree.Lookup(name_of(table), key, name_of(column), span=span, marks=marks)
 
     def group(self, children: list[Any]) -> tree.Node:
         """A parenthesis: what stands in it."""

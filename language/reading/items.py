@@ -110,7 +110,8 @@ class Items(Patterns, WindowActions):
 
     def table_declaration(self, children: list[Any]) -> tree.TableDeclaration:
         word, name, _, file, _, key = children
-        span, marks = between(word, key), (("name", span_of(name)),)
+        span = between(word, key)
+        marks = (("name", span_of(name)), ("file", span_of(file)))
         return tree.TableDeclaration(
             name_of(name), text(file), name_of(key), span=span, marks=marks
         )

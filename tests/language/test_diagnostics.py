@@ -23,7 +23,11 @@ CASES = [
 
 
 def checked(example):
-    return check_text(example.text, functions=dict.fromkeys(example.functions))
+    return check_text(
+        example.text,
+        functions=dict.fromkeys(example.functions),
+        tables=example.read_table if example.tables else None,
+    )
 
 
 @pytest.mark.parametrize(("entry", "example"), CASES)
@@ -110,7 +114,11 @@ def test_a_suggested_name_is_right():
                 old = example.text[one.start : one.end]
                 new = re.sub(r"^[\w-]+", name[1], old) if "." not in name[1] else name[1]
                 text = example.text[: one.start] + new + example.text[one.end :]
-                again = check_text(text, functions=dict.fromkeys(example.functions))
+                again = check_text(
+                    text,
+                    functions=dict.fromkeys(example.functions),
+                    tables=example.read_table if example.tables else None,
+                )
                 left = [(d.code, d.start) for d in again.diagnostics]
                 assert (one.code, one.start) not in left, text
                 mended += 1

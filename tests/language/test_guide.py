@@ -80,7 +80,7 @@ def test_an_example_gives_the_results_that_it_says(specification, trace):
     lines = [line.split("#")[0].rstrip() for line in trace.splitlines()]
     events = [event_of(line) for line in lines if line and not line.startswith("→")]
     results = [expected(line) for line in lines if line.startswith("→")]
-    engine = Engine(specification, lateness_ms=None)
+    engine = Engine(specification, lateness_ms=None, file=str(GUIDE))
     found = engine.push(events) + engine.finish()
     if lines[-1] == "→ nothing":
         assert found == []

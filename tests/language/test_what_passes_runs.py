@@ -90,7 +90,7 @@ def events(types, seconds):
 
 def run(text, seconds):
     types = check_text(text).demand().event_types.values()
-    engine = Engine(text, lateness_ms=None)
+    engine = Engine(text, lateness_ms=None, file=__file__)  # tables stand beside this file
     given = events([one for one in types if not one.defined] or [EventType("A")], seconds)
     return engine.push(given) + engine.finish()
 
