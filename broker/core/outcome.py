@@ -178,6 +178,11 @@ def _at_end(item: Assignment, layout: Layout) -> bool:
     return False
 
 
+def _places(layout: Layout) -> str:
+    """The left side of an assignment of an occurrence's events to their names."""
+    return "".join(f"e{leaf.low}, " for leaf in layout.leaves).rstrip()
+
+
 class SubscriptionTemplate:
     """What all results of one subscription share."""
 
@@ -190,21 +195,48 @@ class SubscriptionTemplate:
         self.subscription = node
         self.keys = node.case.group_by
         self.names = [leaf.name for leaf in layout.leaves]
-        self._values = self._build(node.case, layout) if node.case.assign else None
+        # Whether each place binds one event, always: then there is nothing to look for.
+        single = not (layout.optional or layout.listed or layout.silent)
+        self._bound = self._build_bound(layout) if single else None
+        self._values: Callable[..., dict[str, Any]] | None = None
+        if node.case.assign or single:
+            self._values = self._build_values(node.case, layout)
 
-    def _build(self, case: Case, layout: Layout) -> Callable[..., dict[str, Any]]:
+    def _build_values(self, case: Case, layout: Layout) -> Callable[..., dict[str, Any]]:
         constants = Constants()
         writer = Writer(OccurrenceScope(layout, case.group_by, constants), constants)
         constants.helper("plain", plain)
-        names = ", ".join(f"e{leaf.low}" for leaf in layout.leaves)
         codes = [
             f"{constants.add(item.name)}: plain({writer.value(item.value)})" for item in case.assign
+        ] or [
+            f"{constants.add(leaf.name)}: e{leaf.low}.attribute_values()" for leaf in layout.leaves
         ]
         text = (
-            f"def values(events, g, start, end):\n    {names}, = events\n"
+            f"def values(events, g, start, end):\n    {_places(layout)} = events\n"
             f"    return {{{', '.join(codes)}}}\n"
         )
         return build(text, "values", constants)
+
+    def _build_bound(self, layout: Layout) -> Callable[..., tuple[list[Any], dict[str, Any]]]:
+        constants = Constants()
+        named = [(constants.add(leaf.name), f"e{leaf.low}") for leaf in layout.leaves]
+        ends = ", ".join(f"({name}, [({event}.id, {event}.end)])" for name, event in named)
+        ids = ", ".join(f"{name}: [{event}.id]" for name, event in named)
+        text = (
+            f"def bound(events):\n    {_places(layout)} = events\n    return [{ends}], {{{ids}}}\n"
+        )
+        return build(text, "bound", constants)
+
+    def bound(self, result: OccurrenceResult) -> tuple[list[Any], dict[str, list[str]]]:
+        """What is bound, as `bound_ids` tells it, and the events' ids by alias."""
+        if self._bound is not None:
+            return self._bound(result.events)
+        ids = {
+            name: [event.id for event in member] if member.__class__ is tuple else [member.id]
+            for name, member in zip(self.names, result.events, strict=True)
+            if member is not None and not silent(member)
+        }
+        return bound_ids(self.names, result.events, result.group), ids
 
     def values(self, result: OccurrenceResult) -> dict[str, Any]:
         """The result's values: the assigned ones, else each alias' non-null attributes."""
@@ -248,18 +280,17 @@ class OccurrenceResult(msgspec.Struct, eq=False):
     @property
     def id(self) -> str:
         """The digest that is the same wherever and whenever this is detected."""
-        return bound_id(
-            self.template.task, 0, bound_ids(self.template.names, self.events, self.group)
-        )
+        return bound_id(self.template.task, 0, self.template.bound(self)[0])
 
     def to_dict(self) -> dict[str, Any]:
         """The result as other programs meet it (without `detected_at`)."""
         template = self.template
         node = template.subscription
+        bound, ids = template.bound(self)
         return {
             "subscription": node.name,
             "seq": node.seq,
-            "id": self.id,
+            "id": bound_id(template.task, 0, bound),
             "subscriber": node.subscriber,
             "actor": template.actor(self.group),
             "start": self.start,
@@ -267,11 +298,7 @@ class OccurrenceResult(msgspec.Struct, eq=False):
             "certainty": self.certainty,
             "group": dict(zip(template.keys, self.group, strict=True)),
             "values": template.values(self),
-            "events": {
-                name: [event.id for event in member] if member.__class__ is tuple else [member.id]
-                for name, member in zip(template.names, self.events, strict=True)
-                if member is not None and not silent(member)
-            },
+            "events": ids,
         }
 
 

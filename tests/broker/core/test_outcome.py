@@ -1,0 +1,47 @@
+"""What a result says of places that bind one event each, written by code made for them."""
+
+import pytest
+
+from broker.core.intake import Intake, IntakeOptions
+from broker.core.matcher import Matcher
+from broker.core.outcome import bound_ids
+from language import check_text
+
+TEXTS = {
+    "one place": "detect A(v > 0) as a",
+    "two places": "detect A(v > 0) as a and B(v > 0) as b within 1 s",
+    "two places by source": "detect A as a then B as `b-2` within 1 s group by source",
+    "a place that may stay empty": "detect A as a or B as b",
+    "a list": "detect A as a then B+ as b within 1 s",
+    "an absence": "detect A as a without[100 ms] B as b",
+}
+EVENTS = [
+    {"type": kind, "id": f"{kind}{end}", "source": "s", "timestamp": end, "v": end % 3 - 0.5}
+    for end in range(0, 2_000, 50)
+    for kind in ("A" if end % 100 else "B",)
+]
+
+
+def results(detect):
+    text = f"event A(v: float)\nevent B(v: float)\nsubscription S from u to a\n{detect}"
+    specification = check_text(text).demand()
+    intake, matcher = Intake(IntakeOptions()), Matcher()
+    intake.declare(specification.event_types.values())
+    for task in specification.graph.tasks.values():
+        matcher.install(task)
+    admitted = intake.admit(intake.from_mappings(EVENTS).events)
+    found = matcher.push(admitted.events, intake.watermark)
+    intake.finish()
+    return found + matcher.push([], intake.watermark)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_is_bound_is_told_as_for_places_of_any_kind(name):
+    found = results(TEXTS[name])
+    assert found
+    for result in found:
+        ends, ids = result.template.bound(result)
+        assert ends == bound_ids(result.template.names, result.events, result.group)
+        assert ids == {
+            alias: [event for event, _ in members] for alias, members in ends if members[0][0]
+        }
