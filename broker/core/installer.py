@@ -30,7 +30,7 @@ from language import Checked, Specification, TableError, check_text
 from language.tree import Subscription
 
 if TYPE_CHECKING:
-    from language import EventType, TaskGraph
+    from language import EventType, ReadTable, TaskGraph
 
 
 class Asker(Struct, frozen=True):
@@ -54,6 +54,19 @@ class _Plan(Struct):
     declared: str
 
 
+def reader_of(tables: Mapping[str, str]) -> ReadTable:
+    """Reads from tables that are there by name, and from nothing else."""
+
+    def read(name: str) -> str:
+        text = tables.get(name)
+        if text is None:
+            known = ", ".join(tables) or "none"
+            raise TableError(f"this broker has no such table; it has {known}")
+        return text
+
+    return read
+
+
 class Installer:
     """Installs and removes what clients ask for."""
 
@@ -65,7 +78,7 @@ class Installer:
         limits: Limits,
         tables: Mapping[str, str],
     ) -> None:
-        self._tables = tables
+        self._reader = reader_of(tables)
         self._catalogue = catalogue
         self._intake = intake
         self._matcher = matcher
@@ -92,17 +105,10 @@ class Installer:
             error = LimitReachedError("specification_bytes_max", maximum, "bytes of a text")
             raise RefusedError(_limited(error))
         if checked is None or checked.text != text:
-            checked = check_text(text, tables=self._read_table)
+            checked = check_text(text, tables=self._reader)
         if checked.specification is None:
             raise RefusedError(*map(refusals.of_diagnostic, checked.diagnostics))
         return checked.specification
-
-    def _read_table(self, name: str) -> str:
-        text = self._tables.get(name)
-        if text is None:
-            known = ", ".join(self._tables) or "none"
-            raise TableError(f"this broker has no such table; it has {known}")
-        return text
 
     def _plan(self, specification: Specification, asker: Asker, now: int) -> _Plan:
         types = [one for one in specification.event_types.values() if not one.defined]

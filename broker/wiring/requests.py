@@ -12,10 +12,12 @@ import asyncio
 import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from msgspec.structs import replace
 
 from broker.core import refusals
+from broker.core.installer import reader_of
 from broker.core.limits import Limits
 from broker.core.messages import CancelRequested, Message, RequestRefused, SpecificationSubmitted
 from broker.wiring.arrivals import Request
@@ -35,6 +37,7 @@ class Requests:
     def __init__(self, runner: Runner, limits: Limits) -> None:
         self._runner = runner
         self._text_chars_max = limits.specification_bytes_max
+        self._reader = reader_of(runner.core.options.tables)
         self._waiting: deque[Request] = deque()
         self._waiting_chars = 0
         self._arrived = asyncio.Event()
@@ -74,7 +77,8 @@ class Requests:
             return request
         loop = asyncio.get_running_loop()
         try:
-            checked: Checked = await loop.run_in_executor(self._thread, check_text, request.text)
+            check = partial(check_text, request.text, tables=self._reader)
+            checked: Checked = await loop.run_in_executor(self._thread, check)
         except Exception:
             logger.exception("checking a text failed")
             return _refused(request, refusals.DEFECT)

@@ -19,23 +19,25 @@ def load_tables(directory: str) -> dict[str, str]:
     if not directory:
         return {}
     found: dict[str, str] = {}
-    size = 0
+    size, data = 0, b""
     path = Path(directory)
     try:
-        paths = sorted(path.glob("*.csv"))
         if not path.is_dir():
             raise TablesError(f"{directory}: there is no such directory of tables")
+        paths = sorted(one for one in path.glob("*.csv") if one.is_file())
         if len(paths) > FILES_MAX:
             raise TablesError(f"{directory}: {len(paths)} tables, at most {FILES_MAX} are read")
         for path in paths:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                data = file.read(BYTES_MAX - size + 1)
             size += len(data)
             if size > BYTES_MAX:
                 raise TablesError(f"{directory}: more than {BYTES_MAX} bytes of tables")
             found[path.name] = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise TablesError(f"{path}: not UTF-8") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TablesError(f"{path}:{line}:1: not UTF-8") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise TablesError(f"{directory}: the tables cannot be read: {reason}") from None
+        raise TablesError(f"{path}: cannot be read: {reason}") from None
     return found

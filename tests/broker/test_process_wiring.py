@@ -338,10 +338,10 @@ def test_a_long_text_does_not_hold_the_others_for_long(monkeypatch):
     checking, go_on = threading.Event(), threading.Event()
     check = requesting.check_text
 
-    def slow(text):
+    def slow(text, **tables):
         checking.set()
         assert go_on.wait(PATIENCE_S)
-        return check(text)
+        return check(text, **tables)
 
     monkeypatch.setattr(requesting, "check_text", slow)
 
@@ -367,10 +367,10 @@ def test_a_long_text_does_not_hold_the_others_for_long(monkeypatch):
 def test_a_checker_that_fails_is_told_and_the_next_request_is_served(monkeypatch, caplog):
     check = requesting.check_text
 
-    def failing(text):
+    def failing(text, **tables):
         if "nonsense" in text:
             raise RuntimeError("planted")
-        return check(text)
+        return check(text, **tables)
 
     monkeypatch.setattr(requesting, "check_text", failing)
 
