@@ -285,7 +285,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
             bad(
                 'table Tags from ‸"tags.csv" key tag\nevent A(tag: text)\n'
-                'subscription S from u to a\ndetect A\nassign kind = Tags[A.tag].kind',
+                "subscription S from u to a\ndetect A\nassign kind = Tags[A.tag].kind",
                 tables={"tags.csv": "id,kind\nt1,box\n"},
             ),
         ),
