@@ -13,6 +13,7 @@ from dataclasses import fields
 import pytest
 
 from broker.core import topics
+from broker.mqtt.counters import Counters
 from broker.mqtt.limits import Limits
 from tests.broker.running import CONFIG, ROOT, RunningBroker
 
@@ -44,6 +45,20 @@ def test_the_topics_are_those_of_the_broker():
     own = [*topics.NAMES_AFTER, topics.REJECTED, *(topic.split("/")[0] for topic in written)]
     assert sorted(kinds) == sorted(own)
     assert kinds[: len(topics.NAMES_AFTER)] == list(topics.NAMES_AFTER)
+
+
+def test_every_counter_and_every_reason_is_there():
+    """The reasons are read from the code: a new one has to be told."""
+    told = [name for names, *_ in rows("What is counted") for name in re.findall(r"\w+", names)]
+    counters = [item.name for item in fields(Counters)]
+    assert told[: len(counters)] == counters
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "broker" / "mqtt").glob("*.py")
+    )
+    forms = (r'\.drop\(\s*"(\w+)"', r'\breason = "(\w+)"', r'\bend_session\([^)"]*"([a-z_]+)"')
+    reasons = [name for form in forms for name in re.findall(form, code)]
+    assert len(set(reasons)) >= 9
+    assert sorted(told[len(counters) :]) == sorted(set(reasons))
 
 
 class Terminal:
