@@ -52,7 +52,7 @@ class Copy:
         before = path.read_text(encoding="utf-8")
         self._write(path, fault.planted(before))
         try:
-            return self._run(tests)
+            return self._run(tests, fault.only)
         finally:
             self._write(path, before)
 
@@ -75,9 +75,11 @@ class Copy:
         path.write_text(text, encoding="utf-8")
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
-    def _run(self, tests: tuple[str, ...]) -> Ran:
+    def _run(self, tests: tuple[str, ...], only: str = "") -> Ran:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "--no-header"]
         command += ["-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+        if only:
+            command += ["-k", only]
         try:
             done = subprocess.run(
                 command,

@@ -10,7 +10,7 @@ text that it changes is short, so that it outlives changes around it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,8 @@ EVERYTHING = (*CORE, *MATCHING)
 class Fault:
     """One mistake: `old` stands once in the module, `new` takes its place.
 
-    `breaks` says what would go wrong, `tests` which of the fast tests are run to find it.
+    `breaks` says what would go wrong, `tests` which of the fast tests are run to find it; of these
+    `only` those whose names fit (pytest's -k), where that spares time.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Fault:
     new: str
     breaks: str
     tests: tuple[str, ...]
+    only: str = ""
 
     def planted(self, text: str) -> str:
         """The module's text with the fault in it. Raises ValueError where it has no one place."""
@@ -59,13 +61,14 @@ class Fault:
         return text.replace(self.old, self.new)
 
 
-def part(module: str, table: str, *, tests: tuple[str, ...]) -> list[Fault]:
+def part(module: str, table: str, *, tests: tuple[str, ...], only: str = "") -> list[Fault]:
     """The faults of one module.
 
     They stand apart by empty lines. The first line of each is `name: what breaks`; lines after `- `
     are the text as it is, those after `+ ` the text in its place.
     """
-    return [_read(module, block.splitlines(), tests) for block in table.strip().split("\n\n")]
+    blocks = table.strip().split("\n\n")
+    return [replace(_read(module, block.splitlines(), tests), only=only) for block in blocks]
 
 
 def _read(module: str, lines: list[str], tests: tuple[str, ...]) -> Fault:
