@@ -235,4 +235,4 @@ def due(waiting: Waiting, manner: Manner) -> int | None:
 
 def hold(waiting: Waiting) -> int:
     """Nothing that is reported later ends at or before this."""
-    return min([end_of(one) for one in waiting.found], default=WATERMARK_END) - 1
+    return min([end_of(one) - 1 for one in waiting.found], default=WATERMARK_END)

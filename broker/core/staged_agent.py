@@ -30,7 +30,13 @@ from broker.core.pattern_agent import (
     Outcome,
 )
 from broker.core.shelf import Shelf
-from broker.core.staged_partition import Partition, logged, manner_of, waiting_state
+from broker.core.staged_partition import (
+    Partition,
+    log_keep_ms,
+    logged,
+    manner_of,
+    waiting_state,
+)
 from broker.core.stages.base import Foresight, Memory, Site, Stage
 from broker.core.stages.build import Builder
 from broker.core.verdicts import Doubt, certainty_at, certainty_of
@@ -73,6 +79,7 @@ class StagedAgent:
         builder = Builder(layout, case.group_by, DURATION_MAX_MS, doubt)
         self._make = builder.build(layout.root)
         self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
+        self._log_keep_ms = log_keep_ms(layout) if self._manner.consuming else None
         self._contiguous = any(joint.next for joint in layout.joints)
         self._lags = assigned_lag(case, layout)
         self._begin: int | None = None
@@ -273,6 +280,8 @@ class StagedAgent:
 
     def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
+        if self._log_keep_ms is not None and partition.log:
+            self._prune_log(partition)
         size = partition.root.held() + len(partition.waiting.found) + len(partition.log)
         site = partition.site
         if site.named:
@@ -290,6 +299,18 @@ class StagedAgent:
             partition.size -= shed + part
             self.dropped_overflow += shed + part
         self._schedule(key, partition)
+
+    def _prune_log(self, partition: Partition) -> None:
+        """Forget what no occurrence to come can bind, and what was chosen of it."""
+        assert self._log_keep_ms is not None
+        slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
+        limit = min(self._watermark, partition.root.hold())
+        oldest = limit + 1 - self._log_keep_ms - slack_ms
+        if partition.log[0][1].end >= oldest:
+            return
+        partition.log = [entry for entry in partition.log if entry[1].end >= oldest]
+        if partition.site.memory is not None:
+            partition.site.memory.forget(oldest)
 
     def _schedule(self, key: tuple[Any, ...], partition: Partition) -> None:
         times = [partition.root.due(), due(partition.waiting, self._manner)]

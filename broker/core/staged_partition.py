@@ -10,7 +10,7 @@ from typing import Any
 from broker.core.choice import Manner, Waiting
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence
-from broker.core.operands import Joint, Leaf, Silence, operands
+from broker.core.operands import Gathered, Joint, Leaf, Negation, Padded, Silence, operands
 from broker.core.pattern import Layout
 from broker.core.selection import Selection
 from broker.core.stages.base import Site, Stage
@@ -88,3 +88,15 @@ def waiting_state(waiting: Waiting) -> list[Any]:
         list(waiting.reported),
         waiting.suppressed,
     ]
+
+
+def log_keep_ms(layout: Layout) -> int | None:
+    """How long before the watermark a consumed pattern's events are needed; None: for ever.
+
+    Only where what is complete depends on nothing but the events that it may bind.
+    """
+    plain = (Leaf, Joint, Negation, Gathered, Padded)
+    for one in operands(layout.root):
+        if not isinstance(one, plain) or (isinstance(one, Joint) and one.nth is not None):
+            return None
+    return layout.root.within_ms

@@ -138,6 +138,12 @@ class Memory:
         made.before = [[one for one in some if made.is_past(one)] for some in self.chosen]
         return made
 
+    def forget(self, oldest: int) -> None:
+        """Forget choices that ended before the time, but for the last of each operator."""
+        for some in (*self.chosen, *self.before):
+            if len(some) > 1 and end_of(some[0]) < oldest:
+                some[:-1] = [one for one in some[:-1] if end_of(one) >= oldest]
+
     def is_past(self, occurrence: Occurrence) -> bool:
         """Whether its time to be chosen is over."""
         return self.past is not None and completion(flat(events_of(occurrence))) <= self.past

@@ -99,8 +99,6 @@ class Builder:
         known = [span for span in spans if span is not None]
         either = joint.operator == "or"
         kept = keep_ms(joint, self._duration_max_ms)
-        if joint.nth is not None:
-            kept = (None, kept[1])
         join: Join = writer().build()
         test: Any = writer().build_test() if not either else _never
         pair: Any = writer().build_pair() if not either else _never

@@ -304,7 +304,7 @@ class CourseStage(Over):
             for _, element, item in self._entries[run.start + 1 :]
             if element == 0 or self._sign > 0
         )
-        return min(hold, next(starts, WATERMARK_END) - 1)
+        return min(hold, next(starts, WATERMARK_END + 1) - 1)
 
     def due(self) -> int | None:
         """See base.Stage."""

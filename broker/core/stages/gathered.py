@@ -124,8 +124,7 @@ class GatheredStage(Over):
 
     def hold(self) -> int:
         """See base.Stage."""
-        first = min(map(end_of, self._open), default=WATERMARK_END)
-        return min(self.inboxes[0].stage.hold(), first - 1)
+        return min([self.inboxes[0].stage.hold(), *(end_of(one) - 1 for one in self._open)])
 
     def due(self) -> int | None:
         """See base.Stage."""

@@ -133,8 +133,7 @@ class NegationStage(Over):
 
     def hold(self) -> int:
         """See base.Stage."""
-        first = min(map(end_of, self._open), default=WATERMARK_END)
-        return min(self.inboxes[0].stage.hold(), first - 1)
+        return min([self.inboxes[0].stage.hold(), *(end_of(p) - 1 for p in self._open)])
 
     def floor(self, above: int) -> int:
         """See base.Stage."""

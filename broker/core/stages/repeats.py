@@ -137,7 +137,7 @@ class RunStage(Over):
 
     def hold(self) -> int:
         """See base.Stage."""
-        end = end_of(self._row[-1]) - 1 if self._row else WATERMARK_END
+        end: int = end_of(self._row[-1]) - 1 if self._row else WATERMARK_END
         return min(super().hold(), end)
 
     def due(self) -> int | None:

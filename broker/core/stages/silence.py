@@ -79,10 +79,7 @@ class SilenceStage(Over):
 
     def hold(self) -> int:
         """See base.Stage."""
-        first = min(self._open(), default=WATERMARK_END)
-        if first < WATERMARK_END:
-            first += self._for_ms
-        return min(super().hold(), first - 1)
+        return min([super().hold(), *(u + self._for_ms - 1 for u in self._open())])
 
     def floor(self, above: int) -> int:  # noqa: ARG002
         """See base.Stage."""
