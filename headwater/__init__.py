@@ -10,16 +10,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from broker.core.own import Function
     from headwater.engine import Engine, EventError
     from headwater.events import Event
     from language.errors import HeadwaterError, LanguageError
 
-__all__ = ["Engine", "Event", "EventError", "HeadwaterError", "LanguageError"]
+__all__ = ["Engine", "Event", "EventError", "Function", "HeadwaterError", "LanguageError"]
 
 _PLACES = {
     "Engine": "headwater.engine",
     "Event": "headwater.events",
     "EventError": "headwater.engine",
+    "Function": "broker.core.own",
     "HeadwaterError": "language.errors",
     "LanguageError": "language.errors",
 }

@@ -79,7 +79,7 @@ def check_text(
 
     collector = Collector()
     reading = read(text, collector)
-    specification = check(reading, collector, tuple(functions or ()), tables)
+    specification = check(reading, collector, functions or {}, tables)
     found = collector.found()
     return Checked(text, file, found, None if found else specification)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from language import tree
 from language.printing.expressions import name_text
@@ -79,6 +79,7 @@ class Names:
     regions: Mapping[str, tree.RegionLiteral]
     tables: Mapping[str, tree.TableDeclaration]
     contents: Mapping[str, Table] = field(default_factory=dict)
+    functions: Mapping[str, Any] = field(default_factory=dict)
 
 
 def task_graph(file: tree.File, order: Iterable[str], names: Names) -> TaskGraph:
@@ -124,6 +125,7 @@ def _task(
     lines = [f"# headwater task {TEXT_VERSION}"]
     lines.extend(_declared(types[name], needs.get(name)) for name in sorted(inputs))
     lines.extend(_tables(node, names))
+    lines.extend(_functions(node))
     lines.append(item_text(node))
     text = "\n".join(lines) + "\n"
     defines = isinstance(item, tree.Definition)
@@ -161,6 +163,15 @@ def _tables(node: tree.Node, names: Names) -> list[str]:
     return lines
 
 
+def _functions(node: tree.Node) -> list[str]:
+    """The user's own functions that are called, with their versions."""
+    from language.walk import descendants
+
+    called = [part for part in descendants(node) if isinstance(part, tree.Call) and part.own]
+    versions = {part.function: getattr(part.own, "version", "") for part in called}
+    return [f"function {name_text(name)}  # {versions[name]}" for name in sorted(versions)]
+
+
 def resolved(
     item: tree.Definition | tree.Subscription, names: Names
 ) -> tree.Definition | tree.Subscription:
@@ -192,6 +203,8 @@ def _with_values(node: _N, names: Names) -> _N:
             name = part.container.name
             literal = names.sets[name] if name in names.sets else names.regions[name]
             return replace(part, container=literal)
+        if isinstance(part, tree.Call) and part.function in names.functions:
+            return replace(part, own=names.functions[part.function])
         if isinstance(part, tree.Lookup) and part.table in names.contents:
             content = names.contents[part.table]
             return replace(part, values=content.columns[part.column], digest=content.digest)

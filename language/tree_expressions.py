@@ -124,10 +124,11 @@ class Logical(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """An aggregate, a built-in or a user's function."""
+    """An aggregate, a built-in or a user's function, which once resolved is `own`."""
 
     function: str
     arguments: tuple[Expression, ...]
+    own: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
 _N = TypeVar("_N", bound=Node)
 _PLAIN = frozenset(
-    ("span", "name", "alias", "operator", "operators", "base", "context", "type", "marks", "values")
+    (
+        "span",
+        "name",
+        "alias",
+        "operator",
+        "operators",
+        "base",
+        "context",
+        "type",
+        "marks",
+        "values",
+        "own",
+    )
 )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from broker.core.event import slot_of
 from broker.core.functions import FUNCTIONS
 from broker.core.geometry import region_test
+from broker.core.own import as_mapping
 from broker.core.source import Constants, build
 from language.tree import (
     Arithmetic,
@@ -52,6 +53,14 @@ class Scope(Protocol):
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
         """(code, may be null) of a name or an aggregate call; None for a plain function call."""
+
+
+@runtime_checkable
+class EventScope(Protocol):
+    """A scope in which a bare name may stand for an event."""
+
+    def event(self, name: str) -> str | None:
+        """Code of the event, which may be null; None if the name is none."""
 
 
 def attribute_code(event: str, attribute: str) -> tuple[str, bool]:
@@ -163,10 +172,26 @@ class Writer:
         return f"({left} {node.operator} {right})"
 
     def _call(self, node: Call, guards: list[str]) -> str:
+        if node.own is not None:
+            return self._own(node, guards)
         function = FUNCTIONS[node.function]
         name = self._constants.helper(f"f_{node.function}", function)
         arguments = ", ".join(self._strict(argument, guards) for argument in node.arguments)
         return self._guarded(f"{name}({arguments})", guards)
+
+    def _own(self, node: Call, guards: list[str]) -> str:
+        """A function of the user's own; an alias stands for the bound event."""
+        codes = []
+        for argument in node.arguments:
+            event = None
+            if isinstance(argument, Name) and isinstance(self._scope, EventScope):
+                event = self._scope.event(argument.name)
+            if event is None:
+                codes.append(self._strict(argument, guards))
+            else:
+                helper = self._constants.helper("as_mapping", as_mapping)
+                codes.append(f"{helper}({self._guarded(event, guards)})")
+        return self._guarded(f"{self._constants.add(node.own)}({', '.join(codes)})", guards)
 
     def _comparison(self, node: Comparison) -> str:
         guards: list[str] = []

@@ -33,6 +33,10 @@ class _LeafScope:
         """See expressions.Scope."""
         return None if isinstance(node, Call) else attribute_code("e", node.name)
 
+    def event(self, name: str) -> str | None:  # noqa: ARG002
+        """See expressions.EventScope: there is but one."""
+        return "e"
+
 
 def leaf_select(leaf: Leaf, doubt: Doubt | None = None) -> Select | None:
     """What the suffixes and conjuncts demand of a single event; None if nothing.

@@ -83,6 +83,13 @@ class PlaceScope:
             return f"(None if {event} is None else {code})", True
         return code, nullable
 
+    def event(self, name: str) -> str | None:
+        """See expressions.EventScope; a list is no event."""
+        place = self._places.get(name)
+        if place is None or place in self._layout.listed:
+            return None
+        return self._code_of(place) or "None"
+
     def listed_outside(self, node: Expression) -> list[int]:
         """The places of lists that are named outside of aggregates, in order."""
         found: set[int] = set()

@@ -281,7 +281,9 @@ class StagedAgent:
     def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
         if self._log_keep_ms is not None and partition.log:
-            self._prune_log(partition)
+            slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
+            limit = min(self._watermark, partition.root.hold())
+            partition.forget(limit + 1 - self._log_keep_ms - slack_ms)
         size = partition.root.held() + len(partition.waiting.found) + len(partition.log)
         site = partition.site
         if site.named:
@@ -299,18 +301,6 @@ class StagedAgent:
             partition.size -= shed + part
             self.dropped_overflow += shed + part
         self._schedule(key, partition)
-
-    def _prune_log(self, partition: Partition) -> None:
-        """Forget what no occurrence to come can bind, and what was chosen of it."""
-        assert self._log_keep_ms is not None
-        slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
-        limit = min(self._watermark, partition.root.hold())
-        oldest = limit + 1 - self._log_keep_ms - slack_ms
-        if partition.log[0][1].end >= oldest:
-            return
-        partition.log = [entry for entry in partition.log if entry[1].end >= oldest]
-        if partition.site.memory is not None:
-            partition.site.memory.forget(oldest)
 
     def _schedule(self, key: tuple[Any, ...], partition: Partition) -> None:
         times = [partition.root.due(), due(partition.waiting, self._manner)]

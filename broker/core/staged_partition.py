@@ -51,6 +51,14 @@ class Partition:
         self.due: int | None = None
         self.size = 0
 
+    def forget(self, oldest: int) -> None:
+        """Forget logged events that end before the time, and what was chosen of them."""
+        if self.log[0][1].end >= oldest:
+            return
+        self.log = [entry for entry in self.log if entry[1].end >= oldest]
+        if self.site.memory is not None:
+            self.site.memory.forget(oldest)
+
 
 def manner_of(case: Case, layout: Layout, duration_max_ms: int, at_most: Thinning | None) -> Manner:
     """How the case's occurrences are chosen and consumed."""

@@ -6,7 +6,7 @@ in one place does not make others be noted that would vanish with it; unknown ty
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from language.check.cases import check_definition, check_subscription
 from language.check.declarations import Declared, collect, definition_order
@@ -15,7 +15,7 @@ from language.taskgraph import Names, task_graph
 from language.tree import Definition, Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
 
     from language.diagnostics import Collector
     from language.reading.parser import Reading
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def check(
     reading: Reading,
     collector: Collector,
-    functions: Collection[str],
+    functions: Mapping[str, Any],
     read_table: ReadTable | None = None,
 ) -> Specification | None:
     """Check what was read; errors go to `collector`, without any the specification is made."""
@@ -46,7 +46,14 @@ def check(
 def specification(reading: Reading, declared: Declared, order: list[str]) -> Specification:
     """The specification of a text in which no error was found."""
     event_types = {name: one for name, one in declared.event_types.items() if one is not None}
-    names = Names(event_types, declared.sets, declared.regions, declared.tables, declared.contents)
+    names = Names(
+        event_types,
+        declared.sets,
+        declared.regions,
+        declared.tables,
+        declared.contents,
+        declared.functions,
+    )
     return Specification(
         file=reading.file,
         event_types=event_types,

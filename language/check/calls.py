@@ -6,7 +6,7 @@ functions compute. Invariant: an aggregate takes its values from the events of o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from language import tree
 from language.check.kinds import NUMBERS, Type, kind_word
@@ -43,7 +43,8 @@ def check_call(
         scope.collector.misspelt("HW206", node.span, node.function, known)
     for argument in node.arguments:
         type_of(argument, scope)
-    return "any"
+    own = scope.declared.functions.get(node.function)
+    return cast("Type", getattr(own, "result", "any"))
 
 
 def _counted(node: tree.Call, function: Function, scope: Scope) -> bool:

@@ -35,7 +35,7 @@ NO_KEYS = frozenset(("position", "timestamp", "start", "end", "duration"))
 
 def check_definition(item: tree.Definition, declared: Declared, collector: Collector) -> None:
     """Check a definition and enter its event type."""
-    note_pending(item, declared, collector)
+    note_pending(item, collector)
     _header(item, collector)
     windowed = item.window is not None and item.window.aggregated
     found: dict[str, str] = {}
@@ -61,7 +61,7 @@ def check_definition(item: tree.Definition, declared: Declared, collector: Colle
 
 def check_subscription(item: tree.Subscription, declared: Declared, collector: Collector) -> None:
     """Check a subscription."""
-    note_pending(item, declared, collector)
+    note_pending(item, collector)
     scope = _case(item.case, declared, collector, windowed=False)
     for one in item.case.assign:
         if type_of(one.value, scope) == "event":

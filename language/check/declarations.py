@@ -7,7 +7,7 @@ declaration of a name stands, a second is noted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from language import tree
 from language.check.kinds import member_type
@@ -16,7 +16,7 @@ from language.tables import Table, TableError, parse
 from language.taskgraph import inputs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
 
     from language.diagnostics import Collector
     from language.reading.parser import Reading
@@ -34,14 +34,14 @@ class Declared:
     tables: dict[str, tree.TableDeclaration] = field(default_factory=dict)
     contents: dict[str, Table] = field(default_factory=dict)
     subscriptions: dict[tuple[str, str], tree.Subscription] = field(default_factory=dict)
-    functions: Collection[str] = ()
+    functions: Mapping[str, Any] = field(default_factory=dict)
     broken: frozenset[str] = frozenset()
 
 
 def collect(
     reading: Reading,
     collector: Collector,
-    functions: Collection[str],
+    functions: Mapping[str, Any],
     read_table: ReadTable | None = None,
 ) -> Declared:
     """All names of the file; duplicates are noted."""

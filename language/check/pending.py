@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from language import tree
-from language.functions import AGGREGATES, SCALARS
 from language.walk import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from language.check.declarations import Declared
     from language.diagnostics import Collector
 
     Finder = Callable[[tree.Node], tree.Span | None]
@@ -25,29 +23,16 @@ def _nearest(node: tree.Node) -> tree.Span | None:
     return node.span if isinstance(node, tree.Actor) and node.nearest else None
 
 
-def _function(node: tree.Node) -> tree.Span | None:
-    if isinstance(node, tree.Call) and node.function not in SCALARS | AGGREGATES:
-        return node.span
-    return None
-
-
 NOT_RUN_YET: dict[type[tree.Node], dict[str, Finder]] = {
     tree.Actor: {"HW918": _nearest},
-    tree.Call: {"HW919": _function},
 }
 """By the kind of node, the code of each construct and how to tell where it stands in the node."""
 
 
-def note_pending(
-    item: tree.Definition | tree.Subscription, declared: Declared, collector: Collector
-) -> None:
+def note_pending(item: tree.Definition | tree.Subscription, collector: Collector) -> None:
     """Note all of the item that does not run yet."""
     for node in descendants(item):
         for code, find in NOT_RUN_YET.get(type(node), {}).items():
             place = find(node)
-            if place is not None and not _unknown_function(node, declared):
+            if place is not None:
                 collector.note(code, place)
-
-
-def _unknown_function(node: tree.Node, declared: Declared) -> bool:
-    return isinstance(node, tree.Call) and node.function not in declared.functions

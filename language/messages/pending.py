@@ -20,17 +20,4 @@ ENTRIES: tuple[Entry, ...] = (
         bad("event A(x: int)\nsubscription S from u to ‸nearest NurseTablet\ndetect A"),
         bad("event A(x: int)\nsubscription S seq 2 from u to ‸nearest b\ndetect A"),
     ),
-    _pending(
-        "HW919",
-        "functions of your own",
-        bad(
-            "event Video(size: int)\nsubscription S from u to a\ndetect Video(‸Score(size) > 1)",
-            ("Score",),
-        ),
-        bad(
-            "event Video()\nsubscription S from u to a\ndetect Video\n"
-            "assign face = ‸FaceDetect(Video)",
-            ("FaceDetect",),
-        ),
-    ),
 )
