@@ -162,14 +162,12 @@ def test_members_of_a_group_share_the_messages(port, own, version):
         subscriber(port, *share, form="%p") as two,
         subscriber(port, "-V", version, "-t", f"{own}/#", "-q", 1, form="%p") as alone,
     ):
-        numbers = "".join(f"{number}\n" for number in range(100))
+        # Fewer than a member may have in flight: none is ever behind, so they take strict turns.
+        numbers = "".join(f"{number}\n" for number in range(20))
         publish(port, "-V", version, "-t", f"{own}/x", "-q", 1, "-l", lines=numbers)
-        assert alone.messages(100) == numbers.split()
-        publish(port, "-V", version, "-t", f"{own}/x", "-q", 1, "-m", "end")
-        publish(port, "-V", version, "-t", f"{own}/x", "-q", 1, "-m", "end")
-        heard = [one.messages(51), two.messages(51)]
-        assert [some.pop() for some in heard] == ["end", "end"]
-        assert sorted(map(int, heard[0] + heard[1])) == list(range(100))
+        assert alone.messages(20) == numbers.split()
+        heard = [one.messages(10), two.messages(10)]
+        assert sorted(map(int, heard[0] + heard[1])) == list(range(20))
 
 
 @EVERY_VERSION
