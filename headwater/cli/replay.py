@@ -42,11 +42,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-bad", action="store_true", help="count faulty lines and pass over them"
     )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="in place of results, tell which events made each, or how far those without one got",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replays; 2 where the specification or the input is faulty."""
-    status: int = entry("headwater.replay", "run")(arguments)
+    module = "headwater.explaining.run" if arguments.explain else "headwater.replay"
+    status: int = entry(module, "run")(arguments)
     return status
 
 

@@ -230,7 +230,7 @@ class _Pattern:
             return self._leaf(operand, above)
         if isinstance(operand, ops.Padded):
             return self.step(operand.operand, above)
-        title, details = self._title(operand)
+        title, details = title_of(operand)
         own = (*details, *self._suffixes(operand, above), *self._marks(operand))
         if isinstance(operand, ops.Gathered):
             return Step("detect", title, own, self._gathered(operand))
@@ -244,32 +244,6 @@ class _Pattern:
         tests += self._suffixes(leaf, above)
         source = _source(self._task, leaf.event_type, leaf.name, self._marks(leaf))
         return _chain(source, tests, self._stamp)
-
-    def _title(self, operand: Operand) -> tuple[str, list[str]]:
-        if isinstance(operand, ops.Joint):
-            options = [] if operand.bound is None else [bound_text(operand.bound)]
-            options += ["next"] if operand.next else []
-            options += [operand.context] if operand.context != "unrestricted" else []
-            title = operand.operator + (f"[{', '.join(options)}]" if options else "")
-            return title, [] if operand.nth is None else [f"nth {operand.nth} after its left"]
-        if isinstance(operand, ops.Negation):
-            window_ms = operand.window_ms
-            return "without" + ("" if window_ms is None else f"[{duration_text(window_ms)}]"), []
-        if isinstance(operand, ops.Silence):
-            return f"absent for {duration_text(operand.for_ms)}", []
-        if isinstance(operand, ops.Count):
-            return f"{operand.count} in a row", ["disjoint"] if operand.disjoint else []
-        if isinstance(operand, ops.Run):
-            low, high = operand.gap_low_ms, operand.gap_high_ms
-            texts = ["" if one is None else duration_text(one) for one in (low, high)]
-            return f"longest run, gaps {'..'.join(texts)}", []
-        if isinstance(operand, ops.Kth):
-            return f"nth {operand.k}", []
-        if isinstance(operand, ops.Distinct):
-            keys = ", ".join(map(name_text, operand.keys))
-            window = [f"among the last {duration_text(operand.window_ms)}"]
-            return f"distinct({keys})" if keys else "distinct", window if operand.window_ms else []
-        return "with lists", []
 
     def _gathered(self, gathered: ops.Gathered) -> tuple[Step, ...]:
         """The chain's other elements, then each list."""
@@ -302,3 +276,31 @@ class _Pattern:
         where = (operand.low, operand.high)
         chosen = (("last", self._layout.last), ("first", self._layout.first))
         return [name for name, ranges in chosen if where in ranges]
+
+
+def title_of(operand: Operand) -> tuple[str, list[str]]:
+    """What an operator is called, with its options, and what else is asked of it."""
+    if isinstance(operand, ops.Joint):
+        options = [] if operand.bound is None else [bound_text(operand.bound)]
+        options += ["next"] if operand.next else []
+        options += [operand.context] if operand.context != "unrestricted" else []
+        title = operand.operator + (f"[{', '.join(options)}]" if options else "")
+        return title, [] if operand.nth is None else [f"nth {operand.nth} after its left"]
+    if isinstance(operand, ops.Negation):
+        window_ms = operand.window_ms
+        return "without" + ("" if window_ms is None else f"[{duration_text(window_ms)}]"), []
+    if isinstance(operand, ops.Silence):
+        return f"absent for {duration_text(operand.for_ms)}", []
+    if isinstance(operand, ops.Count):
+        return f"{operand.count} in a row", ["disjoint"] if operand.disjoint else []
+    if isinstance(operand, ops.Run):
+        low, high = operand.gap_low_ms, operand.gap_high_ms
+        texts = ["" if one is None else duration_text(one) for one in (low, high)]
+        return f"longest run, gaps {'..'.join(texts)}", []
+    if isinstance(operand, ops.Kth):
+        return f"nth {operand.k}", []
+    if isinstance(operand, ops.Distinct):
+        keys = ", ".join(map(name_text, operand.keys))
+        window = [f"among the last {duration_text(operand.window_ms)}"]
+        return f"distinct({keys})" if keys else "distinct", window if operand.window_ms else []
+    return "with lists", []

@@ -1,0 +1,431 @@
+"""How far a pattern got over recorded events: operator by operator, from the leaves up.
+
+Owns the walk over a layout's operands and what is told of each. Must not know files. Invariant:
+candidates are all that the conditions let through, whatever a context would choose among them; at
+most PAIRS_MAX pairs of an operator are looked at, the nearest in time, and where there are more it
+is said.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from broker.core import operands as ops
+from broker.core.event import Event
+from broker.core.join import JoinWriter
+from broker.core.matching import key_function, leaf_select
+from broker.core.occurrence import Absence, Occurrence, bound_events, events_of, order_of
+from broker.core.operands import Leaf, Operand
+from broker.core.pattern import Layout
+from broker.core.stages.base import end_of, start_of
+from broker.core.stages.repeats import row
+from broker.core.stages.whole import Passes, negation_test
+from headwater.explaining.criteria import Criterion, Miss, criteria_of
+from headwater.explaining.tell import moment
+from headwater.plan.steps import title_of
+from headwater.testing.notation import duration_text as short
+from language.diagnostics import shorten
+from language.printing.expressions import container_text, duration_text, expression_text
+from language.tree import Expression
+
+PAIRS_MAX = 200_000  # of one operator, shared by the groups
+PAIRS_MIN = 100  # of each group at least
+KEPT_MAX = 2_000  # occurrences of one operand and group that go on
+
+Group = tuple[Any, ...]
+Found = dict[Group, list[Occurrence]]
+
+
+@dataclass(slots=True)
+class Funnel:
+    """What came of each operand, told bottom-up; `left` is what the whole pattern let through."""
+
+    lines: list[str] = field(default_factory=list)
+    left: int = 0
+    sampled: bool = False
+
+
+class Walk:
+    """One pattern over one sample."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        keys: tuple[str, ...],
+        events: dict[str, list[Event]],
+        begin: int | None,
+    ) -> None:
+        """`events` are the samples, by type as the pattern names it; `begin` the least start."""
+        self._layout = layout
+        self._keys = keys
+        self._key = key_function(keys) if keys else lambda _: ()
+        self._events = events
+        self._begin = begin
+        self.funnel = Funnel()
+
+    def run(self) -> Funnel:
+        """Walk up to the root, or to the first operand that nothing passes."""
+        found = self._found(self._layout.root)
+        self.funnel.left = sum(map(len, found.values()))
+        return self.funnel
+
+    def leaves(self) -> Funnel:
+        """Look at the leaves alone, as of a window."""
+        for leaf in self._layout.leaves:
+            self._leaf(leaf)
+        return self.funnel
+
+    def _found(self, operand: Operand) -> Found:
+        kinds: dict[type[Operand], Callable[[Any], Found]] = {
+            ops.Leaf: self._leaf,
+            ops.Joint: self._joint,
+            ops.Negation: self._negation,
+            ops.Silence: self._silence,
+            ops.Count: self._count,
+            ops.Run: self._run,
+            ops.Kth: self._kth,
+            ops.Distinct: lambda one: self._found(one.operand),
+            ops.Padded: self._padded,
+            ops.Gathered: self._gathered,
+        }
+        found = kinds[type(operand)](operand)
+        for group, items in found.items():
+            if len(items) > KEPT_MAX:
+                self.funnel.sampled = True
+                found[group] = items[:KEPT_MAX]
+        return {group: items for group, items in found.items() if items}
+
+    def _say(self, operand: Operand, told: str) -> None:
+        self.funnel.lines.append(f"{label(operand)}: {told}")
+
+    # --- leaves --------------------------------------------------------------------------
+
+    def _leaf(self, leaf: Leaf) -> Found:
+        events = self._events[leaf.event_type]
+        told = [counted(len(events), "event")]
+        bare = replace(leaf, conjuncts=[], regions=[], within_ms=None, spread_m=None)
+        asked = [(_with(one), replace(bare, conjuncts=[one])) for one in leaf.conditions]
+        asked += [
+            (f"in {container_text(one)}", replace(bare, regions=[one])) for one in leaf.regions
+        ]
+        asked += [(_with(one), replace(bare, conjuncts=[one])) for one in leaf.conjuncts]
+        if leaf.within_ms is not None:
+            within = f"within {duration_text(leaf.within_ms)}"
+            asked.append((within, replace(bare, within_ms=leaf.within_ms)))
+        if leaf.spread_m is not None:
+            asked.append(("with a position", replace(bare, spread_m=leaf.spread_m)))
+        for text, one in asked:
+            if not events:
+                break
+            select = leaf_select(one)
+            passed = events if select is None else select(events)
+            if len(passed) < len(events):
+                told.append(f"{counted(len(passed))} {text}")
+            events = passed
+        found: Found = {}
+        for event in events:
+            key = self._key(event)
+            if key is not None:
+                found.setdefault(key, []).append(event)
+        if events and not found:
+            told.append(f"none with {' and '.join(self._keys)}, by which is grouped")
+        self._say(leaf, ", ".join(told))
+        return found
+
+    # --- operators of two sides ----------------------------------------------------------
+
+    def _joint(self, joint: ops.Joint) -> Found:
+        left, right = self._found(joint.left), self._found(joint.right)
+        if joint.operator == "or":
+            join = JoinWriter(self._layout, joint, self._keys, ordered=False).build()
+            groups = dict.fromkeys([*left, *right])
+            return {
+                one: join(left.get(one, []), right.get(one, []), None, None, one) for one in groups
+            }
+        if not left or not right:
+            return {}
+        shared = [group for group in left if group in right]
+        if not shared:
+            keys = " and ".join(self._keys)
+            self._say(joint, f"no {keys} has both: {_groups(left)}, but {_groups(right)}")
+            return {}
+        pairs = _Pairs(criteria_of(self._layout, joint, self._keys), len(shared))
+        pair = JoinWriter(self._layout, joint, self._keys, ordered=False).build_pair()
+        found: Found = {}
+        for group in shared:
+            found[group] = [pair(*one) for one in pairs.passing(left[group], right[group], group)]
+        self.funnel.sampled = self.funnel.sampled or pairs.cut
+        self._say(joint, pairs.told())
+        self.funnel.lines += [f"  {line}" for line in pairs.nearest()]
+        return found
+
+    def _negation(self, negation: ops.Negation) -> Found:
+        left, right = self._found(negation.left), self._found(negation.right)
+        counts = negation_test(self._layout, negation, self._keys)
+        silent = (None,) * (negation.high - negation.right.low)
+        found: Found = {}
+        broken: list[tuple[Occurrence, Occurrence]] = []
+        for group, items in left.items():
+            others = right.get(group, [])
+            for p in items:
+                q = next((q for q in others if _falls_in(negation, p, q, group, counts)), None)
+                if q is None:
+                    whole = (end_of(p), start_of(p), *events_of(p), *silent)
+                    found.setdefault(group, []).append(whole)
+                else:
+                    broken.append((p, q))
+        if left:
+            kept, all_of = sum(map(len, found.values())), sum(map(len, left.values()))
+            self._say(negation, f"{counted(all_of)} without it, {counted(kept)} left")
+        if broken and not found:
+            p, q = broken[0]
+            self.funnel.lines.append(f"  as in {names(p)}, into which fell {names(q)}")
+        return found
+
+    # --- operators of one side -----------------------------------------------------------
+
+    def _silence(self, silence: ops.Silence) -> Found:
+        beneath = self._found(silence.operand)
+        empty = (None,) * (silence.high - silence.low - 1)
+        begins = self._begins()
+        found: Found = {}
+        longest_ms = 0
+        for group in dict.fromkeys([*begins, *beneath]):
+            spans = sorted((start_of(p), end_of(p)) for p in beneath.get(group, []))
+            instants = {end for _, end in spans} | ({begins[group]} if group in begins else set())
+            for u in sorted(instants):
+                met = [max(0, start - u) for start, end in spans if end > u]
+                quiet_ms = min(met, default=silence.for_ms + 1)
+                longest_ms = max(longest_ms, quiet_ms)
+                if quiet_ms > silence.for_ms:
+                    end = u + silence.for_ms
+                    absence = (end, u, Absence(u, end, silence.low), *empty)
+                    found.setdefault(group, []).append(absence)
+        if begins and not found:
+            wanted = duration_text(silence.for_ms)
+            self._say(silence, f"the longest silence was {short(longest_ms)} of the {wanted}")
+        return found
+
+    def _begins(self) -> dict[Group, int]:
+        """When each group began: with the input, or with its first event of a type named."""
+        if not self._keys:
+            return {} if self._begin is None else {(): self._begin}
+        begins: dict[Group, int] = {}
+        for name in self._layout.named:
+            for event in self._events[name]:
+                key = self._key(event)
+                if key is not None:
+                    begins[key] = min(event.start, begins.get(key, event.start))
+        return begins
+
+    def _count(self, count: ops.Count) -> Found:
+        passes = Passes(self._layout, count, self._keys, None)
+        longest, rows = 0, 0
+        found: Found = {}
+        for group, items in self._found(count.operand).items():
+            current: list[Occurrence] = []
+            for item in sorted(items, key=order_of):
+                if current and start_of(item) < end_of(current[-1]):
+                    current = []
+                current = [*current, item][-count.count :]
+                longest = max(longest, len(current))
+                if len(current) == count.count:
+                    rows += 1
+                    whole = passes(row(current), group)
+                    if whole is not None:
+                        found.setdefault(group, []).append(whole)
+        if longest:
+            told = f"the longest row was {longest} of {count.count}"
+            if rows:
+                left = sum(map(len, found.values()))
+                told = f"{counted(rows, 'row')}, {counted(left)} that passes what is asked of it"
+            self._say(count, told)
+        return found
+
+    def _run(self, run: ops.Run) -> Found:
+        passes = Passes(self._layout, run, self._keys, None)
+        found: Found = {}
+        runs = 0
+        low_ms, high_ms = run.gap_low_ms or 0, run.gap_high_ms
+        for group, items in self._found(run.operand).items():
+            rows: list[list[Occurrence]] = []
+            for item in sorted(items, key=order_of):
+                gap_ms = start_of(item) - end_of(rows[-1][-1]) if rows else -1
+                if rows and gap_ms >= low_ms and (high_ms is None or gap_ms <= high_ms):
+                    rows[-1].append(item)
+                else:
+                    rows.append([item])
+            runs += len(rows)
+            wholes = [passes(row(one), group) for one in rows]
+            found[group] = [one for one in wholes if one is not None]
+        left = sum(map(len, found.values()))
+        if runs:
+            self._say(run, f"{counted(runs, 'run')}, {counted(left)} that passes")
+        return found
+
+    def _kth(self, kth: ops.Kth) -> Found:
+        passes = Passes(self._layout, kth, self._keys, None)
+        found: Found = {}
+        most = 0
+        for group, items in self._found(kth.operand).items():
+            most = max(most, len(items))
+            if len(items) >= kth.k:
+                whole = passes(sorted(items, key=order_of)[kth.k - 1], group)
+                if whole is not None:
+                    found[group] = [whole]
+        if most and not found:
+            self._say(kth, f"there were {most}" if most < kth.k else "the one did not pass")
+        return found
+
+    def _padded(self, padded: ops.Padded) -> Found:
+        before = (None,) * (padded.operand.low - padded.low)
+        after = (None,) * (padded.high - padded.operand.high)
+        return {
+            group: [(end_of(p), start_of(p), *before, *events_of(p), *after) for p in items]
+            for group, items in self._found(padded.operand).items()
+        }
+
+    def _gathered(self, gathered: ops.Gathered) -> Found:
+        base = self._found(gathered.base)
+        if not base:
+            return {}
+        lists = [self._found(member.operand) for member in gathered.members]
+        for member, found in zip(gathered.members, lists, strict=True):
+            if not found and not member.optional:
+                self._say(gathered, f"nothing for the list {label(member.operand)}")
+                return {}
+        told = f"{counted(sum(map(len, base.values())))} of its other elements"
+        self._say(gathered, f"{told}; whether the lists beside them fit was not looked at")
+        return base
+
+
+# --- pairs ------------------------------------------------------------------------------------
+
+
+class _Pairs:
+    """How many pairs pass each question, and which came nearest to passing the next."""
+
+    def __init__(self, criteria: Sequence[Criterion], groups: int) -> None:
+        self._criteria = criteria
+        self._most = max(PAIRS_MIN, PAIRS_MAX // groups)  # of each group
+        self._passed = [0] * len(criteria)
+        self._nearest: list[tuple[Miss, Occurrence, Occurrence] | None] = [None] * len(criteria)
+        self._looked = 0
+        self.cut = False
+
+    def passing(
+        self, lefts: list[Occurrence], rights: list[Occurrence], group: Group
+    ) -> list[tuple[Occurrence, Occurrence]]:
+        """The pairs that pass all questions; of too many, those that lie nearest in time."""
+        found = []
+        rights = sorted(rights, key=start_of)
+        each = len(rights)
+        if len(lefts) * len(rights) > self._most:
+            self.cut = True
+            each = max(1, self._most // len(lefts))
+        starts = [start_of(right) for right in rights] if each < len(rights) else []
+        for left in lefts[: self._most]:
+            low = 0
+            if starts:
+                low = bisect_left(starts, end_of(left)) - each // 2
+                low = max(0, min(low, len(rights) - each))
+            for right in rights[low : low + each]:
+                self._looked += 1
+                if self._passes(left, right, group):
+                    found.append((left, right))
+        return found
+
+    def _passes(self, left: Occurrence, right: Occurrence, group: Group) -> bool:
+        for number, criterion in enumerate(self._criteria):
+            if criterion.test(left, right, group):
+                self._passed[number] += 1
+                continue
+            if not self._passed[number]:
+                miss = criterion.miss(left, right)
+                known = self._nearest[number]
+                if miss is not None and (known is None or miss[0] < known[0][0]):
+                    self._nearest[number] = (miss, left, right)
+            return False
+        return True
+
+    def told(self) -> str:
+        """Pairs, and how many of them are left after each question."""
+        parts = [counted(self._looked, "pair")]
+        for criterion, count in zip(self._criteria, self._passed, strict=True):
+            parts.append(f"{counted(count)} {criterion.text}")
+            if not count:
+                break
+        return ", ".join(parts)
+
+    def nearest(self) -> list[str]:
+        """The pair that came nearest to passing the question that none passed."""
+        for count, nearest in zip(self._passed, self._nearest, strict=True):
+            if not count:
+                if nearest is None:
+                    return []
+                (_, text), left, right = nearest
+                return [f"nearest: {names(left)} and {names(right)} {text}"]
+        return []
+
+
+def _falls_in(
+    negation: ops.Negation,
+    p: Occurrence,
+    q: Occurrence,
+    group: Group,
+    counts: Callable[..., bool] | None,
+) -> bool:
+    own = {id(event) for event in bound_events(p)}
+    if any(id(event) in own for event in bound_events(q)):
+        return False
+    if negation.window_ms is None:
+        inside = start_of(p) <= start_of(q) and end_of(q) <= end_of(p)
+    else:
+        inside = start_of(p) < start_of(q) <= start_of(p) + negation.window_ms
+    return inside and (counts is None or counts(p, q, group))
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def label(operand: Operand) -> str:
+    """An operand in a few words."""
+    if isinstance(operand, Leaf):
+        return operand.name
+    if isinstance(operand, ops.Padded):
+        return label(operand.operand)
+    title, _ = title_of(operand)
+    if isinstance(operand, ops.Joint | ops.Negation):
+        sides = [_inner(part) for part in operand.parts]
+        return f" {title} ".join(sides)
+    return f"{title} of {' and '.join(_inner(part) for part in operand.parts)}"
+
+
+def _inner(operand: Operand) -> str:
+    text = label(operand)
+    return f"({text})" if " " in text else text
+
+
+def _with(condition: Expression) -> str:
+    return f"with {shorten(expression_text(condition), 80)}"
+
+
+def names(occurrence: Occurrence) -> str:
+    """The events of an occurrence, by their ids, and when it ends."""
+    found = [event.id for event in bound_events(occurrence)]
+    told = "+".join(found[:4]) + ("…" if len(found) > 4 else "") or "a silence"
+    return f"{told} ({moment(end_of(occurrence))})"
+
+
+def counted(count: int, word: str = "") -> str:
+    """`none`, `1 event`, `1,200 events`; without a word the number alone."""
+    number = f"{count:,}" if count else "none" if not word else "no"
+    return f"{number} {word}{'' if count == 1 else 's'}" if word else number
+
+
+def _groups(found: Found) -> str:
+    texts = ["/".join(map(str, group)) for group in list(found)[:3]]
+    return ", ".join(texts) + ("…" if len(found) > 3 else "")

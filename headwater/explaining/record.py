@@ -1,0 +1,98 @@
+"""What one replay gave: results with their events, and a sample of all that came and was detected.
+
+Owns the collecting. Must not know patterns. Invariant: memory is bounded by the limits here, and
+what exceeds them is counted.
+
+The events come by subscriptions of our own, one for each type, which are put behind the text: so
+every event is seen as the engine sees it, the detected ones among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.core.event import Event
+from broker.core.occurrence import Absence
+from broker.core.outcome import OccurrenceResult
+from language import Specification
+from language.printing.expressions import name_text
+
+OWN = "headwater-explain"  # the subscriber of our own subscriptions
+EVENTS_MAX = 20_000  # of each type, from the beginning: so many are kept to look at
+RESULTS_MAX = 1_000  # of each subscription
+
+
+def extended(text: str, specification: Specification) -> str:
+    """The text with a subscription to each event type behind it."""
+    lines = [
+        f"subscription {OWN}-{number} from {OWN} to {OWN} detect {name_text(name)}"
+        for number, name in enumerate(specification.event_types)
+    ]
+    return "\n".join([text, *lines, ""])
+
+
+@dataclass(slots=True)
+class Events:
+    """Those of one type: how many there were, and the first of them."""
+
+    count: int = 0
+    kept: list[Event] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Results:
+    """Those of one subscription."""
+
+    count: int = 0
+    kept: list[OccurrenceResult] = field(default_factory=list)
+
+
+class Record:
+    """Takes what a replay of the extended text gives."""
+
+    def __init__(self, specification: Specification) -> None:
+        """`specification` is that of the text as it was."""
+        self._types = list(specification.event_types)
+        self.events = {name: Events() for name in self._types}
+        self.results = {key: Results() for key in specification.subscriptions}
+        self.readings: dict[str, Event] = {}  # by id, of those kept
+        self.first: int | None = None
+        self.last: int | None = None
+
+    def take(self, results: list[Any]) -> None:
+        """Results as they leave the replay."""
+        for result in results:
+            node = result.template.subscription
+            if node.subscriber != OWN:
+                self._result((node.subscriber, node.name), result)
+                continue
+            name = self._types[int(node.name.removeprefix(f"{OWN}-"))]
+            (event,) = result.events
+            self._event(name, event)
+
+    def _result(self, key: tuple[str, str], result: OccurrenceResult) -> None:
+        found = self.results[key]
+        found.count += 1
+        if len(found.kept) < RESULTS_MAX:
+            found.kept.append(result)
+
+    def _event(self, name: str, event: Event) -> None:
+        found = self.events[name]
+        found.count += 1
+        self.first = event.start if self.first is None else min(self.first, event.start)
+        self.last = event.end if self.last is None else max(self.last, event.end)
+        if len(found.kept) < EVENTS_MAX:
+            found.kept.append(event)
+            if event.id not in self.readings:
+                self.readings[event.id] = event
+
+
+def members(result: OccurrenceResult) -> list[tuple[str, list[Event]]]:
+    """By alias, the events that made a result."""
+    found = []
+    for name, member in zip(result.template.names, result.events, strict=True):
+        if member is None or isinstance(member, Absence):
+            continue
+        found.append((name, list(member) if isinstance(member, tuple) else [member]))
+    return found

@@ -1,0 +1,105 @@
+"""`headwater replay --explain`: a replay that tells why, in place of its results.
+
+Owns the way from the command's arguments to the explanation. Must not match or look for reasons:
+the replay and the other modules do. Invariant: what is found is what the same replay reports.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headwater.cli.output import CommandError, complain, read_text
+from headwater.columns import ColumnError, parse_map
+from headwater.explaining.record import Record, extended
+from headwater.explaining.tell import moment, result_data, results_lines
+from headwater.explaining.why import how_far, limits_text
+from headwater.lines import UnreadableError
+from headwater.readers import read_events
+from headwater.replay import BadInputError, Replay
+from headwater.sorting import SortingError
+from headwater.tables import tables_beside
+from language import Specification, check_text
+
+if TYPE_CHECKING:
+    import argparse
+
+GOOD, FAULTY = 0, 2
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay and explain; 0, or 2 on a faulty specification or input."""
+    text = read_text(arguments.spec)
+    tables = tables_beside(arguments.spec)
+    checked = check_text(text, file=arguments.spec, tables=tables)
+    if checked.specification is None:
+        complain(checked.report().rstrip("\n"))
+        return FAULTY
+    specification = checked.specification
+    record = Record(specification)
+    whole = check_text(extended(text, specification), file=arguments.spec, tables=tables).demand()
+    try:
+        _replay(arguments, whole, record)
+    except (UnreadableError, ColumnError, SortingError) as error:
+        raise CommandError(FAULTY, str(error)) from None
+    except BadInputError as error:
+        for bad in error.shown:
+            complain(str(bad))
+        return FAULTY
+    if arguments.output is None:
+        _tell(specification, record, sys.stdout.write, as_json=arguments.json)
+        return GOOD
+    try:
+        with open(arguments.output, "w", encoding="utf-8") as file:  # noqa: PTH123
+            _tell(specification, record, file.write, as_json=arguments.json)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(FAULTY, f"{arguments.output}: cannot be written: {reason}") from None
+    return GOOD
+
+
+def _replay(arguments: argparse.Namespace, whole: Specification, record: Record) -> None:
+    replay = Replay(whole, record.take, skip_bad=arguments.skip_bad)
+    kinds = {
+        name: dict(kind.attributes) for name, kind in whole.event_types.items() if not kind.defined
+    }
+    mapping = parse_map(arguments.map) if arguments.map else None
+    batches = read_events(arguments.events, kinds, mapping=mapping)
+    if arguments.lateness is None:
+        replay.sorted(batches)
+    else:
+        replay.streamed(batches, arguments.lateness)
+
+
+def _tell(specification: Specification, record: Record, write: Any, *, as_json: bool) -> None:
+    for key in specification.graph.roots:
+        task = specification.graph.tasks[key]
+        node: Any = task.node
+        results = record.results[node.subscriber, node.name]
+        lines: list[str] = []
+        sampled = False
+        if not results.count:
+            lines, sampled = how_far(specification, record, task)
+        if as_json:
+            told = {
+                "subscription": node.name,
+                "subscriber": node.subscriber,
+                "count": results.count,
+                "results": [result_data(one, record.readings) for one in results.kept],
+                "how_far": lines,
+                "sampled": sampled,
+            }
+            write(msgspec.json.encode(told).decode() + "\n")
+            continue
+        count = f"{results.count:,}" if results.count else "no"
+        write(f"{node.name} of {node.subscriber}: {count} result{'s' * (results.count != 1)}\n")
+        for line in results_lines(results, record.readings):
+            write(line + "\n")
+        for line in lines:
+            write(f"  {line}\n")
+        if sampled:
+            write(f"  ({limits_text()})\n")
+    if not as_json and record.first is not None and record.last is not None:
+        write(f"events from {moment(record.first)} to {moment(record.last)}\n")

@@ -1,0 +1,116 @@
+"""An explanation as a person reads it, and as programs get it.
+
+Owns the form of both. Must not look for reasons. Invariant: what is left out for its length is
+counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from broker.core.event import Detected, Event
+from broker.core.outcome import OccurrenceResult
+from broker.core.times import TIME_MAX_MS, TIME_MIN_MS
+from headwater.explaining.record import Results, members
+
+READINGS_MAX = 5  # told of those that a detected event was made of
+MEMBERS_MAX = 20  # told of a list
+
+
+def results_lines(results: Results, readings: Mapping[str, Event]) -> list[str]:
+    """Each result with the events that made it."""
+    lines = []
+    for number, result in enumerate(results.kept, 1):
+        told = result.to_dict()
+        head = f"  {number}. {_span(result.start, result.end)}"
+        head += " (maybe)" if told["certainty"] == "maybe" else ""
+        for key, value in told["group"].items():
+            head += f" {key}={json.dumps(value, ensure_ascii=False)}"
+        lines.append(head)
+        for name, events in members(result):
+            for event in events[:MEMBERS_MAX]:
+                first, *others = event_lines(event, readings)
+                lines += [f"     {name}: {first}", *(f"       {other}" for other in others)]
+            if len(events) > MEMBERS_MAX:
+                lines.append(f"     {name}: and {len(events) - MEMBERS_MAX} more")
+        if not members(result):
+            lines.append("     of no event: it is a silence")
+    if results.count > len(results.kept):
+        lines.append(f"  and {results.count - len(results.kept):,} more")
+    return lines
+
+
+def event_lines(event: Event, readings: Mapping[str, Event]) -> list[str]:
+    """Type, id, time and place of an event; of a detected one, the readings behind it."""
+    if not isinstance(event, Detected):
+        return [f"{event.event_type} {event.id}, {_span(event.start, event.end)}{_place(event)}"]
+    name = event.event_type.partition("@")[0]
+    found = list(event.constituents)
+    lines = [f"{name}, {_span(event.start, event.end)}, detected from"]
+    lines += [_reading(one, readings) for one in found[:READINGS_MAX]]
+    if len(found) > READINGS_MAX:
+        lines.append(f"and {len(found) - READINGS_MAX} more")
+    return lines
+
+
+def _reading(name: str, readings: Mapping[str, Event]) -> str:
+    event = readings.get(name)
+    if event is None or isinstance(event, Detected):
+        return name
+    return f"{event.event_type} {name}, {_span(event.start, event.end)}{_place(event)}"
+
+
+def _place(event: Event) -> str:
+    parts = []
+    if event.source is not None:
+        parts.append(f" from {event.source}")
+    if event.location is not None:
+        parts.append(f" in {event.location}")
+    if event.position is not None:
+        parts.append(f" at {json.dumps(msgspec.to_builtins(event.position))}")
+    return "".join(parts)
+
+
+def _span(start: int, end: int) -> str:
+    return moment(end) if start == end else f"{moment(start)} to {moment(end)}"
+
+
+def moment(time_ms: int) -> str:
+    """A time in UTC, to the millisecond."""
+    if not TIME_MIN_MS <= time_ms <= TIME_MAX_MS:
+        return str(time_ms)
+    found = datetime.fromtimestamp(time_ms // 1000, UTC)
+    return f"{found:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z"
+
+
+def result_data(result: OccurrenceResult, readings: Mapping[str, Event]) -> dict[str, Any]:
+    """A result with its events, for programs."""
+    told = result.to_dict()
+    told["events"] = {
+        name: [_event_data(event, readings) for event in events] for name, events in members(result)
+    }
+    return told
+
+
+def _event_data(event: Event, readings: Mapping[str, Event]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "type": event.event_type.partition("@")[0],
+        "id": event.id,
+        "start": event.start,
+        "end": event.end,
+    }
+    for name in ("source", "location", "position"):
+        value = getattr(event, name)
+        if value is not None:
+            told[name] = msgspec.to_builtins(value)
+    if isinstance(event, Detected):
+        found = list(event.constituents)
+        known = [readings[one] for one in found if one in readings]
+        told["detected_from"] = found
+        told["readings"] = [_event_data(one, {}) for one in known if not isinstance(one, Detected)]
+    return told

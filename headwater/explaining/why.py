@@ -1,0 +1,104 @@
+"""Why a subscription has no result: how far its pattern got, and those of its definitions.
+
+Owns the way from a task to what is told of it. Must not know files or output. Invariant: a
+definition that detected nothing is told of once, beneath the first that needed it.
+"""
+
+from __future__ import annotations
+
+from broker.core.operands import Joint, operands
+from broker.core.pattern import Layout, lay_out
+from headwater.explaining.funnel import KEPT_MAX, PAIRS_MAX, Funnel, Walk, counted
+from headwater.explaining.record import EVENTS_MAX, Record
+from language import Specification, Task
+from language.tree import Case, Definition, Subscription
+
+
+def how_far(specification: Specification, record: Record, task: Task) -> tuple[list[str], bool]:
+    """What is told of a task that gave nothing, in lines; and whether only a sample was seen."""
+    seeker = _Seeker(specification, record)
+    seeker.task(task, "")
+    return seeker.lines, seeker.sampled
+
+
+class _Seeker:
+    """One explanation on its way."""
+
+    def __init__(self, specification: Specification, record: Record) -> None:
+        self._graph = specification.graph
+        self._record = record
+        self._told: dict[str, None] = {}
+        self.lines: list[str] = []
+        self.sampled = False
+
+    def task(self, task: Task, indent: str) -> None:
+        """A task that gave nothing."""
+        node = task.node
+        cases = node.cases if isinstance(node, Definition) else (node.case,)
+        for case in cases:
+            inner = indent
+            if len(cases) > 1:
+                self.lines.append(f"{indent}case {case.number}:")
+                inner = indent + "  "
+            self._case(task, case, inner)
+        for name, key in task.needs.items():
+            if not self._record.events[name].count and key not in self._told:
+                self._told[key] = None
+                self.lines.append(f"{indent}{name} was never detected:")
+                self.task(self._graph.tasks[key], indent + "  ")
+
+    def _case(self, task: Task, case: Case, indent: str) -> None:
+        layout = lay_out(case)
+        types = dict.fromkeys(leaf.event_type for leaf in layout.leaves)
+        seen = [self._record.events[name] for name in types]
+        self.sampled = self.sampled or any(one.count > len(one.kept) for one in seen)
+        samples = {name: self._record.events[name].kept for name in types}
+        walk = Walk(layout, case.group_by, samples, self._record.first)
+        node = task.node
+        window = node.window if isinstance(node, Definition) else None
+        if window is not None and window.aggregated:
+            funnel = walk.leaves()
+            lines = [*funnel.lines, "no window had an event of each operand that is not `outer`"]
+        else:
+            funnel = walk.run()
+            lines = [*funnel.lines, *self._choices(task, case, layout, funnel)]
+        self.sampled = self.sampled or funnel.sampled
+        self.lines += [indent + line for line in lines]
+
+    def _choices(self, task: Task, case: Case, layout: Layout, funnel: Funnel) -> list[str]:
+        """What may have left nothing of the candidates that met all conditions."""
+        if not funnel.left:
+            return []
+        found = [
+            f"`{one.operator}[{one.context}]`"
+            for one in operands(layout.root)
+            if isinstance(one, Joint) and one.operator != "or" and one.context != "unrestricted"
+        ]
+        found += [
+            f"`{word}`"
+            for one in operands(layout.root)
+            if isinstance(one, Joint)
+            for word, asked in (("next", one.next), (f"nth {one.nth}", one.nth is not None))
+            if asked
+        ]
+        found += ["`last`"] if layout.last else []
+        found += ["`first`"] if layout.first else []
+        found += ["`consuming`"] if case.consuming else []
+        found += ["lists"] if layout.listed else []
+        found += ["`maybe drop`"] if case.detect.maybe_drop else []
+        node = task.node
+        if isinstance(node, Subscription):
+            found += ["its end (`for` or `until`)"] if node.for_ms or node.until_ms else []
+        met = f"{counted(funnel.left, 'candidate')} met every condition that was looked at"
+        if not found:
+            return [met]
+        return [f"{met}; then {', '.join(dict.fromkeys(found))} left none"]
+
+
+def limits_text() -> str:
+    """What a sample is."""
+    return (
+        f"this is of a sample: the first {EVENTS_MAX:,} events of each type, at most {KEPT_MAX:,}"
+        f" occurrences of an operand in a group, and of the pairs of an operator {PAIRS_MAX:,},"
+        " the nearest in time"
+    )
