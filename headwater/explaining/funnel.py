@@ -1,15 +1,12 @@
 """How far a pattern got over recorded events: operator by operator, from the leaves up.
 
 Owns the walk over a layout's operands and what is told of each. Must not know files. Invariant:
-candidates are all that the conditions let through, whatever a context would choose among them; at
-most PAIRS_MAX pairs of an operator are looked at, the nearest in time, and where there are more it
-is said.
+candidates are all that the conditions let through, whatever a context would choose among them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,16 +20,12 @@ from broker.core.pattern import Layout
 from broker.core.stages.base import end_of, start_of
 from broker.core.stages.repeats import row
 from broker.core.stages.whole import Passes, negation_test
-from headwater.explaining.criteria import Criterion, Miss, criteria_of
-from headwater.explaining.tell import moment
-from headwater.plan.steps import title_of
+from headwater.explaining.criteria import criteria_of
+from headwater.explaining.pairs import Pairs
+from headwater.explaining.words import condition_text, counted, groups_text, label, names
 from headwater.testing.notation import duration_text as short
-from language.diagnostics import shorten
-from language.printing.expressions import container_text, duration_text, expression_text
-from language.tree import Expression
+from language.printing.expressions import container_text, duration_text
 
-PAIRS_MAX = 200_000  # of one operator, shared by the groups
-PAIRS_MIN = 100  # of each group at least
 KEPT_MAX = 2_000  # occurrences of one operand and group that go on
 
 Group = tuple[Any, ...]
@@ -107,11 +100,11 @@ class Walk:
         events = self._events[leaf.event_type]
         told = [counted(len(events), "event")]
         bare = replace(leaf, conjuncts=[], regions=[], within_ms=None, spread_m=None)
-        asked = [(_with(one), replace(bare, conjuncts=[one])) for one in leaf.conditions]
+        asked = [(condition_text(one), replace(bare, conjuncts=[one])) for one in leaf.conditions]
         asked += [
             (f"in {container_text(one)}", replace(bare, regions=[one])) for one in leaf.regions
         ]
-        asked += [(_with(one), replace(bare, conjuncts=[one])) for one in leaf.conjuncts]
+        asked += [(condition_text(one), replace(bare, conjuncts=[one])) for one in leaf.conjuncts]
         if leaf.within_ms is not None:
             within = f"within {duration_text(leaf.within_ms)}"
             asked.append((within, replace(bare, within_ms=leaf.within_ms)))
@@ -150,9 +143,9 @@ class Walk:
         shared = [group for group in left if group in right]
         if not shared:
             keys = " and ".join(self._keys)
-            self._say(joint, f"no {keys} has both: {_groups(left)}, but {_groups(right)}")
+            self._say(joint, f"no {keys} has both: {groups_text(left)}, but {groups_text(right)}")
             return {}
-        pairs = _Pairs(criteria_of(self._layout, joint, self._keys), len(shared))
+        pairs = Pairs(criteria_of(self._layout, joint, self._keys), len(shared))
         pair = JoinWriter(self._layout, joint, self._keys, ordered=False).build_pair()
         found: Found = {}
         for group in shared:
@@ -302,75 +295,6 @@ class Walk:
         return base
 
 
-# --- pairs ------------------------------------------------------------------------------------
-
-
-class _Pairs:
-    """How many pairs pass each question, and which came nearest to passing the next."""
-
-    def __init__(self, criteria: Sequence[Criterion], groups: int) -> None:
-        self._criteria = criteria
-        self._most = max(PAIRS_MIN, PAIRS_MAX // groups)  # of each group
-        self._passed = [0] * len(criteria)
-        self._nearest: list[tuple[Miss, Occurrence, Occurrence] | None] = [None] * len(criteria)
-        self._looked = 0
-        self.cut = False
-
-    def passing(
-        self, lefts: list[Occurrence], rights: list[Occurrence], group: Group
-    ) -> list[tuple[Occurrence, Occurrence]]:
-        """The pairs that pass all questions; of too many, those that lie nearest in time."""
-        found = []
-        rights = sorted(rights, key=start_of)
-        each = len(rights)
-        if len(lefts) * len(rights) > self._most:
-            self.cut = True
-            each = max(1, self._most // len(lefts))
-        starts = [start_of(right) for right in rights] if each < len(rights) else []
-        for left in lefts[: self._most]:
-            low = 0
-            if starts:
-                low = bisect_left(starts, end_of(left)) - each // 2
-                low = max(0, min(low, len(rights) - each))
-            for right in rights[low : low + each]:
-                self._looked += 1
-                if self._passes(left, right, group):
-                    found.append((left, right))
-        return found
-
-    def _passes(self, left: Occurrence, right: Occurrence, group: Group) -> bool:
-        for number, criterion in enumerate(self._criteria):
-            if criterion.test(left, right, group):
-                self._passed[number] += 1
-                continue
-            if not self._passed[number]:
-                miss = criterion.miss(left, right)
-                known = self._nearest[number]
-                if miss is not None and (known is None or miss[0] < known[0][0]):
-                    self._nearest[number] = (miss, left, right)
-            return False
-        return True
-
-    def told(self) -> str:
-        """Pairs, and how many of them are left after each question."""
-        parts = [counted(self._looked, "pair")]
-        for criterion, count in zip(self._criteria, self._passed, strict=True):
-            parts.append(f"{counted(count)} {criterion.text}")
-            if not count:
-                break
-        return ", ".join(parts)
-
-    def nearest(self) -> list[str]:
-        """The pair that came nearest to passing the question that none passed."""
-        for count, nearest in zip(self._passed, self._nearest, strict=True):
-            if not count:
-                if nearest is None:
-                    return []
-                (_, text), left, right = nearest
-                return [f"nearest: {names(left)} and {names(right)} {text}"]
-        return []
-
-
 def _falls_in(
     negation: ops.Negation,
     p: Occurrence,
@@ -386,46 +310,3 @@ def _falls_in(
     else:
         inside = start_of(p) < start_of(q) <= start_of(p) + negation.window_ms
     return inside and (counts is None or counts(p, q, group))
-
-
-# --- words ------------------------------------------------------------------------------------
-
-
-def label(operand: Operand) -> str:
-    """An operand in a few words."""
-    if isinstance(operand, Leaf):
-        return operand.name
-    if isinstance(operand, ops.Padded):
-        return label(operand.operand)
-    title, _ = title_of(operand)
-    if isinstance(operand, ops.Joint | ops.Negation):
-        sides = [_inner(part) for part in operand.parts]
-        return f" {title} ".join(sides)
-    return f"{title} of {' and '.join(_inner(part) for part in operand.parts)}"
-
-
-def _inner(operand: Operand) -> str:
-    text = label(operand)
-    return f"({text})" if " " in text else text
-
-
-def _with(condition: Expression) -> str:
-    return f"with {shorten(expression_text(condition), 80)}"
-
-
-def names(occurrence: Occurrence) -> str:
-    """The events of an occurrence, by their ids, and when it ends."""
-    found = [event.id for event in bound_events(occurrence)]
-    told = "+".join(found[:4]) + ("…" if len(found) > 4 else "") or "a silence"
-    return f"{told} ({moment(end_of(occurrence))})"
-
-
-def counted(count: int, word: str = "") -> str:
-    """`none`, `1 event`, `1,200 events`; without a word the number alone."""
-    number = f"{count:,}" if count else "none" if not word else "no"
-    return f"{number} {word}{'' if count == 1 else 's'}" if word else number
-
-
-def _groups(found: Found) -> str:
-    texts = ["/".join(map(str, group)) for group in list(found)[:3]]
-    return ", ".join(texts) + ("…" if len(found) > 3 else "")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from broker.core.operands import Joint, operands
 from broker.core.pattern import Layout, lay_out
-from headwater.explaining.funnel import KEPT_MAX, PAIRS_MAX, Funnel, Walk, counted
+from headwater.explaining.funnel import KEPT_MAX, Funnel, Walk
+from headwater.explaining.pairs import PAIRS_MAX
 from headwater.explaining.record import EVENTS_MAX, Record
+from headwater.explaining.words import counted
 from language import Specification, Task
 from language.tree import Case, Definition, Subscription
 

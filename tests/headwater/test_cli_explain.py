@@ -9,7 +9,7 @@ from broker.core.intake import IntakeOptions
 from broker.core.pattern import lay_out
 from headwater.cli import main
 from headwater.engine import Pipeline
-from headwater.explaining import funnel as funnel_module
+from headwater.explaining import pairs as pairs_module
 from headwater.explaining import record as record_module
 from headwater.explaining.funnel import Walk
 from language import check_text
@@ -255,7 +255,7 @@ def test_a_sample_is_said_to_be_one(explain, monkeypatch):
 
 
 def test_of_too_many_pairs_the_nearest_in_time_are_looked_at(explain, monkeypatch):
-    monkeypatch.setattr(funnel_module, "PAIRS_MAX", 200)
+    monkeypatch.setattr(pairs_module, "PAIRS_MAX", 200)
     events = [event("A", f"a{n}", n * 10) for n in range(50)]
     events += [event("B", f"b{n}", n * 10 + 6.5) for n in range(50)]
     told = explain(f"{SHORT}A then[..6 s] B", events)
