@@ -271,7 +271,7 @@ class Hub(RuleBasedStateMachine):
             assert len(outgoing._inflight) + outgoing.held_messages == len(session.owed)
 
 
-TestHub = Hub.TestCase
+TestHub = pytest.mark.timeout(60)(Hub.TestCase)
 TestHub.settings = settings(max_examples=120, stateful_step_count=40)
 
 
@@ -360,6 +360,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault, monkeypatch):
     fault(monkeypatch)
