@@ -7,6 +7,7 @@ summary alone; the progress line is drawn only on a terminal and never mixes wit
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -80,7 +81,9 @@ class Screen:
             return
         self._drawn_s = now_s
         filled = BAR_WIDTH * done // total
-        self._bar = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {done:,} of {total:,}  {words}"
+        bar = f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {done:,} of {total:,}  {words}"
+        # A line that goes on below could not be wiped.
+        self._bar = bar[: max(1, shutil.get_terminal_size().columns - 1)]
         self._draw()
 
     def end_progress(self) -> None:
