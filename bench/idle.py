@@ -20,6 +20,7 @@ from bench.servers import start_broker, stop
 SETTLE_S = 1.0  # after the ready line, for what is loaded behind it
 READY_GOAL_S = 1.0
 RESIDENT_GOAL_MB = 64.0
+COMPILING = "PYTHONDONTWRITEBYTECODE is set: each start compiles everything anew."
 
 
 class Start(NamedTuple):
@@ -62,7 +63,8 @@ def report(options: Options) -> Report:
         Goal("`headwater broker`, idle: resident memory", RESIDENT_GOAL_MB, [resident_mb], " MB"),
     ]
     columns = [f"of {repeats} starts", "least", "median", "greatest"]
-    return Report("An idle broker", [Table("", columns, rows)], goals)
+    notes = [COMPILING] if sys.dont_write_bytecode else []
+    return Report("An idle broker", [Table("", columns, rows)], goals, notes)
 
 
 def _row(name: str, values: list[float], digits: int) -> list[str]:
