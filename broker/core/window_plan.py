@@ -24,6 +24,7 @@ from language.tree import (
     Constant,
     Expression,
     Link,
+    Lookup,
     Name,
     Pattern,
     Select,
@@ -147,13 +148,26 @@ def kind_of(node: Expression, reference: KindOf) -> str:
         return "float" if node.operator == "/" or "float" in kinds else "int"
     if isinstance(node, Unary) and node.operator == "-":
         return kind_of(node.operand, reference)
-    if isinstance(node, Call):
-        function = AGGREGATES.get(node.function) or SCALARS[node.function]
-        if function.result != "same":
-            return function.result
-        kinds_of = [kind_of(argument, reference) for argument in node.arguments]
-        return "float" if "float" in kinds_of else kinds_of[0]
-    return "bool"
+    if isinstance(node, Lookup):
+        return _kind_of_column(node)
+    return _kind_of_call(node, reference) if isinstance(node, Call) else "bool"
+
+
+def _kind_of_call(node: Call, reference: KindOf) -> str:
+    if node.own is not None:
+        result: str = node.own.result
+        return result
+    function = AGGREGATES.get(node.function) or SCALARS[node.function]
+    if function.result != "same":
+        return function.result
+    kinds_of = [kind_of(argument, reference) for argument in node.arguments]
+    return "float" if "float" in kinds_of else kinds_of[0]
+
+
+def _kind_of_column(node: Lookup) -> str:
+    """All values of a column are of one type; of an empty one nothing is ever found."""
+    value = next(iter((node.values or {}).values()), "")
+    return CONSTANT_KINDS[type(value)]
 
 
 class Aggregation:
@@ -259,9 +273,14 @@ def quantile_of(call: Call) -> Fraction:
 
 
 def bases_in(node: Expression) -> list[str]:
-    """The operands whose attributes an expression reads, in the order of the text."""
+    """What stands for operands in an expression, in the order of the text.
+
+    So does a bare name where a function of the user's own takes the event as a whole.
+    """
     if isinstance(node, Attribute):
         return [node.base]
+    if isinstance(node, Name):
+        return [node.name]
     return [base for child in children(node) for base in bases_in(child)]
 
 
@@ -284,8 +303,8 @@ class OperandNames:
 
     def leaf_of_argument(self, value: Expression) -> int:
         """See Names."""
-        bases = [base for base in dict.fromkeys(bases_in(value)) if base != "group"]
-        if len(bases) != 1 or bases[0] not in self._leaves:
+        bases = list(dict.fromkeys(base for base in bases_in(value) if base in self._leaves))
+        if len(bases) != 1:
             raise ValueError("an aggregate's argument is of one operand's attributes")
         return self._leaves[bases[0]]
 
@@ -304,7 +323,7 @@ class OperandNames:
 
     def argument_scope(self) -> Scope:
         """See Names."""
-        return EventScope()
+        return ArgumentScope(frozenset(self._leaves))
 
     def scattered(self, leaf: int) -> bool:
         """See Names."""
@@ -316,9 +335,16 @@ class OperandNames:
         return self._types[self.operands[leaf].event_type].attributes.get(attribute, "int")
 
 
-class EventScope:
+class ArgumentScope:
     """An argument's names are attributes of the one event in `e`; so is a part of its key."""
+
+    def __init__(self, operands: frozenset[str]) -> None:
+        self._operands = operands
 
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
         """See expressions.Scope."""
         return None if isinstance(node, Call) else attribute_code("e", node.name)
+
+    def event(self, name: str) -> str | None:
+        """See expressions.EventScope."""
+        return "e" if name in self._operands else None
