@@ -122,6 +122,21 @@ def test_mosquitto_is_measured_by_the_same_load():
     assert outcome.cpu_us > 0
 
 
+def test_without_mosquitto_only_the_ratios_are_missing(monkeypatch):
+    monkeypatch.setattr("bench.servers.mosquitto_program", lambda: None)
+    monkeypatch.setattr(
+        mqtt_face,
+        "cases",
+        lambda _: [mqtt_face.Case(Load(rate=500.0, seconds=0.2), mqtt_face.WAYS[0], judged=True)],
+    )
+    report = mqtt_face.report(Options(quick=True))
+    cpu, latency = (table.rows for table in report.tables)
+    assert cpu[0][1] == cpu[0][3] == latency[0][1] == "-"
+    assert float(cpu[0][2]) > 0
+    assert not any(goal.values for goal in report.goals)
+    assert "mosquitto is not installed: no ratios." in report.notes
+
+
 def test_a_client_that_is_cut_off_is_told_of():
     """A server that closes whoever publishes: the run ends and says so."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
