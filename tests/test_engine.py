@@ -19,9 +19,6 @@ from tests.oracles.spec import Spec
 from tests.oracles.worked import WorkedCase
 from tests.oracles.worked_cases import WORKED_CASES_WHOLE
 
-NOT_RUN_CASES = {
-    "the condition may name what comes after": "a `without` is judged where it stands",
-}
 CONSTRUCTS = list(CONSTRUCTS_WHOLE)
 SEEDS_FAST = 7
 SEEDS_LONG = 70
@@ -46,11 +43,7 @@ def replayed(
 
 
 @pytest.mark.parametrize("case", WORKED_CASES_WHOLE, ids=lambda case: case.name)
-def test_the_engine_meets_every_worked_case(
-    case: WorkedCase, request: pytest.FixtureRequest, beside: Path
-) -> None:
-    if case.name in NOT_RUN_CASES:
-        request.applymarker(pytest.mark.xfail(reason=NOT_RUN_CASES[case.name], strict=True))
+def test_the_engine_meets_every_worked_case(case: WorkedCase, beside: Path) -> None:
     _put_tables(case.spec, beside)
     assert unmet(case, replayed(case.text, [dict(event) for event in case.events], beside)) == []
 

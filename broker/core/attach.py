@@ -46,6 +46,7 @@ class Attacher:
         self._places = places
         self._listed = listed
         self._optional = optional
+        self._deniers: dict[int, Operand] = {}  # by the identity of a `without`: who judges it
 
     def attach(self, condition: Expression, operand: Operand) -> None:
         """Attach each conjunct of a condition that stands over the operand."""
@@ -59,6 +60,11 @@ class Attacher:
             return
         whole = has_aggregate(part) and bool(bound & self._listed)
         holder = self._lowest(operand, bound, whole=whole)
+        negation = self._denied(holder, bound)
+        if negation is not None:
+            negation.conjuncts.append(part)
+            self._deny(negation, holder)
+            return
         if isinstance(holder, Gathered) and not whole:
             members = [one for one in holder.members if places_of(one.operand) & bound]
             if len(members) == 1:
@@ -70,6 +76,24 @@ class Attacher:
         if holder is not operand and bound & (self._optional - self._listed):
             # beside the name, where `or` leaves it empty
             _judging(operand).conjuncts.append(part)
+
+    def _deny(self, negation: Negation, holder: Operand) -> None:
+        """Have the holder judge it, unless one further out does."""
+        before = self._deniers.get(id(negation))
+        if before is not None:
+            if holder.high - holder.low <= before.high - before.low:
+                return
+            before.denied.remove(negation)
+        negation.further_out = holder.closed = True
+        holder.denied.append(negation)
+        self._deniers[id(negation)] = holder
+
+    def _denied(self, holder: Operand, bound: set[int]) -> Negation | None:
+        """The `without` beneath that a conjunct restricts together with what lies further out."""
+        for one in operands(holder):
+            if isinstance(one, Negation) and one is not holder and bound & places_of(one.right):
+                return None if bound <= places_of(one.right) else one
+        return None
 
     def _lowest(self, operand: Operand, bound: set[int], *, whole: bool) -> Operand:
         """The lowest operand at or beneath which binds all the places.

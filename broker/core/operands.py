@@ -28,6 +28,8 @@ class Operand:
     # (place of A, T) of each `within T from A` around the operand
     anchors: list[tuple[int, int]] = field(default_factory=list)
     closed: bool = False  # a suffix, or a list, ends the chain of like links here
+    # those beneath that are judged here, see Negation.further_out
+    denied: list[Negation] = field(default_factory=list)
 
     @property
     def parts(self) -> tuple[Operand, ...]:
@@ -76,6 +78,7 @@ class Negation(Operand):
     left: Operand = NOTHING
     right: Operand = NOTHING
     window_ms: int | None = None
+    further_out: bool = False  # it is judged where all is bound that its conjuncts name
 
     @property
     def parts(self) -> tuple[Operand, ...]:

@@ -76,7 +76,24 @@ class Builder:
             Padded: self._padded,
             Gathered: self._gathered,
         }
-        return builders[type(operand)](operand)
+        make = builders[type(operand)](operand)
+        for negation in operand.denied:
+            make = self._denied(operand, negation, make)
+        return make
+
+    def _denied(self, holder: Operand, negation: Negation, beneath: Make) -> Make:
+        """A `without` that is judged over the whole of what its conjuncts name."""
+        plan = NegationPlan(
+            negation.window_ms,
+            negation_test(self._layout, negation, self._keys, holder),
+            0,
+            self._span(holder),
+            self._doubt,
+            holder,
+            (negation.left.low - holder.low, negation.left.high - holder.low),
+        )
+        right = self.build(negation.right)
+        return lambda site: NegationStage(plan, site, beneath(site), right(site))
 
     def _span(self, operand: Operand) -> int | None:
         return span_max_ms(operand, self._duration_max_ms)
@@ -138,6 +155,9 @@ class Builder:
         return lambda site: CourseStage(plans, judge, site, [make(site) for make in elements])
 
     def _negation(self, negation: Negation) -> Make:
+        if negation.further_out:
+            left, after = self.build(negation.left), negation.high - negation.right.low
+            return lambda site: PaddedStage(0, after, site, left(site))
         plan = NegationPlan(
             negation.window_ms,
             negation_test(self._layout, negation, self._keys),

@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.choices import MAYBE, NO, YES, Maybe
-from broker.core.occurrence import Occurrence, bound_events, events_of
+from broker.core.occurrence import Occurrence, bound_events, events_of, flat
 from broker.core.operands import Operand
 from broker.core.stages.base import (
     Inbox,
@@ -38,6 +38,19 @@ class NegationPlan:
     span_ms: int | None
     doubt: Doubt | None = None
     left: Operand | None = None
+    part: tuple[int, int] | None = None  # the places of p in the occurrence, if these are not all
+
+    def of(self, occurrence: Occurrence) -> Occurrence:
+        """The p that must be without q."""
+        if self.part is None:
+            return occurrence
+        low, high = self.part
+        members = events_of(occurrence)[low:high]
+        bound = flat(members)
+        if not bound:
+            return occurrence
+        end = max([member.end for member in bound])
+        return (end, min([member.start for member in bound]), *members)
 
     def is_maybe(self, p: Occurrence) -> bool:
         """Whether p itself is not certain."""
@@ -91,26 +104,29 @@ class NegationStage(Over):
                 self._doubtful.add(id(p))
         return False
 
-    def _falls_in(self, p: Occurrence, q: Occurrence) -> int:
+    def _falls_in(self, occurrence: Occurrence, q: Occurrence) -> int:
         plan = self._plan
+        p = plan.of(occurrence)
         start = start_of(p)
         if plan.doubt is not None:
             verdict = inside(spans_of(p), spans_of(q), plan.window_ms, plan.doubt)
-            return min(verdict, certainty_of(q)) if verdict and self._counts(p, q) else NO
+            counts = verdict and self._counts(occurrence, p, q)
+            return min(verdict, certainty_of(q)) if counts else NO
         if plan.window_ms is None:
             falls = start <= start_of(q) and end_of(q) <= end_of(p)
         else:
             falls = start < start_of(q) <= start + plan.window_ms
-        return YES if falls and self._counts(p, q) else NO
+        return YES if falls and self._counts(occurrence, p, q) else NO
 
-    def _counts(self, p: Occurrence, q: Occurrence) -> bool:
+    def _counts(self, occurrence: Occurrence, p: Occurrence, q: Occurrence) -> bool:
         own = {id(event) for event in bound_events(p)}
         if any(id(event) in own for event in bound_events(q)):
             return False
         counts = self._plan.counts
-        return counts is None or counts(p, q, self.site.group)
+        return counts is None or counts(occurrence, q, self.site.group)
 
-    def _decided(self, p: Occurrence, limit: int) -> bool:
+    def _decided(self, occurrence: Occurrence, limit: int) -> bool:
+        p = self._plan.of(occurrence)
         if self._plan.window_ms is None:
             return end_of(p) + self._plan.slack_ms <= limit
         start = start_of(p)
@@ -143,9 +159,11 @@ class NegationStage(Over):
         """See base.Stage."""
         times = [super().due()]
         if self._open and self._plan.window_ms is None:
-            times.append(min(map(end_of, self._open)) + self._plan.slack_ms)
+            ends = [end_of(self._plan.of(p)) for p in self._open]
+            times.append(min(ends) + self._plan.slack_ms)
         elif self._open and self._plan.window_ms is not None:
-            first = min(map(start_of, self._open)) + self._plan.window_ms + self._plan.slack_ms
+            starts = [start_of(self._plan.of(p)) for p in self._open]
+            first = min(starts) + self._plan.window_ms + self._plan.slack_ms
             times.append(self.inboxes[1].stage.floor_after(first))
         return least(times)
 

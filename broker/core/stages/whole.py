@@ -115,18 +115,20 @@ class Passes:
 
 
 def negation_test(
-    layout: Layout, negation: Negation, keys: tuple[str, ...]
+    layout: Layout, negation: Negation, keys: tuple[str, ...], holder: Operand | None = None
 ) -> Callable[..., bool] | None:
-    """`counts(p, q, g)`: whether a q is one of those that count; None: all are."""
+    """`counts(p, q, g)`: whether a q is one of those that count; None: all are.
+
+    Where it is judged further out, p is an occurrence of the holder.
+    """
     if not negation.conjuncts:
         return None
     constants = Constants()
 
     def code_of(place: int) -> str | None:
-        side, variable = (
-            (negation.left, "p") if place < negation.right.low else (negation.right, "q")
-        )
-        return _member(variable, side, place)
+        if negation.right.low <= place < negation.right.high:
+            return _member("q", negation.right, place)
+        return _member("p", holder or negation.left, place)
 
     scope = PlaceScope(layout, keys, code_of, constants, frozenset())
     parts = [condition_code(one, scope, constants) for one in negation.conjuncts]
