@@ -6,6 +6,7 @@ package; a definition's type is made even where errors were noted, with what is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from language import tree
@@ -85,7 +86,19 @@ def _case(case: tree.Case, declared: Declared, collector: Collector, *, windowed
     else:
         _consuming(case, checker.bindings, collector)
     place = "window" if windowed else "assign"
-    return Scope(place, declared, collector, checker.bindings, group=group)  # type: ignore[arg-type]
+    bindings = checker.bindings
+    if case.detect.report == "collect":
+        bindings = _collected(bindings)
+    return Scope(place, declared, collector, bindings, group=group)  # type: ignore[arg-type]
+
+
+def _collected(bindings: Bindings) -> Bindings:
+    """What the names stand for in what `collect` reports: every event's is a list."""
+    names = {
+        name: replace(one, kind="list") if one.kind == "event" else one
+        for name, one in bindings.names.items()
+    }
+    return Bindings(names, bindings.aliased)
 
 
 def _no_options(case: tree.Case, collector: Collector) -> None:

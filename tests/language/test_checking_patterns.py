@@ -2,6 +2,7 @@
 
 import pytest
 
+from language import check_text
 from tests.language.marked import assert_define, assert_detect
 
 RELATIONS = ["meets", "overlaps", "during", "contains", "starts", "finishes", "equals"]
@@ -301,3 +302,18 @@ def test_quantities_have_the_right_unit():
     assert_detect("detect A spread «HW114»5 s")
     assert_detect("detect A spread «HW314»-5 m")
     assert_detect("detect A within 5 «HW115»metres")
+
+
+@pytest.mark.parametrize(
+    ("assigned", "codes"),
+    [
+        ("n = Count(A), s = Sum(A.x), xs = A.x", []),
+        ("n = A.x + 1", ["HW302"]),
+    ],
+)
+def test_what_is_collected_is_a_list(assigned, codes):
+    text = (
+        "event A(x: int)\nevent B(x: int)\nsubscription S from u to a\n"
+        f"detect[collect] A then B where A.x < B.x\nassign {assigned}"
+    )
+    assert [one.code for one in check_text(text).diagnostics] == codes
