@@ -94,6 +94,10 @@ WITHOUT_VALUES = tuple(
 @given(data=st.data())
 def test_windows_are_what_a_naive_recomputation_gives(shape: str, data: st.DataObject) -> None:
     """Whatever the order of arrival, the batches, the watermarks and the snapshots."""
+    windows(shape, data)
+
+
+def windows(shape: str, data: st.DataObject) -> None:
     leaves, group_by = SHAPES[shape]
     assign = data.draw(st.sampled_from([tuple(AGGREGATES), WITHOUT_VALUES]))
     defined = Defined(*data.draw(st.sampled_from(WINDOWS)), leaves, group_by, assign)
@@ -116,6 +120,10 @@ def hold(defined: Defined, events: list[Event], history: History, **limits: int)
 @given(data=st.data())
 def test_sessions_are_what_a_naive_recomputation_gives(shape: str, data: st.DataObject) -> None:
     """As above; besides, each event tells the gap."""
+    sessions(shape, data)
+
+
+def sessions(shape: str, data: st.DataObject) -> None:
     leaves, group_by = SHAPES[shape]
     gap = data.draw(st.sampled_from([1, 3, 8, 20]))
     most = data.draw(st.sampled_from([None, 1, 10, 40]))
@@ -135,6 +143,10 @@ ZONES = ["UTC", "Europe/Zurich", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific
 @given(data=st.data())
 def test_local_days_are_what_a_naive_recomputation_gives(shape: str, data: st.DataObject) -> None:
     """Also where clocks change, at midnight too, and where a whole day is skipped (Apia, 2011)."""
+    days(shape, data)
+
+
+def days(shape: str, data: st.DataObject) -> None:
     leaves, group_by = SHAPES[shape]
     zone = data.draw(st.sampled_from(ZONES))
     every = data.draw(st.sampled_from([1, 2, 7]))
@@ -223,3 +235,13 @@ def test_a_snapshot_changes_nothing_that_shows(
         for name in ("held", "dropped", "next_due"):
             assert getattr(one, name)() == getattr(other, name)()
         assert one.watermark_out(watermark) == other.watermark_out(watermark)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("shape", SHAPES)
+@given(data=st.data())
+def test_many_windows_sessions_and_days(shape: str, data: st.DataObject) -> None:
+    """The properties above over many more cases."""
+    what = data.draw(st.sampled_from([windows, sessions, days]))
+    what(shape, data)
