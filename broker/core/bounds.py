@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+import msgspec
+
 from broker.core.bounds_amount import Flow, Held, product, steady, total
 from broker.core.bounds_pattern import Operators, Passed, Terms
 from broker.core.bounds_window import DAY_LONGEST_MS
@@ -28,6 +30,7 @@ from broker.core.reach import keep_ms
 from broker.core.staged_partition import needs_stages
 from broker.core.window_shape import Shape
 from language.functions import AGGREGATES
+from language.printing.expressions import duration_text
 from language.taskgraph import Task, TaskGraph
 from language.tree import Call, Case, Definition, Subscription
 from language.walk import descendants
@@ -57,6 +60,7 @@ class Bound:
     why: str
     reasons: tuple[str, ...]
     limit: tuple[str, int]
+    lasting_ms: int = 0  # for so long it waits for events under way, if that matters much
 
     def most(self, groups: int = 1) -> int | None:
         """Events and partial matches together, given so many groups; None: no limit by its text."""
@@ -85,14 +89,24 @@ def bounds_of(
     graph: TaskGraph, inputs: Inputs, limits: Limits | None = None
 ) -> list[tuple[Task, Case, Bound]]:
     """The bounds of all tasks that run, definitions before their users."""
-    made = _Bounds(graph, inputs, limits or Limits())
+    limits = limits or Limits()
+    made = _Bounds(graph, inputs, limits)
+    of_readings = _Bounds(graph, inputs, msgspec.structs.replace(limits, event_duration_ms_max=0))
     found = []
     for key in (*graph.active(graph.roots), *graph.roots):
         task = graph.tasks[key]
         node = task.node
         cases = node.cases if isinstance(node, Definition) else (node.case,)
-        found += [(task, case, made.bound(task, case)) for case in cases]
+        for case in cases:
+            bound = made.bound(task, case)
+            if _far_more(bound.most(), of_readings.bound(task, case).most()):
+                bound = replace(bound, lasting_ms=limits.event_duration_ms_max)
+            found.append((task, case, bound))
     return found
+
+
+def _far_more(most: int | None, least: int | None) -> bool:
+    return least is not None and (most is None or most > 2 * least)
 
 
 class _Bounds:
@@ -333,6 +347,8 @@ def stated(bound: Bound, inputs: Inputs, groups: int | None = None) -> str:
     if count is None and each:
         told += f", with {' and '.join(each)} more in each group,"
     told += f" {per}"
+    if bound.lasting_ms:
+        told += f", as an event may last {duration_text(bound.lasting_ms)}"
     if (product(events + matches, 1) or 0) > limit:
         told += f"; held to {name}, {limit:,}"
     return told

@@ -13,17 +13,24 @@ Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms befor
 
 def left_cut_ms(joint: Joint) -> Cut | None:
     """What a left occurrence must at least end at, relative to its right partner; None: any."""
-    return _cut_ms(joint, joint.left, joint.right)
+    return _least(_cuts(joint, joint.left, joint.right))
 
 
 def right_cut_ms(joint: Joint) -> Cut | None:
     """What a right occurrence must at least end at, relative to its left partner; None: any."""
-    if joint.operator in FOLLOWS:
-        return ("end", 0)
-    return _cut_ms(joint, joint.right, joint.left)
+    return _least(_right_cuts(joint))
 
 
-def _cut_ms(joint: Joint, own: Operand, partner: Operand) -> Cut | None:
+def _right_cuts(joint: Joint) -> list[Cut]:
+    return [("end", 0)] if joint.operator in FOLLOWS else _cuts(joint, joint.right, joint.left)
+
+
+def _least(cuts: list[Cut]) -> Cut | None:
+    return min(cuts, key=lambda cut: cut[1], default=None)
+
+
+def _cuts(joint: Joint, own: Operand, partner: Operand) -> list[Cut]:
+    """All that must hold of an own occurrence, relative to its partner."""
     cuts: list[Cut] = []
     if joint.operator not in FOLLOWS and joint.operator != "and":
         cuts.append(("start", 0))  # every other relation shares an instant
@@ -37,24 +44,23 @@ def _cut_ms(joint: Joint, own: Operand, partner: Operand) -> Cut | None:
         elif partner.low <= anchor < partner.high:
             # Ours begin after A, and A ends at most T before the partner does.
             cuts.append(("end", 0 if isinstance(partner, Leaf) else within_ms))
-    return min(cuts, key=lambda cut: cut[1], default=None)
+    return cuts
 
 
 def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]:
     """How long before the watermark an end may lie for a left and a right occurrence to matter.
 
-    None: for ever. A partner still to come ends after the watermark, but may have begun before.
+    None: for ever. A partner still to come ends after the watermark, but may have begun before:
+    what counts from its start may reach back further than what counts from its end.
     """
     kept: list[int | None] = []
-    for cut, partner in (
-        (left_cut_ms(joint), joint.right),
-        (right_cut_ms(joint), joint.left),
+    for cuts, partner in (
+        (_cuts(joint, joint.left, joint.right), joint.right),
+        (_right_cuts(joint), joint.left),
     ):
-        if cut is None:
-            kept.append(None)
-        elif cut[0] == "end":
-            kept.append(cut[1])
-        else:
-            span = span_max_ms(partner, duration_max_ms)
-            kept.append(None if span is None else cut[1] + span)
+        span = span_max_ms(partner, duration_max_ms)
+        reaches = [before for side, before in cuts if side == "end"]
+        if span is not None:
+            reaches += [before + span for side, before in cuts if side == "start"]
+        kept.append(min(reaches, default=None))
     return kept[0], kept[1]

@@ -35,7 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
     tables = tables_beside(arguments.spec)
     checked = check_text(text, file=arguments.spec, tables=tables)
     if checked.specification is None:
-        complain(checked.report().rstrip("\n"))
+        if arguments.json:
+            _complain_json(
+                [{"file": arguments.spec, **one.to_dict()} for one in checked.diagnostics]
+            )
+        else:
+            complain(checked.report().rstrip("\n"))
         return FAULTY
     specification = checked.specification
     record = Record(specification)
@@ -45,8 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
     except (UnreadableError, ColumnError, SortingError) as error:
         raise CommandError(FAULTY, str(error)) from None
     except BadInputError as error:
-        for bad in error.shown:
-            complain(str(bad))
+        if arguments.json:
+            shown = [{"file": b.file, "line": b.line, "message": b.reason} for b in error.shown]
+            _complain_json(shown)
+        else:
+            for bad in error.shown:
+                complain(str(bad))
         return FAULTY
     if arguments.output is None:
         _tell(specification, record, sys.stdout.write, as_json=arguments.json)
@@ -71,6 +80,16 @@ def _replay(arguments: argparse.Namespace, whole: Specification, record: Record)
         replay.sorted(batches)
     else:
         replay.streamed(batches, arguments.lateness)
+    dropped = replay.dropped()
+    if arguments.json or not (dropped or replay.bad_lines):
+        return
+    parts = [f"bad lines {replay.bad_lines}"] if replay.bad_lines else []
+    parts += [f"{reason} {count}" for reason, count in dropped.items()]
+    complain(f"passed over: {', '.join(parts)}")
+
+
+def _complain_json(errors: list[dict[str, Any]]) -> None:
+    complain(msgspec.json.encode({"ok": False, "errors": errors}).decode())
 
 
 def _tell(specification: Specification, record: Record, write: Any, *, as_json: bool) -> None:

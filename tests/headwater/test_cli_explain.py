@@ -323,9 +323,25 @@ def test_it_goes_to_a_file_where_one_is_named(explain, tmp_path):
     explain(f"{SHORT}A", TWELVE, "--output", str(tmp_path / "no" / "x"), status=2)
 
 
-def test_faults_of_text_and_input_are_told_as_in_a_replay(explain, capsys):
-    explain(f"{SHORT}Z", TWELVE, status=2)
-    explain(f"{SHORT}A", [{"type": "A"}], status=2)
-    told = explain(f"{SHORT}A", [{"type": "A"}, *TWELVE], "--skip-bad")
-    assert told.startswith("S of me: 12 results")
+def test_faults_of_text_and_input_are_told_as_in_a_replay(tmp_path, capsys):
+    spec, recorded = tmp_path / "spec.hw", tmp_path / "events.jsonl"
+    words = ["replay", str(spec), "--events", str(recorded), "--explain"]
+    recorded.write_text('{"type": "A"}\n{"type": "A", "timestamp": 1}\n{"type": "Z"}\n')
+    spec.write_text(f"{EVENTS}{SHORT}Z")
+    assert main(words) == 2
+    assert f"{spec}:4:41: HW201" in capsys.readouterr().err
+    assert main([*words, "--json"]) == 2
+    assert json.loads(capsys.readouterr().err)["errors"][0]["line"] == 4
+    spec.write_text(f"{EVENTS}{SHORT}A")
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"{recorded}:1: ")
+    assert main([*words, "--json"]) == 2
+    assert json.loads(capsys.readouterr().err)["errors"][0]["line"] == 1
+    assert main([*words, "--skip-bad"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("S of me: 1 result\n")
+    assert captured.err == "passed over: bad lines 1, undeclared_type 1\n"
+
+
+def test_events_as_they_come_may_be_late(explain):
     assert explain(f"{SHORT}A", TWELVE, "--lateness", "1s").startswith("S of me: 12 results")

@@ -251,6 +251,12 @@ def test_the_bound_is_a_sentence():
     )
 
 
+def test_within_limits_what_a_bound_would_keep_for_as_long_as_events_may_last():
+    """Both hold of a pair, so that the shorter reach counts."""
+    ((bound, held),) = held_most(f"{SHORT}A then[..2 s] B within 4 s", {"A": 10, "B": 1})
+    assert held <= bound.most() <= 10 * 4 + 31 + 10 + 31
+
+
 def test_what_each_group_adds_is_said_or_counted():
     text = f"{SHORT}A{{5}} group by source"
     assert said(text) == (
@@ -258,6 +264,12 @@ def test_what_each_group_adds_is_said_or_counted():
         " at 1 events/s of each type"
     )
     assert said(text, 10).startswith("at most 51 events and 0 partial matches at")
+
+
+def test_what_is_kept_as_events_may_last_is_said_to_be():
+    text = f"{SHORT}A then[..5 s] B"
+    assert said(text).endswith(" at 1 events/s of each type, as an event may last 7 days")
+    assert "may last" not in said(f"{text} within 9 s")
 
 
 def test_a_bound_above_the_limit_says_what_holds():
