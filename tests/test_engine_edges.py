@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import headwater
 from tests.oracles import spec as s
 from tests.oracles.compare import compare
 from tests.oracles.generate import primitive_types
@@ -21,8 +22,8 @@ from tests.streams import Bench
 
 TYPES = tuple(s.EventType(name, (("n", "int"),)) for name in "ABC")
 SECOND_MS = 1_000
-LONG = ("overlaps", "contains", "concat", "equals", "parallel")
-TRACES_FAST, TRACES_LONG = range(150), range(150, 800)
+LONG = ("without", "overlaps", "contains", "concat", "equals", "parallel")
+TRACES_FAST, TRACES_LONG = range(60), range(60, 400)
 
 A, B, C = s.Atom("A"), s.Atom("B"), s.Atom("C")
 
@@ -87,6 +88,33 @@ CASES = {
     ),
     "what contains": case(pair("contains", A, pair("and", B, C))),
     "in parallel under recent": case(within(pair("parallel", A, B), 4_000), context="recent"),
+    "pairs in their turn": case(
+        s.Pair("and", pair("and", A, B, context="unrestricted"), C, None, "chronicle")
+    ),
+    "a chain in its turn": case(
+        within(pair("then", pair("then", A, B), C), 5_000), context="chronicle"
+    ),
+    "the first runs": case(within(pair("then", pair("then", A, B), C), 4_000), context="first"),
+    "the latest runs": case(within(pair("then", pair("then", A, B), C), 4_000), context="latest"),
+    "the latest that meet a condition": case(
+        where(within(pair("then", pair("then", A, B), C), 6_000), "<=", "A", "B"),
+        context="latest",
+    ),
+    "nothing else in the midst": case(s.Without(A, B)),
+    "nothing else in the midst of two": case(s.Without(pair("then", A, C), B)),
+    "nothing else for a while": case(s.Without(A, B, 2_000)),
+    "a list between": case(
+        within(pair("then", pair("then", A, s.Listed(B)), C), 4_000), context="recent"
+    ),
+    "a list at the end": case(within(pair("then", A, s.Listed(B)), 2_000)),
+    "two in a row": case(s.Times(A, 2)),
+    "a run": case(s.Run(A, s.Bound(1_000, 2_000))),
+    "a run with others": case(within(pair("then", s.Run(A, s.Bound(0, 1_000)), B), 6_000)),
+    "the second after": case(within(pair("then", A, s.Nth(2, B)), 4_000)),
+    "next to each other": case(within(s.Pair("then", A, B, next=True), 5_000)),
+    "one for each end": s.Case(within(pair("and", A, B), 3_000), thin="one"),
+    "all for each end": s.Case(within(pair("and", A, B), 3_000), thin="collect"),
+    "one that is spent": s.Case(within(pair("then", A, B), 3_000), consuming=("A",), thin="one"),
     "concat within": case(within(pair("concat", A, B), 3_000)),
 }
 
@@ -98,6 +126,14 @@ DEFINED = {
     "last and told on": (
         s.Definition("X", (case(within(pair("then", A, s.Last(B)), 2_000)),)),
         case(within(pair("and", s.Atom("X"), C), 4_000), context="recent"),
+    ),
+    "last, spent and told on": (
+        s.Definition("X", (case(within(pair("then", A, s.Last(B)), 2_000), "A"),)),
+        case(pair("then", s.Atom("X"), C), context="recent"),
+    ),
+    "one and told on": (
+        s.Definition("X", (s.Case(within(pair("and", A, B), 2_000), thin="one"),)),
+        case(pair("then", s.Atom("X"), C), context="recent"),
     ),
     "put back and told on": (
         s.Definition(
@@ -151,7 +187,7 @@ def agree(name: str, spec: s.Spec, traces: range) -> None:
         wrong = [said for said in compare(spec, wanted, found) if not said.endswith("was due")]
         assert wrong == [], f"trace {number} of {name}\n{text_of(spec)}\n{events}"
         with_results += bool(wanted)
-    assert with_results >= (0.05 if long else 0.2) * len(traces)
+    assert with_results >= (0.05 if long else 0.1) * len(traces)
 
 
 def spec_of(name: str) -> s.Spec:
@@ -171,3 +207,19 @@ def test_a_pattern_at_its_edges_gives_what_the_reference_gives(name):
 @pytest.mark.parametrize("name", [*CASES, *DEFINED])
 def test_a_pattern_at_its_edges_gives_that_over_many_traces(name):
     agree(name, spec_of(name), TRACES_LONG)
+
+
+def test_all_of_a_list_lie_within_the_distance_and_not_only_neighbours():
+    text = """
+    event A(n: int)
+    event B(n: int)
+    subscription S from a to b detect (A+ then B) within 1 h spread 10 m
+    """
+    for last_m, results in ((10, 1), (11, 0)):
+        engine = headwater.Engine(text, lateness_ms=None)
+        places = (("A", 0), ("A", 5), ("A", 9), ("B", last_m))
+        engine.push(
+            {"type": kind, "id": f"e{at}", "timestamp": at, "position": {"x": x, "y": 0}}
+            for at, (kind, x) in enumerate(places)
+        )
+        assert len(engine.finish()) == results
