@@ -57,6 +57,7 @@ class Record:
         self.events = {name: Events() for name in self._types}
         self.results = {key: Results() for key in specification.subscriptions}
         self.readings: dict[str, Event] = {}  # by id, of those kept
+        self.uncertain = False  # whether an event's time is
         self.first: int | None = None
         self.last: int | None = None
 
@@ -80,6 +81,7 @@ class Record:
     def _event(self, name: str, event: Event) -> None:
         found = self.events[name]
         found.count += 1
+        self.uncertain = self.uncertain or bool(event.uncertainty)
         self.first = event.start if self.first is None else min(self.first, event.start)
         self.last = event.end if self.last is None else max(self.last, event.end)
         if len(found.kept) < EVENTS_MAX:

@@ -13,7 +13,7 @@ import msgspec
 
 from headwater.cli.output import CommandError, complain, read_text
 from headwater.columns import ColumnError, parse_map
-from headwater.explaining.record import Record, extended
+from headwater.explaining.record import OWN, Record, extended
 from headwater.explaining.tell import moment, result_data, results_lines
 from headwater.explaining.why import how_far, limits_text
 from headwater.lines import UnreadableError
@@ -44,9 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
         return FAULTY
     specification = checked.specification
     record = Record(specification)
-    whole = check_text(extended(text, specification), file=arguments.spec, tables=tables).demand()
+    whole = check_text(extended(text, specification), file=arguments.spec, tables=tables)
+    if whole.specification is None or any(one == OWN for one, _ in specification.subscriptions):
+        told = f"{arguments.spec}: no room for the subscriptions of {OWN}, by which events are seen"
+        raise CommandError(FAULTY, told)
     try:
-        _replay(arguments, whole, record)
+        _replay(arguments, whole.specification, record)
     except (UnreadableError, ColumnError, SortingError) as error:
         raise CommandError(FAULTY, str(error)) from None
     except BadInputError as error:
@@ -120,5 +123,7 @@ def _tell(specification: Specification, record: Record, write: Any, *, as_json: 
             write(f"  {line}\n")
         if sampled:
             write(f"  ({limits_text()})\n")
+        if lines and record.uncertain:
+            write("  (uncertain times are taken at their word)\n")
     if not as_json and record.first is not None and record.last is not None:
         write(f"events from {moment(record.first)} to {moment(record.last)}\n")

@@ -343,5 +343,17 @@ def test_faults_of_text_and_input_are_told_as_in_a_replay(tmp_path, capsys):
     assert captured.err == "passed over: bad lines 1, undeclared_type 1\n"
 
 
+def test_uncertain_times_are_said_to_be_taken_at_their_word(explain):
+    told = explain(f"{SHORT}A(x > 9)", [event("A", "a", 0, x=1, uncertainty=5)])
+    assert "(uncertain times are taken at their word)" in told
+
+
+def test_who_is_called_as_we_are_is_told_so(tmp_path, capsys):
+    spec = tmp_path / "spec.hw"
+    spec.write_text(f"{EVENTS}subscription S from headwater-explain to alerts detect A")
+    assert main(["replay", str(spec), "--events", str(spec), "--explain"]) == 2
+    assert "no room for the subscriptions of headwater-explain" in capsys.readouterr().err
+
+
 def test_events_as_they_come_may_be_late(explain):
     assert explain(f"{SHORT}A", TWELVE, "--lateness", "1s").startswith("S of me: 12 results")
