@@ -35,6 +35,7 @@ from broker.core.staged_partition import (
     log_keep_ms,
     logged,
     manner_of,
+    reports_at_once,
     waiting_state,
 )
 from broker.core.stages.base import Foresight, Memory, Site, Stage
@@ -80,6 +81,7 @@ class StagedAgent:
         self._make = builder.build(layout.root)
         self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
         self._log_keep_ms = log_keep_ms(layout) if self._manner.consuming else None
+        self._at_once = reports_at_once(layout, self._manner)
         self._contiguous = any(joint.next for joint in layout.joints)
         self._lags = assigned_lag(case, layout)
         self._begin: int | None = None
@@ -179,7 +181,8 @@ class StagedAgent:
             pending += [(event.order, at, event) for event in passed]
         if batch:
             pending.sort(key=itemgetter(0, 1))
-        ready = bisect_right(pending, self._watermark, key=lambda entry: entry[0][0])
+        until = WATERMARK_END if self._at_once else self._watermark
+        ready = bisect_right(pending, until, key=lambda entry: entry[0][0])
         touched: dict[tuple[Any, ...], None] = {}
         for _, at, event in pending[:ready]:
             key = () if self._key is None else self._key(event)
@@ -205,7 +208,8 @@ class StagedAgent:
     def _partition(self, key: tuple[Any, ...]) -> Partition:
         partition = self._partitions.get(key)
         if partition is None:
-            site = Site(key, self._durations, self._begin if self._key is None else None)
+            begin = self._begin if self._key is None else None
+            site = Site(key, self._durations, begin, self._at_once)
             if self._manner.consuming:
                 site.memory = Memory()
             partition = self._partitions[key] = Partition(site, self._root(site))

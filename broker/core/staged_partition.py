@@ -98,6 +98,20 @@ def waiting_state(waiting: Waiting) -> list[Any]:
     ]
 
 
+def reports_at_once(layout: Layout, manner: Manner) -> bool:
+    """Whether a pattern's meaning needs no order of time, so that it waits for nothing."""
+    return not manner.in_turn and all(
+        isinstance(one, Leaf)
+        or (
+            isinstance(one, Joint)
+            and one.context == "unrestricted"
+            and one.nth is None
+            and not one.next
+        )
+        for one in operands(layout.root)
+    )
+
+
 def log_keep_ms(layout: Layout) -> int | None:
     """How long before the watermark a consumed pattern's events are needed; None: for ever.
 

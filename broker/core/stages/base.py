@@ -160,6 +160,7 @@ class Site:
     group: tuple[Any, ...]
     durations: Foresight
     begin: int | None  # when the task began, for `absent`
+    at_once: bool = False  # nothing waits for the watermark, which says what expires alone
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
     joints: list[Any] = field(default_factory=list)  # those of plain operators, bottom-up
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end

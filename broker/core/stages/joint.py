@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from broker.core.agent import WATERMARK_END
 from broker.core.join import Join
 from broker.core.occurrence import Occurrence, order_of
 from broker.core.operands import FOLLOWS, Joint
@@ -155,7 +156,8 @@ class JointStage(Over):
         self.watermark = watermark
         left, right = self.inboxes
         limit = min(left.fill(watermark), right.fill(watermark))
-        lefts, rights = left.take(limit), right.take(limit)
+        until = WATERMARK_END if self.site.at_once else limit
+        lefts, rights = left.take(until), right.take(until)
         if not lefts and not rights:
             self._expire(limit)
             return []
