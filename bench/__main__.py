@@ -31,6 +31,7 @@ BENCHES = (
     "bench.idle",
     "bench.filterer",
     "bench.language",
+    "bench.engine",
 )
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
