@@ -158,23 +158,36 @@ def _matches(
     digest_of: dict[Any, str],
     structure_of: dict[str, Any],
 ) -> bool:
-    if not classes:
+    forth, back = dict(digest_of), dict(structure_of)
+    alone = 0  # those that leave no choice come first; so many that each must not nest deeper
+    for structures, digests in classes:
+        if len(structures) > 1:
+            break
+        if not _fits(structures, digests, forth, back):
+            return False
+        alone += 1
+    if alone == len(classes):
         return True
-    (structures, digests), *rest = classes
+    (structures, digests), *rest = classes[alone:]
     if len(structures) > PERMUTED_MAX:
-        return len(set(structures)) == len(set(digests)) and _matches(rest, digest_of, structure_of)
+        return len(set(structures)) == len(set(digests)) and _matches(rest, forth, back)
     for permuted in permutations(digests):
-        forth, back = dict(digest_of), dict(structure_of)
-        pairs = [
-            pair
-            for one, other in zip(structures, permuted, strict=True)
-            for pair in zip(one, other, strict=True)
-        ]
-        fits = all(
-            forth.setdefault(structure, digest) == digest
-            and back.setdefault(digest, structure) == structure
-            for structure, digest in pairs
-        )
-        if fits and _matches(rest, forth, back):
+        tried, tried_back = dict(forth), dict(back)
+        if _fits(structures, permuted, tried, tried_back) and _matches(rest, tried, tried_back):
             return True
     return False
+
+
+def _fits(
+    structures: Sequence[tuple[Any, ...]],
+    digests: Sequence[tuple[Any, ...]],
+    digest_of: dict[Any, str],
+    structure_of: dict[str, Any],
+) -> bool:
+    """Whether these stand for each other one by one, beside what is known; that is noted."""
+    return all(
+        digest_of.setdefault(structure, digest) == digest
+        and structure_of.setdefault(digest, structure) == structure
+        for one, other in zip(structures, digests, strict=True)
+        for structure, digest in zip(one, other, strict=True)
+    )
