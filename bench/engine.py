@@ -67,7 +67,7 @@ def _ranges() -> list[tuple[int, int, float, float]]:
 
 RANGES = _ranges()
 HEAD = "subscription S from bench to log\n"
-QUERIES = {
+TEXTS = {
     "filter": HEAD + "detect Temperature(20 < value < 25)",
     "average of 5 min": (
         "define Mean(mean) aggr every 5 mins\n  detect Temperature\n"
@@ -272,7 +272,7 @@ def report(options: Options) -> Report:
     rows = workload(100_000 if options.quick else 1_000_000)
     late = delayed(rows)
     lines, in_order, disordered = [], [], []
-    for name, text in QUERIES.items():
+    for name, text in TEXTS.items():
         plain_s, wanted = loop_s(LOOPS[name], rows)
         ordered_s, found = engine_s(text, rows, 0)
         late_s, found_late = engine_s(text, late, LATENESS_MS)

@@ -7,7 +7,7 @@ order, then by the subscription's place in the file, however the input was cut i
 from __future__ import annotations
 
 from broker.core.agent import Result
-from broker.core.matcher import output_order
+from broker.core.matcher import sort_results
 
 
 class Release:
@@ -27,11 +27,11 @@ class Release:
         due = [result for result in self._waiting if result.end <= frontier]
         if due:
             self._waiting = [result for result in self._waiting if result.end > frontier]
-            due.sort(key=output_order)
+            sort_results(due)
         return due
 
     def rest(self) -> list[Result]:
         """All that waits, in order."""
         rest, self._waiting = self._waiting, []
-        rest.sort(key=output_order)
+        sort_results(rest)
         return rest

@@ -22,10 +22,20 @@ WATERMARK_END = 2**62
 class Result(Protocol):
     """One occurrence that a subscription reports; its id is made only when it is asked for."""
 
-    order: Order
+    start: int
     end: int
-    subscription: str
-    place: int
+
+    @property
+    def order(self) -> Order:
+        """What decides among results, beginning with end and start."""
+
+    @property
+    def subscription(self) -> str:
+        """The subscription's name."""
+
+    @property
+    def place(self) -> int:
+        """The subscription's place in its file."""
 
     def to_dict(self) -> dict[str, Any]:
         """The result as other programs meet it (without `detected_at`)."""

@@ -14,7 +14,14 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Order
-from broker.core.occurrence import Occurrence, bound_events, events_of, flat, order_of
+from broker.core.occurrence import (
+    Occurrence,
+    bound_events,
+    events_of,
+    flat,
+    order_of,
+    sort_in_order,
+)
 from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, start_of
 from broker.core.verdicts import certainty_of
@@ -81,7 +88,7 @@ def take(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[O
 
 def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[Occurrence]:
     reported: list[Occurrence] = []
-    waiting.found.sort(key=order_of)
+    sort_in_order(waiting.found)
     while True:
         first = _next(waiting, manner, limit)
         if first is None:

@@ -21,6 +21,7 @@ from broker.core.event import Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
+from broker.core.occurrence import sort_in_order
 from broker.core.pattern import lay_out
 from language.tree import Case, Definition
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 WatermarkOf = Callable[[str], int]
 _uncertainty = attrgetter("uncertainty")
+_span = attrgetter("end", "start")
 
 
 @dataclass(slots=True)
@@ -224,7 +226,7 @@ class Matcher:
                 else:
                     results += made
         if len(results) > 1:
-            results.sort(key=output_order)
+            sort_results(results)
         return results
 
     def _deliver(self, events: Sequence[Event], active: list[dict[int, list[LeafEvents]]]) -> None:
@@ -338,6 +340,11 @@ class Matcher:
                 seat.agent = self._agents.restored(seat.task, seat.case, seat.agent, agent_state)
                 if seat.agent.waits:
                     self._schedule(seat)
+
+
+def sort_results(results: list[Result]) -> None:
+    """Put results into the order in which they leave."""
+    sort_in_order(results, _span, output_order)
 
 
 def output_order(result: Result) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from broker.core.event import Event
 from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import region_test
 from broker.core.join import Join, JoinWriter
-from broker.core.occurrence import order_of
+from broker.core.occurrence import sort_in_order
 from broker.core.operands import FOLLOWS, Joint, Leaf
 from broker.core.pattern import Layout
 from broker.core.reach import keep_ms
@@ -173,7 +173,7 @@ class Program:
             if right and program.stores_right and not program.right_first:
                 _take(right_store, right, composite=program.right >= self.leaf_count)
         if self._sorted and len(made) > 1:
-            made.sort(key=order_of)
+            sort_in_order(made)
         return made
 
     def keeps_latest_only(self, *, allowed: bool) -> None:

@@ -9,7 +9,7 @@ the text): an event, a tuple of events where a list stands, or None where nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.event import Event, Order
@@ -83,6 +83,31 @@ def order_of(occurrence: Occurrence) -> Order:
     ties = tuple([tie for order in orders for tie in order[3]])
     by_place = tuple([member_order(member) for member in members])
     return (occurrence[0], occurrence[1], ids, ties, by_place)
+
+
+def span_of(occurrence: Occurrence) -> tuple[int, int]:
+    """Its end and start, which nearly always decide the order."""
+    if occurrence.__class__ is tuple:
+        return (occurrence[0], occurrence[1])
+    return (occurrence.end, occurrence.start)
+
+
+def sort_in_order(
+    items: list[Any],
+    span: Callable[[Any], tuple[int, int]] = span_of,
+    order: Callable[[Any], Any] = order_of,
+) -> None:
+    """Sort in place by `order`, which begins with `span` and is asked for among equals alone."""
+    if len(items) < 2:
+        return
+    items.sort(key=span)
+    spans = list(map(span, items))
+    begin = 0
+    for at in range(1, len(items) + 1):
+        if at == len(items) or spans[at] != spans[begin]:
+            if at - begin > 1:
+                items[begin:at] = sorted(items[begin:at], key=order)
+            begin = at
 
 
 def member_order(member: Any) -> tuple[Any, ...]:

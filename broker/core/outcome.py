@@ -264,8 +264,13 @@ class OccurrenceResult(msgspec.Struct, eq=False):
     end: int
     events: tuple[Any, ...]  # by place: an event, a list of events, or None
     group: tuple[Any, ...]
-    order: Order
+    occurrence: Any
     certainty: str = "yes"
+
+    @property
+    def order(self) -> Order:
+        """The order of the occurrence."""
+        return order_of(self.occurrence)
 
     @property
     def subscription(self) -> str:
@@ -329,9 +334,11 @@ class SubscriptionOutcome:
         """The result of an occurrence."""
         if occurrence.__class__ is tuple:
             end, start, *_ = occurrence
-            events, order = events_of(occurrence), order_of(occurrence)
+            events = events_of(occurrence)
         else:
             start, end = occurrence.start, occurrence.end
-            events, order = (occurrence,), occurrence.order
+            events = (occurrence,)
         certainty = WORDS[certainty_of(occurrence)]
-        return OccurrenceResult(self._template, start, int(end), events, group, order, certainty)
+        return OccurrenceResult(
+            self._template, start, int(end), events, group, occurrence, certainty
+        )

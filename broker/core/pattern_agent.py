@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Event, Order
 from broker.core.matching import Program
-from broker.core.occurrence import events_of, order_of
+from broker.core.occurrence import events_of, order_of, sort_in_order, span_of
 from broker.core.operands import FOLLOWS
 from broker.core.outcome import assigned_lag
 from broker.core.partition import Discipline, Partition, instant, instants, take
@@ -117,7 +117,7 @@ class PatternAgent:
         found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
         self._sweep()
         if len(found) > 1:
-            found.sort(key=lambda pair: order_of(pair[0]))
+            sort_in_order(found, lambda pair: span_of(pair[0]), lambda pair: order_of(pair[0]))
         make = self._outcome.make
         made = [make(occurrence, group) for occurrence, group in found]
         return [one for one in made if one is not None]

@@ -18,7 +18,7 @@ from broker.core.choice import Waiting, due, hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.matching import key_function, leaf_select
-from broker.core.occurrence import Occurrence, events_of, flat, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, order_of, sort_in_order, span_of
 from broker.core.operands import Silence, composite, operands
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
@@ -77,11 +77,11 @@ class StagedAgent:
         self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
         self.doubt = doubt
-        builder = Builder(layout, case.group_by, DURATION_MAX_MS, doubt)
+        self._at_once = reports_at_once(layout, self._manner)
+        builder = Builder(layout, case.group_by, DURATION_MAX_MS, doubt, at_once=self._at_once)
         self._make = builder.build(layout.root)
         self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
         self._log_keep_ms = log_keep_ms(layout) if self._manner.consuming else None
-        self._at_once = reports_at_once(layout, self._manner)
         self._contiguous = any(joint.next for joint in layout.joints)
         self._lags = assigned_lag(case, layout)
         self._begin: int | None = None
@@ -114,7 +114,7 @@ class StagedAgent:
         found: list[Found] = []
         for key in touched:
             found += self._advance(key)
-        found.sort(key=lambda pair: order_of(pair[0]))
+        sort_in_order(found, lambda pair: span_of(pair[0]), lambda pair: order_of(pair[0]))
         make = self._outcome.make
         made = [make(occurrence, group) for occurrence, group in found]
         return [one for one in made if one is not None]

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
-from broker.core.occurrence import Occurrence, events_of, flat, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, sort_in_order
 from broker.core.verdicts import certainty_of
 
 
@@ -219,7 +219,7 @@ class Inbox:
         if new:
             self.items += new
             if len(self.items) > 1:
-                self.items.sort(key=order_of)
+                sort_in_order(self.items)
         self.limit = max(self.limit, min(watermark, self.stage.hold()))
         return self.limit
 

@@ -56,8 +56,11 @@ class Builder:
         keys: tuple[str, ...],
         duration_max_ms: int,
         doubt: Doubt | None = None,
+        *,
+        at_once: bool = False,
     ) -> None:
         self._doubt = doubt
+        self._at_once = at_once
         self._layout = layout
         self._keys = keys
         self._duration_max_ms = duration_max_ms
@@ -110,7 +113,7 @@ class Builder:
 
     def _plan(self, joint: Joint) -> JointPlan:
         def writer() -> JoinWriter:
-            return JoinWriter(self._layout, joint, self._keys, ordered=True)
+            return JoinWriter(self._layout, joint, self._keys, ordered=not self._at_once)
 
         spans = [self._span(part) if composite(part) else 0 for part in (joint.left, joint.right)]
         known = [span for span in spans if span is not None]
@@ -134,6 +137,7 @@ class Builder:
             self._span(joint),
             max(known) if len(known) == len(spans) else None,
             self._doubt,
+            self._at_once,
         )
 
     def _joint(self, joint: Joint) -> Make:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.core.agent import WATERMARK_END
-from broker.core.occurrence import Occurrence, events_of, flat, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, sort_in_order
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, weakest_end
 from broker.core.stages.repeats import Passes
 from broker.core.verdicts import Doubt
@@ -104,7 +104,7 @@ class GatheredStage(Over):
                     return None
                 members[plan.low : plan.high] = [()] * (plan.high - plan.low)
                 continue
-            fitting.sort(key=order_of)
+            sort_in_order(fitting)
             parts += fitting
             columns = zip(*map(events_of, fitting), strict=True)
             members[plan.low : plan.high] = [tuple(flat(column)) for column in columns]

@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.join import Join
-from broker.core.occurrence import Occurrence, order_of
+from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.operands import FOLLOWS, Joint
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
 from broker.core.store import Store
@@ -33,11 +33,13 @@ class JointPlan:
     span_ms: int | None
     old_ms: int | None  # how long before its end an occurrence beneath may have an event's end
     doubt: Doubt | None = None  # where times are uncertain
+    at_once: bool = False  # the left one may be the later one to come
 
     @property
     def follows_only(self) -> bool:
         """Whether the right one is surely the later one, also by nominal times."""
-        return self.joint.operator in FOLLOWS and self.doubt is None
+        ordered = self.doubt is None and not self.at_once
+        return ordered and self.joint.operator in FOLLOWS
 
     @property
     def recent_either(self) -> bool:
@@ -183,7 +185,7 @@ class JointStage(Over):
             if not plan.recent_either and not plan.follows_only:
                 _put(self._right, rights, composite=plan.composite[1])
         if len(made) > 1:
-            made.sort(key=order_of)
+            sort_in_order(made)
         return made
 
     def _expire(self, limit: int) -> None:
