@@ -279,5 +279,18 @@ def _list_in(element: tree.Pattern) -> tree.Repeat | None:
     return element if isinstance(element, tree.Repeat) and element.kind in {"+", "*"} else None
 
 
+def _is_list(node: tree.Pattern) -> bool:
+    while isinstance(node, tree.Where | tree.InRegion):
+        node = node.operand
+    return isinstance(node, tree.Repeat) and node.kind in {"+", "*"}
+
+
+def _ends_in_list(node: tree.Pattern) -> bool:
+    """Whether the last element of a chain is a list."""
+    if isinstance(node, tree.Link) and node.operator == "then":
+        node = node.right
+    return _is_list(node)
+
+
 def _unbounded(gap: tree.Bound | None) -> bool:
     return gap is None or gap.high_ms is None

@@ -317,3 +317,9 @@ def test_what_is_collected_is_a_list(assigned, codes):
         f"detect[collect] A then B where A.x < B.x\nassign {assigned}"
     )
     assert [one.code for one in check_text(text).diagnostics] == codes
+
+
+@pytest.mark.parametrize("link", ["A then B+ then[next] C", "A then[next] B* then C"])
+def test_nothing_is_next_to_a_list(link):
+    text = f"event A()\nevent B()\nevent C()\nsubscription S from u to a\ndetect {link} within 5 s"
+    assert [one.code for one in check_text(text).diagnostics] == ["HW408"]
