@@ -171,6 +171,11 @@ class PatternChecker:
                 self._visit(element, replace(both, closed=closed))
             else:
                 self._element(element, found, replace(around, closed=closed))
+        for link, left, right in zip(links, elements[:-1], elements[1:], strict=True):
+            if link.next and (_list_in(left) or _list_in(right)):
+                hint = "say by conditions, or by `without`, what must not lie between"
+                words = {"operator": "then beside a list", "option": "next"}
+                self.collector.note("HW408", link.place("next"), hint, **words)
         if lists == len(elements):
             first = _list_in(elements[0]) or elements[0]
             self.collector.note("HW439", first.span)
@@ -277,19 +282,6 @@ def _list_in(element: tree.Pattern) -> tree.Repeat | None:
     while isinstance(element, tree.Where | tree.InRegion):
         element = element.operand
     return element if isinstance(element, tree.Repeat) and element.kind in {"+", "*"} else None
-
-
-def _is_list(node: tree.Pattern) -> bool:
-    while isinstance(node, tree.Where | tree.InRegion):
-        node = node.operand
-    return isinstance(node, tree.Repeat) and node.kind in {"+", "*"}
-
-
-def _ends_in_list(node: tree.Pattern) -> bool:
-    """Whether the last element of a chain is a list."""
-    if isinstance(node, tree.Link) and node.operator == "then":
-        node = node.right
-    return _is_list(node)
 
 
 def _unbounded(gap: tree.Bound | None) -> bool:
