@@ -148,10 +148,6 @@ key-of-false: 0, false and the empty text are no keys
 pair-unsorted: two occurrences of one step go on unsorted
 - if self._sorted and len(made) > 1:
 + if self._sorted and len(made) > 2:
-
-reach-of-one-operator: what is gone through again after consumption is forgotten too early
-- reach += max(
-+ reach = max(
 """,
     tests=MATCHING,
 )
@@ -183,21 +179,9 @@ consumed-stays-found: an occurrence with a consumed event is reported
 - if not _holds(found, ids)]
 + if found is not taken]
 
-taken-is-found-again: what was taken is taken again after choosing anew
-- order_of(found) > taken]
-+ order_of(found) >= taken]
-
-first-found-first: consumption goes by when something was found and not by order
-- return min(candidates, key=order_of)
-+ return candidates[0]
-
 last-at-the-end-lost: what closes at the watermark is lost
 - selection.closes_at(found) <= watermark]
 + selection.closes_at(found) < watermark]
-
-earlier-still-open: one is taken though an earlier one is still open
-- if found is first or order_of(found) < order
-+ if found is first
 
 taken-at-once: consumption with `last` does not wait
 - if selection is not None and _undecided(

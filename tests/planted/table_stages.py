@@ -38,7 +38,7 @@ waiting-state-lost: after a restore what waited between stages is gone
 + _, self.limit, beneath = state
 """,
     tests=STAGES,
-    only="chronicle or first or list or without or nth or consuming",
+    only="chronicle or first or list or without or nth or consuming or edges",
 )
 
 JOINT = part(
@@ -67,7 +67,7 @@ instants-by-side: under `recent` the left ones of all instants go first
 + runs.setdefault(end_of(items[0]), ([], []))
 """,
     tests=STAGES,
-    only="next or nth or times or list or without",
+    only="next or nth or times or list or without or edges",
 )
 
 CHRONICLE = part(
@@ -100,7 +100,7 @@ chronicle-expires-early: a candidate at the edge of the reach goes
 + end_of(items[count]) <= oldest:
 """,
     tests=STAGES,
-    only="chronicle",
+    only="chronicle or edges",
 )
 
 COURSE = part(
@@ -139,7 +139,7 @@ spent-mark-lost: a snapshot forgets up to where all is spent
 + self.watermark, self._limit, _, entries, run, rights, inboxes = state
 """,
     tests=STAGES,
-    only="first or latest",
+    only="first or latest or edges",
 )
 
 NEGATION = part(
@@ -174,7 +174,7 @@ open-not-held: what is open is not held back from those above
 + return self.inboxes[0].stage.hold()
 """,
     tests=STAGES,
-    only="without or ending",
+    only="without or ending or edges",
 )
 
 REPEATS = part(
@@ -237,7 +237,7 @@ span-without-list: a list at the end does not count for the interval
 + end = max([end])
 """,
     tests=STAGES,
-    only="list",
+    only="list or edges",
 )
 
 SILENCE = part(
@@ -270,7 +270,7 @@ beginning-lost: the beginning gives no interval
 + once = True
 """,
     tests=STAGES,
-    only="absent",
+    only="absent or edges",
 )
 
 WHOLE = part(
@@ -297,7 +297,7 @@ element-as-member: an event of the chain is a member of its list too
 + return bool(ids) or not bound_events(member)
 """,
     tests=STAGES,
-    only="list or run or times or spread",
+    only="list or run or times or spread or edges",
 )
 
 PICK = part(
@@ -328,7 +328,7 @@ distinct-first: an equal one counts from the first on only
 + self._latest[key] = before if before > WATERMARK_NONE else start_of(item)
 """,
     tests=STAGES,
-    only="nth or distinct",
+    only="nth or distinct or edges",
 )
 
 CHOICE = part(
@@ -369,11 +369,11 @@ collected-repeats: a collected list holds an event as often as it was bound
 + distinct = dict(enumerate(flat(column)))
 
 found-not-held: a detected event comes after its time was given out
-- default=WATERMARK_END) - 1
-+ default=WATERMARK_END)
+- return min([end_of(one) - 1 for one
++ return min([end_of(one) for one
 """,
     tests=STAGES,
-    only="one or collect or at-most or consuming or last or first-of",
+    only="one or collect or at-most or consuming or last or first-of or edges",
 )
 
 STAGED = part(
@@ -402,7 +402,7 @@ open-work-not-held: a detected event comes after its time was given out
 + out = min(out, hold(partition.waiting))
 """,
     tests=STAGES,
-    only="ending or absent or consuming or without or definition",
+    only="ending or absent or consuming or without or definition or edges",
 )
 
 LISTS = part(
@@ -417,7 +417,7 @@ sum-of-none: `Sum` over none is null
 + {"Count": 0, "CountDistinct": 0}
 """,
     tests=STAGES,
-    only="list",
+    only="list or edges",
 )
 
 TABLE = [
