@@ -33,8 +33,6 @@ from tests.streams import Bench, Events, batches
 
 CONSTRUCTS = [name for name in CONSTRUCTS_WHOLE if name != "tables"]  # a Bench has no files
 PAIRS = [(construct, context) for construct in CONSTRUCTS for context in CONTEXTS_WHOLE]
-# Their verdicts are not yet the same after a move in the midst of a stream.
-STAYING = frozenset(name for name in CONSTRUCTS if "uncertain" in name)
 SPECIFICATIONS_FAST, TRACES_FAST = range(1), range(5)
 SPECIFICATIONS_LONG, TRACES_LONG = range(1, 12), range(12)
 
@@ -61,7 +59,7 @@ def agree(construct: str, context: s.Context, seeds: range, traces: range) -> tu
             told = dense if number % 2 else profile
             events = trace(SeededDraw(name), primitive_types(spec), told)
             wanted = run(spec, events)
-            moving = number % 3 == 0 and construct not in STAYING
+            moving = number % 3 == 0
             found = bench.run(events, random.Random(name), moving=moving)
             wrong = [said for said in compare(spec, wanted, found) if not said.endswith("was due")]
             assert wrong == [], f"{name}\n{text_of(spec)}\n{events}"
@@ -71,16 +69,7 @@ def agree(construct: str, context: s.Context, seeds: range, traces: range) -> tu
 
 
 # In one of these traces the reference doubts a result that the engine is sure of.
-OPEN = {("uncertain-definition", "first")}
-
-
-def marked(pair):
-    why = "seed 0, trace 2: a maybe of a definition's single event is told as certain"
-    marks = [pytest.mark.xfail(reason=why, strict=False)] if pair in OPEN else []
-    return pytest.param(*pair, marks=marks)
-
-
-@pytest.mark.parametrize(("construct", "context"), [marked(pair) for pair in PAIRS])
+@pytest.mark.parametrize(("construct", "context"), PAIRS)
 def test_neither_arrival_nor_batches_nor_a_move_show_in_results(construct, context):
     agree(construct, context, SPECIFICATIONS_FAST, TRACES_FAST)
 
@@ -114,5 +103,5 @@ def test_neither_the_order_of_a_recording_nor_its_batches_show_in_the_bytes(cons
         early = [engine.push(part) for part in batches(draw.sample(events, len(events)), draw)]
         assert not any(early)
         assert json.dumps(engine.finish()) == json.dumps(wanted)
-        streamed = Bench(text).run(events, draw, moving=construct not in STAYING)
+        streamed = Bench(text).run(events, draw, moving=True)
         assert sorted(map(json.dumps, streamed)) == sorted(map(json.dumps, wanted))

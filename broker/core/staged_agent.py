@@ -38,7 +38,7 @@ from broker.core.staged_partition import (
     reports_at_once,
     waiting_state,
 )
-from broker.core.stages.base import Foresight, Memory, Site, Stage
+from broker.core.stages.base import Foresight, Memory, Site, Stage, end_of
 from broker.core.stages.build import Builder
 from broker.core.verdicts import Doubt, certainty_at, certainty_of
 from language.tree import Case, Subscription
@@ -225,9 +225,7 @@ class StagedAgent:
         partition = self._partitions.get(key)
         if partition is None:
             return []
-        found = partition.root.advance(self._watermark)
-        if self.doubt is not None and not composite(self._layout.root):
-            found = [self._weighed(one) for one in found]
+        found = self._found(partition)
         if self._manner.maybe_drop and not self._manner.in_turn:
             found = [one for one in found if certainty_of(one) != MAYBE]
         if self._manner.in_turn:
@@ -239,12 +237,18 @@ class StagedAgent:
             )
         if self._until is not None:
             until = self._until
-            found = [one for one in found if _end(one) < until]
+            found = [one for one in found if end_of(one) < until]
         if self._for_ms is not None and self._begin is not None:
             until = self._begin + self._for_ms
-            found = [one for one in found if _end(one) < until]
+            found = [one for one in found if end_of(one) < until]
         self._settle(key, partition)
         return [(occurrence, key) for occurrence in found]
+
+    def _found(self, partition: Partition) -> list[Occurrence]:
+        found = partition.root.advance(self._watermark)
+        if self.doubt is None or composite(self._layout.root):
+            return found
+        return [self._weighed(one) for one in found]
 
     def _weighed(self, one: Occurrence) -> Occurrence:
         """A single event whose span is asked about may be uncertain of itself."""
@@ -274,7 +278,7 @@ class StagedAgent:
         partition.root = self._root(site)
         for at, event in partition.log:
             self._give(site, at, event)
-        return partition.root.advance(self._watermark)
+        return self._found(partition)
 
     def _chosen(self, reported: Occurrence) -> list[Any]:
         """What an occurrence binds, without what only fills lists."""
@@ -393,8 +397,3 @@ class StagedAgent:
         if selection is not None:
             for one in decided:
                 selection.decide(one, waiting.decided)
-
-
-def _end(occurrence: Occurrence) -> int:
-    end: int = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
-    return end
