@@ -65,7 +65,12 @@ def _replay(arguments: argparse.Namespace) -> int:
         return FAULTY
     try:
         with opened(arguments.output, [spec, *files]) as outlet:
-            replay = Replay(checked.specification, outlet.write, skip_bad=arguments.skip_bad)
+            replay = Replay(
+                checked.specification,
+                outlet.write,
+                skip_bad=arguments.skip_bad,
+                drift=arguments.drift,
+            )
             batches = read_events(
                 files,
                 _kinds(checked.specification),
@@ -103,7 +108,9 @@ class Replay:
         write: Callable[[list[Result]], None],
         *,
         skip_bad: bool,
+        drift: float = 0.0,
     ) -> None:
+        self._drift = drift
         self._specification = specification
         self._write = write
         self._skip_bad = skip_bad
@@ -114,7 +121,7 @@ class Replay:
 
     def sorted(self, batches: Iterator[Batch]) -> None:
         """All input is on time: sorted first, then matched, results in one order."""
-        self._pipeline = pipeline = Pipeline(self._specification, IntakeOptions())
+        self._pipeline = pipeline = Pipeline(self._specification, IntakeOptions(), self._drift)
         packer = Packer(self._specification.event_types)
         whole = Extent()
         with ExternalSort(_order, packer.pack, packer.unpack) as sort:
@@ -135,7 +142,7 @@ class Replay:
     def streamed(self, batches: Iterator[Batch], lateness_ms: int) -> None:
         """The input as it comes; results as they become known."""
         options = IntakeOptions(lateness_ms=lateness_ms)
-        self._pipeline = pipeline = Pipeline(self._specification, options)
+        self._pipeline = pipeline = Pipeline(self._specification, options, self._drift)
         for batch in batches:
             events = self._events(pipeline.intake, batch)
             self._refuse_bad()

@@ -143,6 +143,15 @@ class IntakeSection(msgspec.Struct, frozen=True, kw_only=True):
             at_most=86_400_000,
         ),
     ] = 60_000
+    drift_ppm: Annotated[
+        int,
+        About(
+            "greatest drift of the sources' clocks: durations are uncertain by so much",
+            unit="ppm",
+            at_least=0,
+            at_most=999_999,
+        ),
+    ] = 0
     require_timestamp: Annotated[
         bool, About("refuse an event without a time instead of stamping it on arrival")
     ] = False

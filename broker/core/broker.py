@@ -14,6 +14,7 @@ a journal will hold results, replies and acknowledgements back is said in `broke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -47,6 +48,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
 
     name: str = "broker"
     lateness_ms: int = 1_000
+    drift_ppm: int = 0
     idle_timeout_ms: int = 60_000
     require_timestamp: bool = False
     tables: dict[str, str] = {}  # reference data that specifications may name: file → its text
@@ -74,6 +76,8 @@ class Broker:
             self.ledger,
         )
         self._matcher = Matcher(self.limits, self.ledger, strict=False)
+        if self.options.drift_ppm:
+            self._matcher.doubt(Fraction(self.options.drift_ppm, 1_000_000))
         self._installer = Installer(
             self.catalogue, self._intake, self._matcher, self.limits, self.options.tables
         )

@@ -62,6 +62,7 @@ class Site:
         options = BrokerOptions(
             name=config.broker.name,
             lateness_ms=config.intake.lateness_ms,
+            drift_ppm=config.intake.drift_ppm,
             idle_timeout_ms=config.intake.idle_timeout_ms,
             require_timestamp=config.intake.require_timestamp,
             tables=_tables(config),

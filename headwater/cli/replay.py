@@ -40,6 +40,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="take events as they come, late by at most so much, as 2s; default: sort them first",
     )
     parser.add_argument(
+        "--drift",
+        type=drift,
+        default=0.0,
+        metavar="SHARE",
+        help="greatest drift of the clocks, 0.0001 being 100 ppm; makes durations uncertain",
+    )
+    parser.add_argument(
         "--skip-bad", action="store_true", help="count faulty lines and pass over them"
     )
     parser.add_argument(
@@ -54,6 +61,17 @@ def run(arguments: argparse.Namespace) -> int:
     module = "headwater.explaining.run" if arguments.explain else "headwater.replay"
     status: int = entry(module, "run")(arguments)
     return status
+
+
+def drift(text: str) -> float:
+    """A share, 0 or more and less than 1."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"found {text}, expected a share such as 0.0001")
+    return share
 
 
 def lateness_ms(text: str) -> int:

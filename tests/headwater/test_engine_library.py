@@ -88,3 +88,20 @@ def test_what_cannot_be_is_refused():
         headwater.Enigne  # noqa: B018 - looking is what fails
     with pytest.raises(ValueError, match="reserved key"):
         headwater.Event("Temp", timestamp=1, attributes={"id": "x"})
+
+
+def test_drift_makes_durations_uncertain():
+    text = "event A() event B() subscription S from u to a detect A then B within 10 s"
+    events = [
+        {"type": "A", "id": "a", "timestamp": 0},
+        {"type": "B", "id": "b1", "timestamp": 8_000},
+        {"type": "B", "id": "b2", "timestamp": 9_500},
+        {"type": "B", "id": "b3", "timestamp": 10_500},
+        {"type": "B", "id": "b4", "timestamp": 12_000},
+    ]
+    engine = headwater.Engine(text, drift=0.1)
+    found = [*engine.push(events), *engine.finish()]
+    told = {one["events"]["B"][0]: one["certainty"] for one in found}
+    assert told == {"b1": "yes", "b2": "maybe", "b3": "maybe"}
+    with pytest.raises(ValueError, match="less than 1"):
+        headwater.Engine(text, drift=1.0)
