@@ -18,7 +18,7 @@ from broker.core.choice import Waiting, due, hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.matching import key_function, leaf_select
-from broker.core.occurrence import Occurrence, events_of, flat, order_of, sort_in_order, span_of
+from broker.core.occurrence import Occurrence, order_of, sort_in_order, span_of
 from broker.core.operands import Silence, composite, operands
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
@@ -37,6 +37,7 @@ from broker.core.staged_partition import (
     manner_of,
     reports_at_once,
     waiting_state,
+    without_lists,
 )
 from broker.core.stages.base import Foresight, Memory, Site, Stage, end_of
 from broker.core.stages.build import Builder
@@ -110,10 +111,15 @@ class StagedAgent:
         touched = self._take(batch)
         while self._due and self._due[0][0] <= self._watermark:
             touched[heappop(self._due)[2]] = None
-        self._sweep(touched)
+        swept = self._sweep(touched)
         found: list[Found] = []
         for key in touched:
             found += self._advance(key)
+        if swept:
+            per_ms = 0 if self._manner.at_most is None else self._manner.at_most[1]
+            idle = [k for k, p in self._partitions.items() if p.idle(self._watermark, per_ms)]
+            for key in idle:
+                del self._partitions[key]
         sort_in_order(found, lambda pair: span_of(pair[0]), lambda pair: order_of(pair[0]))
         make = self._outcome.make
         made = [make(occurrence, group) for occurrence, group in found]
@@ -274,17 +280,11 @@ class StagedAgent:
         old = partition.site
         assert old.memory is not None
         site = partition.site = Site(old.group, old.durations, old.begin)
-        site.memory = old.memory.after(self._chosen(reported), gone)
+        site.memory = old.memory.after(without_lists(self._layout, reported), gone)
         partition.root = self._root(site)
         for at, event in partition.log:
             self._give(site, at, event)
         return self._found(partition)
-
-    def _chosen(self, reported: Occurrence) -> list[Any]:
-        """What an occurrence binds, without what only fills lists."""
-        lists = self._layout.gathered
-        members = enumerate(events_of(reported))
-        return flat([member for place, member in members if place not in lists])
 
     def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
@@ -326,13 +326,14 @@ class StagedAgent:
         partition = self._partitions.get(key)
         return partition is None or partition.due != at
 
-    def _sweep(self, touched: dict[tuple[Any, ...], None]) -> None:
-        """Let silent partitions drop what has expired, now and then; empty ones go."""
+    def _sweep(self, touched: dict[tuple[Any, ...], None]) -> bool:
+        """Let silent partitions drop what has expired, now and then; whether it was done."""
         if self._watermark - self._swept < SWEEP_MS_MIN * 60:
-            return
+            return False
         self._swept = self._watermark
         for key in self._partitions:
             touched.setdefault(key)
+        return True
 
     # --- snapshots -----------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.core.choice import Manner, Waiting
 from broker.core.event import Event
-from broker.core.occurrence import Occurrence
+from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import Gathered, Joint, Leaf, Negation, Padded, Silence, operands
 from broker.core.pattern import Layout
 from broker.core.selection import Selection
@@ -50,6 +50,15 @@ class Partition:
         self.log: list[tuple[int, Event]] = []  # kept where events are consumed
         self.due: int | None = None
         self.size = 0
+
+    def idle(self, watermark: int, per_ms: int) -> bool:
+        """Whether a new one would do as well; `per_ms` is that of `at most`."""
+        waiting = self.waiting
+        if self.size or waiting.found or waiting.answered or waiting.decided:
+            return False
+        if waiting.suppressed or (waiting.reported and waiting.reported[-1] + per_ms > watermark):
+            return False
+        return self.root.idle()
 
     def forget(self, oldest: int) -> None:
         """Forget logged events that end before the time, and what was chosen of them."""
@@ -122,3 +131,9 @@ def log_keep_ms(layout: Layout) -> int | None:
         if not isinstance(one, plain) or (isinstance(one, Joint) and one.nth is not None):
             return None
     return layout.root.within_ms
+
+
+def without_lists(layout: Layout, occurrence: Occurrence) -> list[Any]:
+    """What an occurrence binds, without what only fills lists."""
+    members = enumerate(events_of(occurrence))
+    return flat([member for place, member in members if place not in layout.gathered])

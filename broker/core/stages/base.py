@@ -43,6 +43,9 @@ class Stage(Protocol):
     def held(self) -> int:
         """How many occurrences it and those beneath it hold."""
 
+    def idle(self) -> bool:
+        """Whether it knows nothing that a new one would not know."""
+
     def shed(self, count: int) -> int:
         """Drop up to so many of the oldest; how many were dropped."""
 
@@ -315,6 +318,10 @@ class Over:
         """See Stage."""
         own = sum([len(items) for items in self.kept()])
         return own + sum([len(one.items) + one.stage.held() for one in self.inboxes])
+
+    def idle(self) -> bool:
+        """See Stage."""
+        return not self.held() and all(one.stage.idle() for one in self.inboxes)
 
     def shed(self, count: int) -> int:
         """See Stage."""

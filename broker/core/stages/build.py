@@ -181,7 +181,10 @@ class Builder:
 
     def _count(self, count: Count) -> Make:
         passes = Passes(self._layout, count, self._keys, self._doubt)
-        plan = CountPlan(count.count, count.disjoint, passes, self._span(count))
+        # One that is past is still one of those that follow each other where rows are disjoint.
+        forgets = not count.disjoint and self._doubt is None
+        expire_ms = count.within_ms if forgets else None
+        plan = CountPlan(count.count, count.disjoint, passes, self._span(count), expire_ms)
         beneath = self.build(count.operand)
         return lambda site: CountStage(plan, site, beneath(site))
 

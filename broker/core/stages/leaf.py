@@ -51,6 +51,10 @@ class LeafStage:
         """See base.Stage."""
         return len(self.events)
 
+    def idle(self) -> bool:
+        """See base.Stage."""
+        return not self.events
+
     def shed(self, count: int) -> int:  # noqa: ARG002
         """See base.Stage."""
         return 0

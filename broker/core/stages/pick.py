@@ -41,6 +41,10 @@ class KthStage(Over):
                 made += [] if chosen is None else [chosen]
         return made
 
+    def idle(self) -> bool:
+        """See base.Stage."""
+        return not self._number and super().idle()
+
     def facts(self) -> list[Any]:
         """See base.Over."""
         return [self._number]

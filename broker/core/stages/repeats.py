@@ -24,6 +24,7 @@ class CountPlan:
     disjoint: bool
     passes: Passes
     span_ms: int | None
+    expire_ms: int | None  # how long one may wait for the others; None: for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class CountStage(Over):
         self.watermark = watermark
         (inbox,) = self.inboxes
         made = []
-        for item in inbox.take(inbox.fill(watermark)):
+        limit = inbox.fill(watermark)
+        for item in inbox.take(limit):
             if self._row and not self._goes_on(item):
                 self._row = []
             self._row.append(item)
@@ -78,6 +80,9 @@ class CountStage(Over):
                 self._row = []
             else:
                 del self._row[0]
+        expire_ms = self._plan.expire_ms
+        while self._row and expire_ms is not None and start_of(self._row[0]) + expire_ms <= limit:
+            del self._row[0]
         return made
 
     def _goes_on(self, item: Occurrence) -> bool:

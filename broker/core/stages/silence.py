@@ -103,6 +103,10 @@ class SilenceStage(Over):
         """See base.Stage."""
         return super().held() + len(self._instants) + len(self._early or ())
 
+    def idle(self) -> bool:
+        """See base.Stage: a new one would begin again."""
+        return False
+
     def forget(self, gone: set[int]) -> None:
         """See base.Stage: what is consumed still breaks a silence."""
 
