@@ -223,3 +223,38 @@ def test_all_of_a_list_lie_within_the_distance_and_not_only_neighbours():
             for at, (kind, x) in enumerate(places)
         )
         assert len(engine.finish()) == results
+
+
+def streamed(detect: str, *events: tuple[str, str, float]) -> list[list[list[str]]]:
+    """For each event of a stream in order, the ids of what its coming made known."""
+    text = f"event A()\nevent B()\nevent C()\nsubscription S from tester to out\ndetect {detect}"
+    engine = headwater.Engine(text)
+    found = []
+    for kind, name, hours in events:
+        event = {"type": kind, "id": name, "timestamp": round(hours * 3_600_000)}
+        results = engine.push([event])
+        found.append([[i for ids in one["events"].values() for i in ids] for one in results])
+    return found
+
+
+def test_an_older_candidate_stays_for_a_bound_however_long():
+    found = streamed(
+        "A then[190 h.., recent] B",
+        *(
+            ("A", "a0", 0),
+            ("A", "a3", 3),
+            ("C", "c", 180),
+            ("A", "a", 185),
+            ("B", "b", 191),
+            ("C", "d", 192),
+        ),
+    )
+    assert found[-1] == [["a0", "b"]]
+
+
+def test_the_last_one_is_told_as_soon_as_no_other_can_come():
+    found = streamed(
+        "A then last B within 5 h",
+        *(("A", "a", 0), ("B", "b1", 1), ("B", "b2", 2), ("C", "c", 5 + 1 / 3_600_000)),
+    )
+    assert found == [[], [], [], [["a", "b2"]]]

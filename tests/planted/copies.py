@@ -18,7 +18,17 @@ from pathlib import Path
 
 from tests.planted.fault import ROOT, Fault
 
-COPIED = ("language", "planner", "broker", "simulation", "server", "headwater", "tests", "examples")
+COPIED = (
+    "language",
+    "planner",
+    "broker",
+    "simulation",
+    "server",
+    "headwater",
+    "tests",
+    "examples",
+    "docs",
+)
 RUN_S_MAX = 240
 RUN_BYTES_MAX = 2 << 30  # a fault may make something grow without end
 FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)

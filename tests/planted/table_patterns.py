@@ -94,16 +94,16 @@ REACH = part(
     "broker/core/reach.py",
     r"""
 reach-without-span: what a long partner still needs is dropped
-- cut[1] + span
-+ cut[1]
+- [before + span for
++ [before for
 
 reach-within-zero: what a composite partner still needs is dropped
 - ("end", 0 if isinstance(partner, Leaf) else within_ms)
 + ("end", 0)
 
 followers-have-a-reach: a follower of an event still to come is dropped at the watermark
-- return ("end", 0)
-+ return ("end", -1)
+- return [("end", 0)]
++ return [("end", -1)]
 """,
     tests=MATCHING,
 )
