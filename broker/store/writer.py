@@ -1,0 +1,168 @@
+"""The one thread that writes: whatever has gathered goes to disk in one transaction.
+
+Owns the waiting work, the writing connection and what is done when the database fails. Must not
+know what is written. Invariant: work is carried out in the order in which it came; a piece of work
+that is reported as done is durable, and one whose own error is reported has changed nothing.
+
+A group is what came while the group before it was committed, so that a slow disk makes larger
+groups and an idle broker waits for nobody. Each piece of work has a savepoint: one that fails takes
+nothing else along. Where the database itself fails (the disk is full, the file locked), the whole
+group is tried again, until it is done or the store is closed; until then `trouble` says what is
+wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from broker.store.errors import StoreError, of_the_database
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection, Engine
+
+Work = Callable[["Connection"], None]
+Done = Callable[[BaseException | None], None]
+
+GROUP_ITEMS_MAX: Final = 1000  # a transaction that grows without end would never be reported
+AGAIN_S_MIN: Final = 0.05  # a lock may be gone in a moment
+AGAIN_S_MAX: Final = 5.0  # a disk that is full stays so until somebody acts
+CLOSE_WAIT_S: Final = 10.0  # what a failing database is given at the end
+
+logger = logging.getLogger("headwater.store")
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A piece of work and whom to tell."""
+
+    work: Work
+    done: Done | None
+    size_bytes: int
+
+
+Report = Callable[[list[tuple[Item, BaseException | None]]], None]
+
+
+class Writer:
+    """The thread. `report` and `tell` are called in it; `tell` when `trouble` changes."""
+
+    def __init__(
+        self, engine: Engine, called: str, report: Report, tell: Callable[[str], None]
+    ) -> None:
+        self.trouble = ""
+        self._engine = engine
+        self._called = called
+        self._report = report
+        self._tell = tell
+        self._items: deque[Item] = deque()
+        self._state = threading.Condition()
+        self._closing = threading.Event()
+        self._waited_s = 0.0
+        self._connection: Connection | None = None
+        self._thread = threading.Thread(target=self._run, name="headwater-store", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take work."""
+        self._thread.start()
+
+    def put(self, item: Item) -> None:
+        """One more piece of work."""
+        with self._state:
+            self._items.append(item)
+            self._state.notify()
+
+    def close(self) -> None:
+        """Carry out what waits and end; blocks until then."""
+        with self._state:
+            self._closing.set()
+            self._state.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while group := self._gather():
+                self._report(self._commit(group))
+        finally:
+            self._disconnect()
+
+    def _gather(self) -> list[Item]:
+        with self._state:
+            self._state.wait_for(lambda: self._items or self._closing.is_set())
+            taken = min(len(self._items), GROUP_ITEMS_MAX)
+            return [self._items.popleft() for _ in range(taken)]
+
+    def _commit(self, group: list[Item]) -> list[tuple[Item, BaseException | None]]:
+        """Try until it is done, or the store is closed and has waited long enough."""
+        pause_s = AGAIN_S_MIN
+        while True:
+            try:
+                outcomes = self._attempt(group)
+            except Exception as error:
+                logger.debug("a transaction failed", exc_info=True)
+                self._disconnect()
+                wrong = self._wrong(error)
+                if not wrong and len(group) > 1:  # by itself, each has its own outcome
+                    return [told for item in group for told in self._commit([item])]
+                if not wrong:
+                    return [(item, error) for item in group]
+                self._in_trouble(wrong)
+            else:
+                self._in_trouble("")
+                return list(zip(group, outcomes, strict=True))
+            if self._waited_s >= CLOSE_WAIT_S:
+                return [(item, StoreError(self.trouble)) for item in group]
+            if self._closing.is_set():
+                self._waited_s += pause_s
+                time.sleep(pause_s)
+            else:
+                self._closing.wait(pause_s)
+            pause_s = min(pause_s * 2, AGAIN_S_MAX)
+
+    def _wrong(self, error: BaseException) -> str:
+        """The sentence where an error is the database's, else nothing."""
+        if isinstance(error, StoreError):
+            return str(error)
+        told = of_the_database(error)
+        return told and f"{self._called} {told}"
+
+    def _attempt(self, group: list[Item]) -> list[BaseException | None]:
+        """One transaction; raises where the database failed and nothing is written."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        connection = self._connection
+        outcomes: list[BaseException | None] = []
+        with connection.begin():
+            for item in group:
+                savepoint = connection.begin_nested()
+                try:
+                    item.work(connection)
+                    savepoint.commit()
+                except Exception as error:
+                    if of_the_database(error):
+                        raise
+                    savepoint.rollback()
+                    outcomes.append(error)
+                else:
+                    outcomes.append(None)
+        return outcomes
+
+    def _disconnect(self) -> None:
+        """What an error leaves of a connection cannot be relied on."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.invalidate()
+                connection.close()
+            except Exception:
+                logger.debug("a broken connection did not close", exc_info=True)
+
+    def _in_trouble(self, sentence: str) -> None:
+        if sentence != self.trouble:
+            self.trouble = sentence
+            self._tell(sentence)
