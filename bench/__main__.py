@@ -3,12 +3,14 @@
 Owns their order and the page of figures. Must not measure anything itself. Invariant: each bench
 runs in a process of its own, and its figures stand beside the machine that they were taken on.
 
-    python -m bench [--quick] [--repeats N] [--json] [--page docs/benchmarks.md]
+    python -m bench [--part broker|engine] [--quick] [--repeats N] [--json]
+                    [--page docs/benchmarks.md]
 """
 
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,15 +26,18 @@ from bench.report import (
 )
 from bench.servers import mosquitto_version
 
-BENCHES = (
-    "bench.mqtt_face",
-    "bench.batches",
-    "bench.intake",
-    "bench.idle",
-    "bench.filterer",
-    "bench.language",
-    "bench.engine",
-)
+PARTS = {
+    "broker": (
+        "bench.mqtt_face",
+        "bench.batches",
+        "bench.intake",
+        "bench.idle",
+        "bench.filterer",
+        "bench.language",
+    ),
+    "engine": ("bench.engine",),
+}
+BENCHES = tuple(name for part in PARTS.values() for name in part)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
@@ -44,14 +49,16 @@ class Findings(msgspec.Struct, frozen=True):
     reports: list[Report]
 
 
-def measure(arguments: list[str], *, loud: bool) -> Findings:
-    """Run all benches with these options; SystemExit where one fails."""
-    where = [*machine(), mosquitto_version()]
+def measure(benches: Sequence[str], arguments: list[str], *, loud: bool) -> Findings:
+    """Run these benches with these options; SystemExit where one fails."""
+    where = machine()
+    if not set(benches) <= set(PARTS["engine"]):
+        where.append(mosquitto_version())
     began = time.monotonic()
     if loud:
         print("\n".join(where), flush=True)
     reports = []
-    for name in BENCHES:
+    for name in benches:
         done = subprocess.run(
             [sys.executable, "-m", name, "--json", *arguments], stdout=subprocess.PIPE, check=False
         )
@@ -63,26 +70,41 @@ def measure(arguments: list[str], *, loud: bool) -> Findings:
     return Findings(where, round(time.monotonic() - began, 1), reports)
 
 
+def around(page: Path) -> tuple[str, str]:
+    """What stands before and after the figures of a page; SystemExit where they have no place."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"{page}: cannot be read: {error}") from None
+    before, _, rest = text.partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise SystemExit(f"{page}: found no lines {BEGIN} and {END}, between which figures go")
+    return before, after
+
+
 def write_page(page: Path, findings: Findings, command: str) -> None:
     """Put the figures between the page's marks."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    if not after:
-        raise SystemExit(f"{page} has no marks for figures")
+    before, after = around(page)
     told = as_markdown(findings.reports, [f"`{command}`", *findings.machine])
     page.write_text(f"{before}{BEGIN}\n\n{told}\n\n{END}{after}", encoding="utf-8")
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measures and shows."""
     options = parser(__doc__)
+    options.add_argument("--part", choices=PARTS, help="only these benches; default: all")
     options.add_argument("--page", type=Path, help="write the figures into this page")
-    arguments = options.parse_args()
+    arguments = options.parse_args(argv)
+    if arguments.page is not None:
+        around(arguments.page)  # what is measured for minutes must find its place
+    benches = PARTS[arguments.part] if arguments.part else BENCHES
     passed_on = ["--quick"] if arguments.quick else []
     passed_on += ["--repeats", str(arguments.repeats)] if arguments.repeats else []
-    findings = measure(passed_on, loud=not arguments.json)
+    findings = measure(benches, passed_on, loud=not arguments.json)
     if arguments.page is not None:
-        write_page(arguments.page, findings, " ".join(["python -m bench", *passed_on]))
+        part = ["--part", arguments.part] if arguments.part else []
+        write_page(arguments.page, findings, " ".join(["python -m bench", *part, *passed_on]))
     if arguments.json:
         print(msgspec.json.encode(findings).decode())
         return 0

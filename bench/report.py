@@ -23,18 +23,28 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """At most `limit`, for each of the values; without values it was not measured, and why."""
+    """At most (or at least) `limit`, for each value; without any it was not measured, and why."""
 
     text: str
     limit: float
     values: list[float]
     unit: str = ""
     why_not: str = ""
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
         """Whether all values keep the goal."""
-        return bool(self.values) and max(self.values) <= self.limit
+        return bool(self.values) and self._kept() == len(self.values)
+
+    def _kept(self) -> int:
+        if self.at_least:
+            return sum(value >= self.limit for value in self.values)
+        return sum(value <= self.limit for value in self.values)
+
+    def told(self) -> str:
+        """What is wanted."""
+        return f"{'≥' if self.at_least else '≤'} {_figure(self.limit)}{self.unit}"
 
     def reached(self) -> str:
         """The values' range."""
@@ -49,8 +59,7 @@ class Goal(msgspec.Struct, frozen=True):
             return "-"
         if self.met:
             return "met"
-        kept = sum(value <= self.limit for value in self.values)
-        return f"missed in {len(self.values) - kept} of {len(self.values)}"
+        return f"missed in {len(self.values) - self._kept()} of {len(self.values)}"
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -93,7 +102,7 @@ def as_text(report: Report) -> str:
 def goals_table(reports: list[Report]) -> Table:
     """All goals with what was reached."""
     rows = [
-        [goal.text, f"≤ {_figure(goal.limit)}{goal.unit}", goal.reached(), goal.verdict()]
+        [goal.text, goal.told(), goal.reached(), goal.verdict()]
         for report in reports
         for goal in report.goals
     ]
