@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 class Split(Struct, frozen=True):
     """Events by the clocks' judgement, each list in the order given.
 
-    `refused` are those of sources for which no place is left. `ascending` tells that each event on
-    time is known to end after the one before it.
+    `refused` are those of sources for which no place is left. Of the events on time, `ordered` says
+    that none is known to end before the one before it, `apart` that no two then end together.
     """
 
     on_time: list[Event]
     late: list[Event]
     refused: list[Event]
-    ascending: bool = False
+    ordered: bool = False
+    apart: bool = False
 
 
 class Clock(Protocol):
@@ -90,7 +91,7 @@ class StreamClock:
         ahead = course(events, self._newest, WATERMARK_NONE, lateness_ms)
         if not ahead.late:
             self._newest = ahead.newest
-            return Split(events, [], [], ahead.ascending)
+            return Split(events, [], [], ahead.ordered, ahead.apart)
         split, self._newest = sifted(events, self._newest, {}, lateness_ms)
         return split
 
@@ -130,23 +131,26 @@ class Course(Struct, frozen=True, gc=False):
 
     newest: int
     late: bool
-    ascending: bool  # each ended after all before it, those of earlier batches too
+    ordered: bool  # none ended before one before it, those of earlier batches too
+    apart: bool  # nor with it, where they are ordered
 
 
 def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> Course:
     """The clock's course from `newest`; what ends at or before `passed` is late in any case."""
-    ascending = True
+    ordered = apart = True
     for event in events:
         end = event.end
         if end > newest:
             if end <= passed:
-                return Course(newest, True, False)
+                return Course(newest, True, False, False)
             newest = end
         elif end < newest - lateness_ms or end <= passed:
-            return Course(newest, True, False)
+            return Course(newest, True, False, False)
+        elif end == newest:
+            apart = False
         else:
-            ascending = False
-    return Course(newest, False, ascending)
+            ordered = False
+    return Course(newest, False, ordered, apart)
 
 
 def sifted(

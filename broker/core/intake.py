@@ -168,7 +168,9 @@ class Intake:
         `source` is given where all are known to be of that source.
         """
         split = self._clock.split(events, now, source)
-        fresh, repeats = self._repeats.admit(split.on_time, ascending=split.ascending)
+        fresh, repeats = self._repeats.admit(
+            split.on_time, ordered=split.ordered, apart=split.apart
+        )
         if self._repeats.due:
             self._repeats.advance(self._clock.floor(now))
         if split.late or repeats or split.refused:

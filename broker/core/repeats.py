@@ -4,190 +4,200 @@ Owns that memory. Must not know clocks: it is told how far back it has to reach.
 events with one id and end that end after the watermark, the first alone passes, wherever the
 batches were cut; memory is bounded by what arrived after the watermark, and by a limit.
 
-A stream in order pays one comparison for an event: what ends after all that was seen is new. The
-dictionaries of ids are made of the remembered batches when the first event comes that does not.
-There is one for each span of event time, so that what the watermark has passed goes as a whole and
-nothing that stays is touched for it: forgetting takes a moment, however much is remembered.
+The memory is cut into generations by arrival, so that what the watermark has passed goes as a whole
+and nothing that stays is touched for it. A stream in order pays one comparison for an event: what
+ends after all that was seen is new. Where events come in another order, a batch asks each
+generation that reaches so far back once whether it has any of their ids; only where one has, event
+by event whether it has that id with that end. What a generation needs for an answer is made when
+the first such question comes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappop, heappush
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from broker.core.event import Event
 
-SLACK = 1_024  # events by which it may grow before it is worth telling it the watermark
-SPAN_BITS = 8  # ends that differ in these low bits alone are of one span, of 256 ms
+SLACK = 1_024  # events by which it may grow before it is worth forgetting some
+GENERATIONS = 4  # about so many at once
+
+_id = attrgetter("id")
+_end = attrgetter("end")
+_key = attrgetter("id", "end")
 
 
-class _Span:
-    """The events that end in one span of time, by id, or by id and end."""
+class _Generation:
+    """Events that arrived one after the other, and by what they are found."""
 
-    __slots__ = ("count", "known")
+    __slots__ = ("_by_key", "_ids", "_keyed", "_named", "events", "greatest")
 
-    def __init__(self) -> None:
-        self.known: dict[str, Event | dict[int, Event]] = {}
-        self.count = 0
+    def __init__(self, greatest: int) -> None:
+        self.events: list[Event] = []
+        self.greatest = greatest  # none of them ends later
+        self._ids: set[str] = set()  # of the first `_named` events
+        self._named = 0
+        self._by_key: dict[tuple[str, int], Event] = {}  # of the first `_keyed` events
+        self._keyed = 0
 
-    def add(self, event: Event) -> Event | None:
-        """The event that stands already for this id and end; else the event is remembered."""
-        before = self.known.get(event.id)
-        if before is None:
-            self.known[event.id] = event
-        elif isinstance(before, dict):
-            if event.end in before:
-                return before[event.end]
-            before[event.end] = event
-        elif before.end == event.end:
-            return before
-        else:
-            self.known[event.id] = {before.end: before, event.end: event}
-        self.count += 1
-        return None
+    def has_any(self, ids: set[str]) -> bool:
+        """Whether any of its events has one of the ids."""
+        if self._named < len(self.events):
+            self._ids.update(map(_id, self.events[self._named :] if self._named else self.events))
+            self._named = len(self.events)
+        return not self._ids.isdisjoint(ids)
 
-    def events(self) -> list[Event]:
-        """All of them."""
-        found: list[Event] = []
-        for one in self.known.values():
-            if isinstance(one, dict):
-                found += one.values()
-            else:
-                found.append(one)
-        return found
+    def get(self, key: tuple[str, int]) -> Event | None:
+        """Its event of an id and end."""
+        if self._keyed < len(self.events):
+            rest = self.events[self._keyed :]
+            self._by_key.update(zip(map(_key, rest), rest, strict=True))
+            self._keyed = len(self.events)
+        return self._by_key.get(key)
+
+    def add(self, events: list[Event], greatest: int, ids: set[str] | None) -> None:
+        """Remember new events; their ids, where they are known."""
+        if ids is not None and self._named == len(self.events):
+            self._ids |= ids
+            self._named += len(events)
+        self.events += events
+        self.greatest = max(self.greatest, greatest)
+
+    def add_keyed(self, event: Event, key: tuple[str, int]) -> None:
+        """Remember one new event, just asked for."""
+        self.events.append(event)
+        self._by_key[key] = event
+        self._keyed += 1
+        self.greatest = max(self.greatest, key[1])
 
 
 class Repeats:
     """Tells new events from repeats; `forgotten` counts what the limit took from the memory."""
 
-    def __init__(self, events_max: int) -> None:
+    def __init__(self, events_max: int, slack: int = SLACK) -> None:
         self._events_max = events_max
-        self._newest: int | None = None
-        self._batches: deque[tuple[int, list[Event]]] = deque()  # (greatest end, its events)
-        self._unfolded = 0  # events in the batches
-        self._spans: dict[int, _Span] = {}  # by number: an end without its low bits
-        self._numbers: list[int] = []  # theirs, as a heap
-        self._folded = 0  # events in the spans
-        self._prune_at = SLACK
+        self._slack = slack
+        self._newest: int | None = None  # nothing remembered ends later
+        self._generations: deque[_Generation] = deque()
+        self._count = 0
+        self._prune_at = slack
+        self._ids_come_again = False  # with other ends: then there is no use in asking for ids
         self.forgotten = 0
 
     @property
     def due(self) -> bool:
         """Whether it has grown so far that it is worth telling it the watermark."""
-        return self._unfolded + self._folded > self._prune_at
+        return self._count > self._prune_at
 
     def __len__(self) -> int:
-        return self._unfolded + self._folded
+        return self._count
+
+    def events(self) -> list[Event]:
+        """All that are remembered, in the order of their arrival."""
+        return [event for generation in self._generations for event in generation.events]
+
+    def restore(self, events: Iterable[Event]) -> None:
+        """Remember these alone; they are no repeats of each other."""
+        self._generations.clear()
+        self._count, self._newest, self._prune_at = 0, None, self._slack
+        kept = list(events)
+        if kept:
+            self._newest = max(map(_end, kept))
+            self._add(kept, self._newest, None)
 
     def admit(
-        self, events: list[Event], *, ascending: bool = False
+        self, events: list[Event], *, ordered: bool = False, apart: bool = False
     ) -> tuple[list[Event], list[tuple[Event, bool]]]:
         """(new events, repeats); each repeat comes with whether it says something else.
 
-        `ascending` says that each of the events is known to end after the one before it.
+        `ordered` says that none of the events is known to end before the one before it, `apart`
+        that no two of them end at the same time.
         """
         if not events:
             return events, []
-        newest = self._newest
-        if newest is None:
-            newest = self._newest = events[0].end - 1
-        if ascending:
-            if events[0].end <= newest:
-                return self._look_up(events, newest, ascending=True)
-            newest = events[-1].end
+        if ordered:
+            least, greatest = events[0].end, events[-1].end
         else:
-            for event in events:
-                end = event.end
-                if end <= newest:
-                    return self._look_up(events, newest)
-                newest = end
-        self._newest = newest
-        self._batches.append((newest, list(events)))
-        self._unfolded += len(events)
-        if self._unfolded + self._folded > self._events_max:
+            ends = [event.end for event in events]
+            least, greatest = min(ends), max(ends)
+        newest = self._newest
+        ids = None
+        if newest is None or greatest > newest:
+            self._newest = greatest
+        if not (ordered and apart and (newest is None or least > newest)):
+            ids = self._new_ids(events, least)
+            if ids is None:
+                return self._one_by_one(events)
+        self._add(events, greatest, ids)
+        if self._count > self._events_max:
             self._forget()
         return events, []
 
     def advance(self, watermark: int) -> None:
         """Forget what ends at or before the watermark: a repeat of it would be late."""
-        batches, numbers = self._batches, self._numbers
-        while batches and batches[0][0] <= watermark:
-            self._unfolded -= len(batches.popleft()[1])
-        while numbers and (numbers[0] + 1) << SPAN_BITS <= watermark + 1:
-            self._drop_span()
-        self._prune_at = len(self) + SLACK
+        generations = self._generations
+        while generations and generations[0].greatest <= watermark:
+            self._count -= len(generations.popleft().events)
+        self._prune_at = self._count + self._slack
 
-    def _look_up(
-        self, events: list[Event], newest: int, *, ascending: bool = False
-    ) -> tuple[list[Event], list[tuple[Event, bool]]]:
-        if self._batches:
-            self._fold()
-        if ascending:
-            least, greatest = events[0].end, events[-1].end
-        else:
-            ends = [event.end for event in events]
-            least, greatest = min(ends), max(ends)
-        self._newest = max(newest, greatest)
-        fresh, repeats = self._enter(events, least, greatest)
-        if self._unfolded + self._folded > self._events_max:
-            self._forget()
-        return fresh, repeats
+    def _current(self, greatest: int) -> _Generation:
+        """The generation that takes what is new."""
+        generations = self._generations
+        if generations and len(generations[-1].events) < max(
+            self._slack, self._count // GENERATIONS
+        ):
+            return generations[-1]
+        generations.append(_Generation(greatest))
+        self._ids_come_again = False  # perhaps no longer
+        return generations[-1]
 
-    def _enter(
-        self, events: list[Event], least: int, greatest: int
-    ) -> tuple[list[Event], list[tuple[Event, bool]]]:
-        """Put events into their spans; see `admit` for what it returns."""
-        if least >> SPAN_BITS == greatest >> SPAN_BITS and len(events) > 1:
-            ids: dict[str, Event | dict[int, Event]] = {event.id: event for event in events}
-            span = self._span(least >> SPAN_BITS)
-            if len(ids) == len(events) and span.known.keys().isdisjoint(ids):
-                span.known.update(ids)
-                span.count += len(events)
-                self._folded += len(events)
-                return events, []
+    def _add(self, events: list[Event], greatest: int, ids: set[str] | None) -> None:
+        self._current(greatest).add(events, greatest, ids)
+        self._count += len(events)
+
+    def _new_ids(self, events: list[Event], least: int) -> set[str] | None:
+        """The events' ids where each is new; None where it takes a closer look to tell."""
+        if self._ids_come_again:
+            return None
+        ids = set(map(_id, events))
+        if len(ids) < len(events):
+            return None
+        for generation in self._generations:
+            if generation.greatest >= least and generation.has_any(ids):
+                return None
+        return ids
+
+    def _one_by_one(self, events: list[Event]) -> tuple[list[Event], list[tuple[Event, bool]]]:
         fresh = []
         repeats: list[tuple[Event, bool]] = []
         for event in events:
-            first = self._span(event.end >> SPAN_BITS).add(event)
-            if first is None:
-                self._folded += 1
-                fresh.append(event)
+            key = _key(event)
+            for generation in self._generations:
+                if generation.greatest >= key[1]:
+                    first = generation.get(key)
+                    if first is not None:
+                        repeats.append((event, _said(first) != _said(event)))
+                        break
             else:
-                repeats.append((event, _said(first) != _said(event)))
+                current = self._current(key[1])
+                current.get(key)
+                current.add_keyed(event, key)
+                self._count += 1
+                fresh.append(event)
+        self._ids_come_again = not repeats
+        if self._count > self._events_max:
+            self._forget()
         return fresh, repeats
-
-    def _span(self, number: int) -> _Span:
-        span = self._spans.get(number)
-        if span is None:
-            span = self._spans[number] = _Span()
-            heappush(self._numbers, number)
-        return span
-
-    def _drop_span(self) -> _Span:
-        """Forget the span that is furthest back."""
-        span = self._spans.pop(heappop(self._numbers))
-        self._folded -= span.count
-        return span
-
-    def _fold(self) -> None:
-        for greatest, events in self._batches:
-            self._enter(events, events[0].end, greatest)
-        self._batches.clear()
-        self._unfolded = 0
 
     def _forget(self) -> None:
         """Past the limit the half that ends first goes; a repeat of those is taken for new."""
-        self._fold()
-        gone = self._folded - self._events_max // 2
-        self.forgotten += gone
-        while gone > 0:
-            span = self._drop_span()
-            gone -= span.count
-            if gone < 0:
-                kept = sorted(span.events(), key=lambda event: (event.end, event.id))[gone:]
-                self._enter(kept, kept[0].end, kept[-1].end)
+        events = sorted(self.events(), key=lambda event: (event.end, event.id))
+        kept = events[len(events) - self._events_max // 2 :]
+        self.forgotten += len(events) - len(kept)
+        self.restore(kept)
 
 
 def _said(event: Event) -> tuple[Any, ...]:

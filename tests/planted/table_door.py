@@ -12,20 +12,28 @@ REPEATS = part(
     "broker/core/repeats.py",
     r"""
 same-id-is-a-repeat: an event with the id of another and another end is ignored
-- elif before.end == event.end:
-+ elif before.id == event.id:
+- _key = attrgetter("id", "end")
++ _key = lambda event: (event.id, 0)
 
 tie-is-new: a repeat of the newest event is let in
-- if end <= newest:
-+ if end < newest:
+- (newest is None or least > newest)
++ (newest is None or least >= newest)
 
-memory-short-by-a-span: the memory does not reach back to the watermark
-- << SPAN_BITS <= watermark + 1:
-+ << SPAN_BITS <= watermark + 257:
+memory-short: the memory does not reach back to the watermark
+- if generation.greatest >= least and
++ if generation.greatest > least + 4 and
+
+memory-cleared-early: what the watermark has not passed is forgotten
+- generations[0].greatest <= watermark:
++ generations[0].greatest <= watermark + 257:
+
+ids-of-one-batch-unseen: a batch that says an event twice is taken as a whole
+- if len(ids) < len(events):
++ if len(ids) > len(events):
 
 newest-forgotten: past the limit the newest are forgotten and not the oldest
-- event.id))[gone:]
-+ event.id))[:-gone]
+- events[len(events) - self._events_max // 2 :]
++ events[: self._events_max // 2]
 
 conflict-unseen: a repeat that says something else is taken for the same
 - event.attribute_values(),

@@ -15,7 +15,7 @@ from broker.core.intake import Intake, IntakeOptions
 from broker.core.ledger import ImbalanceError, Ledger
 from broker.core.limits import Limits, make_limits
 from broker.core.reasons import REASONS
-from broker.core.repeats import SLACK, SPAN_BITS, Repeats
+from broker.core.repeats import GENERATIONS, SLACK, Repeats
 from language.specification import EventType
 from language.tree import Comparison, Constant, Name
 
@@ -29,8 +29,8 @@ def one(id_: str, end: int, val: int = 0, kind: type[Event] = Temp) -> Event:
 
 # --- repeats ----------------------------------------------------------------------------------
 
-# Near each other, and on both sides of where the memory begins another span.
-ENDS = st.integers(0, 8) | st.sampled_from([(1 << SPAN_BITS) - 1, 1 << SPAN_BITS, 700])
+ENDS = st.integers(0, 8) | st.sampled_from([255, 256, 700])
+SLACKS = st.sampled_from([1, 3, SLACK])  # small ones cut the memory into many generations
 
 batches = st.lists(
     st.lists(st.builds(one, st.sampled_from("abc"), ENDS, st.integers(0, 1)), max_size=6),
@@ -38,14 +38,19 @@ batches = st.lists(
 )
 
 
-@given(batches, st.booleans())
-def test_the_first_event_of_an_id_and_end_stands(trace, ascending):
+def ends_of(batch: list[Event]) -> list[int]:
+    return [event.end for event in batch]
+
+
+@given(batches, st.booleans(), SLACKS)
+def test_the_first_event_of_an_id_and_end_stands(trace, in_order, slack):
     """Against a plain dictionary; also where the stream is in order and nothing is looked up."""
-    if ascending:
+    if in_order:
         trace = [sorted(batch, key=lambda event: event.end) for batch in trace]
-    repeats, seen = Repeats(10_000), {}
+    repeats, seen = Repeats(10_000, slack), {}
     for batch in trace:
-        fresh, repeated = repeats.admit(list(batch))
+        apart = in_order and len(set(ends_of(batch))) == len(batch)
+        fresh, repeated = repeats.admit(list(batch), ordered=in_order, apart=apart)
         expected_fresh, expected_repeated = [], []
         for event in batch:
             first = seen.setdefault((event.id, event.end), event)
@@ -58,9 +63,9 @@ def test_the_first_event_of_an_id_and_end_stands(trace, ascending):
     assert len(repeats) == len(seen)
 
 
-@given(batches, st.integers(0, 3) | st.just(300))
-def test_what_the_watermark_has_passed_may_be_forgotten_and_nothing_else(trace, lateness_ms):
-    repeats, seen, newest = Repeats(10_000), set(), -(10**9)
+@given(batches, st.integers(0, 3) | st.just(300), SLACKS)
+def test_what_the_watermark_has_passed_may_be_forgotten_and_nothing_else(trace, lateness_ms, slack):
+    repeats, seen, newest = Repeats(10_000, slack), set(), -(10**9)
     for batch in trace:
         on_time = [event for event in batch if event.end >= newest - lateness_ms]
         fresh, _ = repeats.admit(on_time)
@@ -92,20 +97,25 @@ def test_a_repeat_that_says_something_else_is_told_apart(other, conflicting):
     assert repeats.admit([other]) == ([], [(other, conflicting)])
 
 
-def test_a_stream_in_order_remembers_only_what_the_watermark_has_not_passed():
-    repeats = Repeats(10_000)
-    for end in range(0, 50_000, 10):
-        repeats.admit([one(str(end), end), one(str(end + 1), end + 1)])
-        repeats.advance(end)
-        assert len(repeats) <= 4
-
-
-def test_a_stream_out_of_order_remembers_little_more():
+@pytest.mark.parametrize("back_ms", [-1, 5])
+def test_little_more_is_remembered_than_what_the_watermark_has_not_passed(back_ms):
     repeats = Repeats(100_000)
-    for end in range(0, 100_000, 10):
-        repeats.admit([one(str(end), end), one(f"{end}'", end - 5)])
-        repeats.advance(end - 100)
-    assert len(repeats) <= 2 * 100 + 2 * SLACK
+    for end in range(0, 500_000, 10):
+        repeats.admit([one(str(end), end), one(f"{end}'", end - back_ms)])
+        if repeats.due:
+            repeats.advance(end - 10_000)
+    assert 2_000 <= len(repeats) <= 2_000 + 2_000 // (GENERATIONS - 1) + 2 * SLACK
+
+
+def test_what_was_remembered_is_remembered_elsewhere():
+    repeats = Repeats(100, 2)
+    repeats.admit([one("a", 1), one("b", 5), one("c", 3)])
+    elsewhere = Repeats(100, 2)
+    elsewhere.restore(repeats.events())
+    new, said_again, changed = one("a", 2), one("c", 3), one("b", 5, 1)
+    fresh, repeated = elsewhere.admit([new, changed, said_again])
+    assert fresh == [new]
+    assert repeated == [(changed, True), (said_again, False)]
 
 
 def test_one_id_for_all_events_of_a_source_is_no_repeat_and_costs_no_more():
