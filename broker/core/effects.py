@@ -5,10 +5,10 @@ carried out in the order given, and nothing that leaves the broker leaves in ano
 
 Whatever promises something to the outside is an effect of its own: `Acknowledge` (to a sensor: your
 event is taken), `Emit` (to a subscriber: this was detected), `Reply` (to a client: this is
-installed). Here they are carried out at once. A core with a journal numbers the commit that its
-message belongs to, puts that number on these three, and whoever carries effects out holds them back
-until the commit is on disk, in order; `Publish` and `Note` promise nothing and need not wait.
-Nothing else of the machine changes for that.
+installed). A core without a journal has them carried out at once. One with a journal
+(`broker.core.durable`) begins with `Append`, and these three tell `after` which record of the
+journal they have to wait for: whoever carries effects out holds them back, in order, until that
+record is on disk. `Publish` and `Note` promise nothing and need not wait.
 """
 
 from __future__ import annotations
@@ -21,11 +21,22 @@ Outcome = Literal["taken", "refused", "no_such_topic"]
 Level = Literal["debug", "info", "warning", "error"]
 
 
+class Append(Struct, frozen=True):
+    """Append a record to the journal; numbers are consecutive, and nothing else gets them."""
+
+    number: int
+    data: bytes
+
+
 class Acknowledge(Struct, frozen=True):
-    """Answer the publishers who wait: what they sent is taken, or refused for good."""
+    """Answer the publishers who wait: what they sent is taken, or refused for good.
+
+    `after` is the number of the record to wait for, here and below; 0: nothing to wait for.
+    """
 
     tokens: tuple[Any, ...]
     outcome: Outcome = "taken"
+    after: int = 0
 
 
 class Publication(Struct, frozen=True):
@@ -44,27 +55,35 @@ class Publish(Struct, frozen=True):
 
 
 class Emission(Struct, frozen=True):
-    """One result, encoded as JSON, and whose it is."""
+    """One result, encoded as JSON, and whose it is.
+
+    `offset` is its place in the outbox: ascending by one from 0, and the same if what the journal
+    holds is handled again. Below 0: there is no outbox.
+    """
 
     subscriber: str
     subscription: str
     actor: str
     payload: bytes
+    offset: int = -1
 
 
 class Emit(Struct, frozen=True):
     """Give results to their subscribers and actors, in order."""
 
     results: tuple[Emission, ...]
+    after: int = 0
 
 
 class Reply(Struct, frozen=True):
-    """Answer a request; `payload` is JSON."""
+    """Answer a request; `payload` is JSON. After one that is not `final` another follows."""
 
     reply_to: Any
     client: str
     request: str
     payload: bytes
+    final: bool = True
+    after: int = 0
 
 
 class Note(Struct, frozen=True):
@@ -75,4 +94,4 @@ class Note(Struct, frozen=True):
     fields: dict[str, str | int]
 
 
-Effect: TypeAlias = Acknowledge | Publish | Emit | Reply | Note
+Effect: TypeAlias = Append | Acknowledge | Publish | Emit | Reply | Note
