@@ -29,7 +29,8 @@ REFUSALS: Final[dict[str, Meaning]] = {
     "HW502": Meaning(
         "another's subscription",
         "A subscription is replaced and cancelled only by its subscriber (the name after `from`)"
-        " or by the client that submitted it.",
+        " or by the client that submitted it; what a user submitted who had logged in, only by one"
+        " who has.",
     ),
     "HW503": Meaning(
         "in conflict with what is installed",

@@ -79,6 +79,8 @@ class SimulatedBroker:
         self.results += [(self._world.now, one) for one in effect.results]
 
     def _reply(self, effect: Reply) -> None:
+        if not effect.final:
+            return
         if effect.reply_to in self.replies:
             raise AssertionError(f"{effect.reply_to} is answered twice")
         self.replies[effect.reply_to] = json.loads(effect.payload)

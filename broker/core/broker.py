@@ -31,7 +31,7 @@ from broker.core.intake import Decoded, Intake, IntakeOptions
 from broker.core.ledger import Ledger
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
-from broker.core.messages import Message
+from broker.core.messages import Message, Request
 from broker.core.notes import Notes
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer, refused, trouble
@@ -291,6 +291,10 @@ class Broker:
                 subscriptions=", ".join(answer.subscriptions),
             )  # fmt: skip
         self._answer(message, answer, out)
+        if answer.ok:
+            active = self._installer.activated(answer)
+            if active is not None:
+                self._reply(message, active, out)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         answer = self._installer.cancel(message.name, Asker(message.client, message.proven))
@@ -301,24 +305,21 @@ class Broker:
     def _request_refused(self, message: messages.RequestRefused, out: Outgoing) -> None:
         self._answer(message, refused([trouble(message.code)]), out)
 
-    def _answer(
-        self,
-        message: messages.SpecificationSubmitted
-        | messages.CancelRequested
-        | messages.RequestRefused,
-        answer: Answer,
-        out: Outgoing,
-    ) -> None:
+    def _answer(self, message: Request, answer: Answer, out: Outgoing) -> None:
         if not answer.ok:
             first = answer.troubles[0]
             self._notes.once(
                 "info", "request_refused", f"{message.client} {first.code}",
                 client=message.client, code=first.code, message=first.message,
             )  # fmt: skip
-        out.replies.append(
-            Reply(message.reply_to, message.client, message.request, answer.payload())
-        )
+        self._reply(message, answer, out)
         out.acknowledge(message.token)
+
+    @staticmethod
+    def _reply(message: Request, answer: Answer, out: Outgoing) -> None:
+        """Another answer follows one that tells of what was accepted alone."""
+        to, final = message.reply_to, answer.state != "accepted"
+        out.replies.append(Reply(to, message.client, message.request, answer.payload(), final))
 
     # --- beginning and end ---------------------------------------------------------------
 

@@ -8,14 +8,19 @@ exactly while that count is above zero; likewise the declarations of a specifica
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+# Of a subscription: its home has taken it on; and it runs at every broker that it needs.
+State: TypeAlias = Literal["accepted", "active"]
+
 
 class Installed(Struct):
-    """A subscription at work.
+    """A subscription that was taken on.
 
-    `client` submitted it; `definitions` are the keys of those that it needs, each before its users;
+    `client` submitted it, `proven` if by a password or certificate; `definitions` are the keys of
+    those that it needs, each before its users;
     `declared` names the declarations that its file made; `since` is when it was installed, in ms.
     """
 
@@ -29,6 +34,8 @@ class Installed(Struct):
     declared: str
     since: int
     results: int = 0
+    state: State = "accepted"
+    proven: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

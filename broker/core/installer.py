@@ -4,12 +4,14 @@ Owns the way of a specification into one broker: check, compare with what is ins
 install; and of a subscription out of it. Must not know connections or where answers go.
 Invariant: of a text that is refused nothing is installed, and what was installed stays as it was.
 
-Who a subscription belongs to: its subscriber, as `from` names it. Whoever submits it acts for the
-subscriber, and may end it too. A client is known by the name with which it asks (the `<client>`
-level of the topic, or `client` in HTTP), or, where users log in, by the user's name, which alone
-counts then: it decides who may cancel, and who may replace. Where nobody logs in, names are taken
-on trust: anybody may replace a subscription by one with a higher `seq`, as only the text says whose
-it is.
+Who a subscription belongs to: its subscriber, as `from` names it. Whoever submits it first acts
+for the subscriber. These two alone may replace it by a text with a higher `seq`, or cancel it. A
+client is known by the name with which it asks (the `<client>` level of the topic, or `client` in
+HTTP), or, where users log in, by the user's name, which alone counts then. Where nobody logs in,
+names are taken on trust; what a user submitted who had logged in is never changed on trust.
+
+What a changed text keeps: a task goes by the key of its canonical text. Those whose key both texts
+have are not touched, so that what they hold goes on; all others begin anew.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from broker.core import refusals
 from broker.core.catalogue import Catalogue, Installed
@@ -31,6 +34,7 @@ from language.tree import Subscription
 
 if TYPE_CHECKING:
     from language import EventType, ReadTable, TaskGraph
+    from language.tree import Span
 
 
 class Asker(Struct, frozen=True):
@@ -41,7 +45,8 @@ class Asker(Struct, frozen=True):
 
     def speaks_for(self, one: Installed) -> bool:
         """Whether a subscription is the asker's to end or to replace."""
-        return self.client in (one.subscriber, one.client)
+        known = self.proven or not one.proven
+        return known and self.client in (one.subscriber, one.client)
 
 
 class _Plan(Struct):
@@ -97,7 +102,21 @@ class Installer:
         except RefusedError as error:
             return refused(error.troubles)
         names = tuple(name for _, name in specification.subscriptions)
-        return Answer(names, tuple(specification.definitions), changed=len(plan.coming))
+        answer = Answer(names, tuple(specification.definitions), changed=len(plan.coming))
+        return replace(answer, state="accepted", keys=tuple(specification.subscriptions))
+
+    def activated(self, accepted: Answer) -> Answer | None:
+        """What to tell of a submission that was accepted once all of it runs; None until then.
+
+        Here the home is the only host, so that what was installed runs. With further hosts this is
+        asked again when one of them has reported what it runs.
+        """
+        mine = [self._catalogue.subscriptions[key] for key in accepted.keys]
+        if not all(one.task in self._matcher for one in mine):
+            return None
+        for one in mine:
+            one.state = "active"
+        return replace(accepted, state="active")
 
     def _checked(self, text: str, checked: Checked | None) -> Specification:
         maximum = self._limits.specification_bytes_max
@@ -139,6 +158,7 @@ class Installer:
                     actor=node.actor.name,
                     task=key,
                     client=asker.client,
+                    proven=asker.proven,
                     definitions=_needed(graph, key, order),
                     declared=declared,
                     since=now,
@@ -250,7 +270,9 @@ class Installer:
     def cancel(self, name: str, asker: Asker) -> Answer:
         """End a subscription of the asker's."""
         try:
-            one = self._own(name, asker)
+            one = self._meant(name, asker)
+            if not asker.speaks_for(one):
+                raise RefusedError(_not_yours(one, asker))
         except RefusedError as error:
             return refused(error.troubles)
         self._matcher.remove(one.task)
@@ -258,7 +280,7 @@ class Installer:
         self._settle(one, idle, last=last)
         return Answer((one.name,), changed=1)
 
-    def _own(self, name: str, asker: Asker) -> Installed:
+    def _meant(self, name: str, asker: Asker) -> Installed:
         """The subscription that the asker means: of its own, else one that it submitted."""
         own = self._catalogue.subscriptions.get((asker.client, name))
         if own is not None:
@@ -307,11 +329,19 @@ def _replacing(before: Installed, node: Subscription, asker: Asker) -> Trouble |
     """Why a subscription must not take the place of the one of its name; None if it may."""
     words = {"name": f"`{node.name}`", "subscriber": f"`{node.subscriber}`"}
     if node.seq <= before.seq:
-        return trouble(refusals.LOWER_SEQ, node.span, **words, installed=before.seq, found=node.seq)
-    if asker.proven and not asker.speaks_for(before):
-        client = f"`{asker.client}`"
-        return trouble(refusals.NOT_THE_SUBSCRIBER, node.span, **words, client=client)
+        lower = trouble(
+            refusals.LOWER_SEQ, node.span, **words, installed=before.seq, found=node.seq
+        )
+        return replace(lower, seq=before.seq)
+    if not asker.speaks_for(before):
+        return _not_yours(before, asker, node.span)
     return None
+
+
+def _not_yours(one: Installed, asker: Asker, span: Span | None = None) -> Trouble:
+    words = {"name": one.name, "subscriber": one.subscriber, "client": asker.client}
+    quoted = {word: f"`{value}`" for word, value in words.items()}
+    return trouble(refusals.NOT_THE_SUBSCRIBER, span, **quoted)
 
 
 def _limited(error: LimitReachedError) -> Trouble:

@@ -97,6 +97,9 @@ class RequestRefused(Struct, frozen=True):
     token: Any = None
 
 
+Request: TypeAlias = SpecificationSubmitted | CancelRequested | RequestRefused
+
+
 class Started(Struct, frozen=True):
     """The broker serves its clients from now on."""
 

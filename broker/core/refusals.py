@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from broker.core.catalogue import State
 from language.diagnostics import Diagnostic, shorten
 from language.tree import Span
 
@@ -43,9 +44,8 @@ TABLE: Final[dict[str, Sentence]] = {
         "give it a seq above {installed} to replace it, or cancel it first",
     ),
     NOT_THE_SUBSCRIBER: Sentence(
-        "subscription {name} belongs to {subscriber}, and {client} is neither its subscriber nor"
-        " who submitted it",
-        "ask as {subscriber}",
+        "subscription {name} belongs to {subscriber}, and {client} does not speak for it",
+        "ask as {subscriber} or as who submitted it, logged in where that one was",
     ),
     CONFLICT: Sentence("{found}", "what is installed stays as it is"),
     LIMIT: Sentence("{found}", "cancel what is not needed, or raise the limit under [limits]"),
@@ -67,13 +67,17 @@ TABLE: Final[dict[str, Sentence]] = {
 
 
 class Trouble(Struct, frozen=True):
-    """One thing that is wrong; `line` and `column` count from 1, where it has a place."""
+    """One thing that is wrong; `line` and `column` count from 1, where it has a place.
+
+    `seq` is that of the subscription that stays as it is, where that is in the way.
+    """
 
     code: str
     message: str
     line: int | UnsetType = UNSET
     column: int | UnsetType = UNSET
     hint: str = ""
+    seq: int | UnsetType = UNSET
 
 
 class RefusedError(Exception):
@@ -100,12 +104,18 @@ def of_diagnostic(diagnostic: Diagnostic) -> Trouble:
 
 
 class Answer(Struct, frozen=True):
-    """What a client is told, before it is written down; `changed` counts what was not so before."""
+    """What a client is told, before it is written down; `changed` counts what was not so before.
+
+    `state` is what all of the subscriptions have reached, None where they end; `keys` are theirs
+    in the catalogue.
+    """
 
     subscriptions: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     changed: int = 0
+    state: State | None = None
+    keys: tuple[tuple[str, str], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -116,8 +126,11 @@ class Answer(Struct, frozen=True):
         """The answer as JSON."""
         if self.troubles:
             return msgspec.json.encode({"ok": False, "errors": self.troubles})
-        done = {"subscriptions": self.subscriptions, "definitions": self.definitions}
-        return msgspec.json.encode({"ok": True, **done})
+        done: dict[str, object] = {"ok": True, "subscriptions": self.subscriptions}
+        done["definitions"] = self.definitions
+        if self.state is not None:
+            done["state"] = self.state
+        return msgspec.json.encode(done)
 
 
 def refused(troubles: Iterable[Trouble]) -> Answer:

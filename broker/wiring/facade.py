@@ -70,7 +70,7 @@ class Facade:
                 "subscriber": one.subscriber,
                 "actor": one.actor,
                 "seq": one.seq,
-                "state": "active",
+                "state": one.state,
                 "results": one.results,
                 "client": one.client,
                 "since": one.since,

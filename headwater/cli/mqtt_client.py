@@ -19,9 +19,10 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from headwater.cli.output import CommandError
-from headwater.cli.reach import Broker, tls_reason
+from headwater.cli.reach import NOT_IN_TIME, Broker, tls_reason
 
 DEFAULT_PREFIX = "headwater"
+ACCEPTED = "accepted"  # the state in an answer that another follows
 
 REFUSED_FROM = 0x80  # reason codes from here on are failures
 
@@ -33,13 +34,17 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
 
 
-async def ask(broker: Broker, verb: str, body: str) -> dict[str, Any]:
-    """Sends one `submit` or `cancel` and returns the reply. Raises CommandError."""
+async def ask(broker: Broker, verb: str, body: str, *, last: bool = False) -> dict[str, Any]:
+    """Sends one `submit` or `cancel` and returns the reply, or the `last` where one more follows.
+
+    Raises CommandError.
+    """
     prefix = broker.path or DEFAULT_PREFIX
     request = secrets.token_hex(8)
     reply_topic = f"{prefix}/reply/{broker.client}/{request}"
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     properties.ResponseTopic = reply_topic
+    accepted: dict[str, Any] = {}
     async with _connected(broker) as client:
         try:
             async with asyncio.timeout(broker.timeout_s):
@@ -48,8 +53,13 @@ async def ask(broker: Broker, verb: str, body: str) -> dict[str, Any]:
                     f"{prefix}/{verb}/{broker.client}/{request}", body, qos=1, properties=properties
                 )
                 async for message in client.messages:
-                    return _decoded(message.payload)
+                    accepted = _decoded(message.payload)
+                    if not last or accepted.get("state") != ACCEPTED:
+                        return accepted
         except TimeoutError:
+            if accepted:
+                names = ", ".join(map(str, accepted.get("subscriptions", [])))
+                raise CommandError(1, f"{NOT_IN_TIME}: {names}") from None
             raise broker.unreachable("no reply in time") from None
     raise broker.unreachable("the connection ended")
 

@@ -16,6 +16,7 @@ from headwater.cli.output import CommandError, ask_password
 DEFAULT_BROKER = "http://127.0.0.1:8080"
 PORTS = {"http": 8080, "https": 443, "mqtt": 1883, "mqtts": 8883}
 DEFAULT_CLIENT = "cli"
+NOT_IN_TIME = "accepted, but not active everywhere in time"
 ENVIRONMENT = (
     "HEADWATER_BROKER names the broker where --broker does not; HEADWATER_PASSWORD\n"
     "holds the password of --user where nobody can be asked."

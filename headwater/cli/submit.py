@@ -1,7 +1,8 @@
 """`headwater submit`: a specification into a running broker.
 
 Owns the command's options and output. Must not judge the text: the broker does. Invariant: status 0
-means that the broker has installed every subscription of the file.
+means that the broker has accepted every subscription of the file, and with --wait that all of them
+are active.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from typing import Any
 from headwater.cli import http_client
 from headwater.cli.diagnostics import rendered
 from headwater.cli.output import CommandError, complain, print_json, read_text
-from headwater.cli.reach import Broker, add_options, broker_of
+from headwater.cli.reach import NOT_IN_TIME, Broker, add_options, broker_of
 
 EXAMPLE = "  headwater submit examples/weather.hw --wait"
 LOOK_EVERY_S = 0.2
@@ -24,52 +25,63 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait",
         action="store_true",
-        help="until every subscription is active everywhere (HTTP only)",
+        help="until every subscription is active everywhere, for as long as --timeout says",
     )
     add_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Submits; 2 where the specification is faulty."""
+    """Submits; 2 where the specification is faulty, 1 where it is not active in time."""
     text = read_text(arguments.spec)
     broker = broker_of(arguments)
-    if broker.is_mqtt and arguments.wait:
-        raise CommandError(2, "--wait asks over HTTP; name the broker's http:// address")
-    reply = _submitted(broker, text)
+    reply = _submitted(broker, text, wait=arguments.wait)
     if arguments.json:
         print_json(reply)
     if reply.get("ok") is not True:
         if not arguments.json:
             complain(rendered(arguments.spec, text, reply.get("errors") or [{}]))
         return 2
-    names = [str(name) for name in reply.get("subscriptions", [])]
-    if arguments.wait:
-        _wait(broker, names)
     if not arguments.json:
-        print(f"installed: {', '.join(names) or 'nothing to run'}")
+        names = ", ".join(map(str, reply.get("subscriptions", []))) or "nothing to run"
+        print(f"{ACTIVE if arguments.wait else 'installed'}: {names}")
     return 0
 
 
-def _submitted(broker: Broker, text: str) -> dict[str, Any]:
+def _submitted(broker: Broker, text: str, *, wait: bool) -> dict[str, Any]:
+    """The broker's answer; with `wait` the one that all is active, or a refusal."""
     if broker.is_mqtt:
         from headwater.cli import mqtt_client
 
-        return mqtt_client.run(mqtt_client.ask(broker, "submit", text))
+        return mqtt_client.run(mqtt_client.ask(broker, "submit", text, last=wait))
     path = "/v1/subscriptions"
     _status, reply = http_client.ask(broker, "POST", path, text, client=broker.client)
+    if wait and reply.get("ok") is True:
+        _wait(broker, [str(name) for name in reply.get("subscriptions", [])])
+        reply["state"] = ACTIVE
     return reply
 
 
 def _wait(broker: Broker, names: list[str]) -> None:
-    """Asks until all are active, at most for the time that the options allow."""
+    """Asks until all are active, at most for the time that the options allow.
+
+    Of a name that several subscribers use, until all of them are: the answer gives names alone.
+    """
     deadline = time.monotonic() + broker.timeout_s
     while True:
         _status, listed = http_client.ask(broker, "GET", "/v1/subscriptions")
-        states = {s.get("subscription"): s.get("state") for s in listed.get("subscriptions", [])}
-        waiting = [name for name in names if states.get(name) != ACTIVE]
+        states: dict[str, list[str]] = {name: [] for name in names}
+        for one in listed.get("subscriptions", []):
+            states.get(one.get("subscription"), []).append(str(one.get("state")))
+        waiting = {name: found for name, found in states.items() if not _all_active(found)}
         if not waiting:
             return
         if time.monotonic() > deadline:
-            told = ", ".join(f"{name} ({states.get(name, 'not listed')})" for name in waiting)
-            raise CommandError(1, f"installed, but not active everywhere in time: {told}")
+            told = [
+                f"{name} ({', '.join(found) or 'not listed'})" for name, found in waiting.items()
+            ]
+            raise CommandError(1, f"{NOT_IN_TIME}: {', '.join(told)}")
         time.sleep(LOOK_EVERY_S)
+
+
+def _all_active(states: list[str]) -> bool:
+    return bool(states) and all(state == ACTIVE for state in states)

@@ -153,12 +153,14 @@ async def take(one, count=1):
 
 
 async def ask(one, verb, body, name="me", request="1"):
-    """Publish a request with a response topic; the answer."""
+    """Publish a request with a response topic; its last answer."""
     topic = f"headwater/reply/{name}/{request}"
     await one.subscribe(topic, qos=1)
     properties = Properties(PacketTypes.PUBLISH)
     properties.ResponseTopic = topic
     await one.publish(f"headwater/{verb}/{name}/{request}", body, qos=1, properties=properties)
     ((_, reply),) = await take(one)
+    if reply.get("state") == "accepted":
+        ((_, reply),) = await take(one)
     await one.unsubscribe(topic)
     return reply

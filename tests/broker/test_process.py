@@ -44,6 +44,7 @@ def test_from_text_and_events_to_results(broker):
                 "ok": True,
                 "subscriptions": ["Hot"],
                 "definitions": [],
+                "state": "active",
             }
             await one.publish("headwater/events/Temp/t1", reading(20, id="a"), qos=1)
             await one.publish("headwater/events/Temp/t1", reading(31, id="b"), qos=1)

@@ -35,7 +35,7 @@ def test_a_specification_is_installed_listed_and_cancelled(face, spec, capsys):
     assert main(["ls", *at]) == 0
     assert "no subscriptions" in capsys.readouterr().out
     assert main(["submit", spec("Frost\na/b"), *at, "--as", "anna", "--wait"]) == 0
-    assert capsys.readouterr().out == "installed: Frost, a/b\n"
+    assert capsys.readouterr().out == "active: Frost, a/b\n"
     assert main(["ls", *at]) == 0
     heads, first, _second = capsys.readouterr().out.splitlines()
     assert heads.split() == ["SUBSCRIPTION", "SUBSCRIBER", "ACTOR", "SEQ", "STATE", "RESULTS"]
@@ -211,7 +211,8 @@ def responder(port: int, replies: dict[str, bytes], results: list[bytes]) -> Ite
                 assert isinstance(message.payload, bytes)
                 body = message.payload.decode()
                 seen.append(f"{'/'.join(str(message.topic).split('/')[:3])} {body}")
-                await client.publish(message.properties.ResponseTopic, replies[body], qos=1)
+                for reply in replies[body].splitlines():
+                    await client.publish(message.properties.ResponseTopic, reply, qos=1)
 
     async def end() -> None:
         async with aiomqtt.Client("127.0.0.1", port) as client:
@@ -248,6 +249,24 @@ def test_submit_and_cancel_work_over_mqtt(mosquitto, spec, capsys):
         "headwater/cancel/cli bad",
         "headwater/cancel/cli none",
     ]
+
+
+@pytest.mark.program("mosquitto")
+def test_waiting_over_mqtt_is_for_the_answer_that_all_is_active(mosquitto, spec, capsys):
+    done = '{"ok": true, "subscriptions": ["Frost"], "state": "%s"}'
+    both = "\n".join(done % state for state in ("accepted", "active")).encode()
+    replies = {"Frost": both, "slow": (done % "accepted").encode(), "bad": b'{"ok": false}'}
+    at = ["--broker", mosquitto.url, "--wait"]
+    with responder(mosquitto.port, replies, []):
+        assert main(["submit", spec("Frost"), *at]) == 0
+        assert capsys.readouterr().out == "active: Frost\n"
+        assert main(["submit", spec("Frost"), *at, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["state"] == "active"
+        assert main(["submit", spec("bad"), *at]) == 2
+        capsys.readouterr()
+        assert main(["submit", spec("slow"), *at, "--timeout", "0.5"]) == 1
+        told = "accepted, but not active everywhere in time: Frost"
+        assert told in capsys.readouterr().err
 
 
 @pytest.mark.program("mosquitto")

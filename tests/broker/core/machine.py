@@ -55,9 +55,14 @@ class Machine:
         return self.reply()
 
     def reply(self):
-        (one,) = [effect for effect in self.effects if isinstance(effect, Reply)]
-        assert one.reply_to == "here"
-        return json.loads(one.payload)
+        """The last of the answers to one request."""
+        return self.replies()[-1]
+
+    def replies(self):
+        found = [effect for effect in self.effects if isinstance(effect, Reply)]
+        assert [one.reply_to for one in found] == ["here"] * len(found)
+        assert [one.final for one in found] == [False] * (len(found) - 1) + [True]
+        return [json.loads(one.payload) for one in found]
 
     def send(self, *events, type_name="Temp", source="t1", token=None):
         """One payload of one event or of several; the results."""

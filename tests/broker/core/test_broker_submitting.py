@@ -32,7 +32,9 @@ def code(reply):
 
 def test_what_is_submitted_is_told(machine):
     reply = machine.submit(HOT + WARMER + subscription("Many", "Warm as w"))
-    assert reply == {"ok": True, "subscriptions": ["Hot", "Many"], "definitions": ["Warm"]}
+    done = {"ok": True, "subscriptions": ["Hot", "Many"], "definitions": ["Warm"]}
+    assert machine.replies() == [{**done, "state": state} for state in ("accepted", "active")]
+    assert reply == machine.replies()[-1]
     assert installed(machine) == [("anna", "Hot", 1), ("anna", "Many", 1)]
 
 
@@ -51,9 +53,11 @@ def test_what_was_checked_must_be_the_text(machine):
 
 def test_the_same_text_again_changes_nothing(machine):
     first = machine.submit(HOT)
+    before = machine.replies()
     machine.send(event(0, 31, id="a"))
     again = machine.submit(HOT.replace("\n", "\n\n# a comment\n"), client="other")
     assert again == first
+    assert machine.replies() == before
     assert machine.notes() == []
     (one,) = machine.broker.subscriptions
     assert (one.results, one.client) == (1, "me")
@@ -73,13 +77,16 @@ def test_another_text_needs_a_higher_seq(machine, seq):
     reply = machine.submit(other)
     assert code(reply) == "HW501"
     assert (reply["errors"][0]["line"], reply["errors"][0]["column"]) == (4, 1)
+    assert reply["errors"][0]["seq"] == 2
     assert installed(machine) == [("anna", "Hot", 2)]
     assert len(machine.send(event(0, 31))) == 1
 
 
-def test_another_text_with_a_higher_seq_replaces(machine):
+@pytest.mark.parametrize("client", ["me", "anna"])
+def test_another_text_with_a_higher_seq_replaces(machine, client):
+    """Of who submitted it, or of its subscriber."""
     machine.submit(HOT)
-    reply = machine.submit(DECLARED + subscription(pattern="Temp(val > 40)", seq=2), client="other")
+    reply = machine.submit(DECLARED + subscription(pattern="Temp(val > 40)", seq=2), client=client)
     assert reply["ok"] is True
     assert installed(machine) == [("anna", "Hot", 2)]
     assert machine.send(event(0, 35)) == []
@@ -168,7 +175,8 @@ def test_different_definitions_of_one_name_do_not_meet(machine):
 
 def test_definitions_alone_are_good_and_run_nothing(machine):
     reply = machine.submit(DECLARED + WARMER)
-    assert reply == {"ok": True, "subscriptions": [], "definitions": ["Warm"]}
+    nothing = {"subscriptions": [], "definitions": ["Warm"]}
+    assert reply == {"ok": True, **nothing, "state": "active"}
     machine.send(event(0, 30))
     assert machine.ledger["dropped"] == {"undeclared_type": 1}
 
@@ -272,6 +280,31 @@ def test_who_logs_in_replaces_only_what_is_ones_own(machine):
     assert code(machine.submit(changed, client="bert", proven=True)) == "HW502"
     assert installed(machine) == [("anna", "Hot", 1)]
     assert machine.submit(changed, client="anna", proven=True)["ok"] is True
+
+
+@pytest.mark.parametrize("proven", [False, True])
+def test_a_stranger_replaces_nothing(machine, proven):
+    machine.submit(HOT, client="me", proven=proven)
+    changed = DECLARED + subscription(pattern="Temp(val > 40)", seq=2)
+    assert code(machine.submit(changed, client="stranger", proven=proven)) == "HW502"
+    assert installed(machine) == [("anna", "Hot", 1)]
+    assert len(machine.send(event(0, 31))) == 1
+
+
+@pytest.mark.parametrize("client", ["me", "anna"])
+def test_what_a_user_submitted_is_not_changed_on_trust(machine, client):
+    """A name that nobody has checked must not undo what one with a password has done."""
+    machine.submit(HOT, client="me", proven=True)
+    changed = DECLARED + subscription(pattern="Temp(val > 40)", seq=2)
+    assert code(machine.submit(changed, client=client)) == "HW502"
+    assert code(machine.cancel("Hot", client=client)) == "HW502"
+    assert installed(machine) == [("anna", "Hot", 1)]
+    assert machine.submit(changed, client=client, proven=True)["ok"] is True
+
+
+def test_what_was_taken_on_trust_a_user_of_that_name_may_change(machine):
+    machine.submit(HOT, client="me")
+    assert machine.cancel("Hot", client="anna", proven=True)["ok"] is True
 
 
 def test_a_request_that_cannot_be_read_is_answered(machine):
