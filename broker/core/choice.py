@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.core.agent import WATERMARK_END
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Order
 from broker.core.occurrence import (
@@ -21,14 +21,15 @@ from broker.core.occurrence import (
     flat,
     order_of,
     sort_in_order,
+    span_of,
 )
 from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, start_of
 from broker.core.verdicts import certainty_of
 
-DECIDED_MAX = (
-    100_000  # choices of `first` and `last` remembered in one partition; the oldest go first
-)
+# Choices of `first` and `last` that are remembered in one partition; the oldest go first.
+DECIDED_MAX = 100_000
+DECIDED_MIN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +68,25 @@ class Waiting:
     decided: Decided = field(default_factory=dict)  # what had its turn, where choices compete
     reported: deque[int] = field(default_factory=deque)  # ends, for `at most`
     suppressed: int = 0
+    decided_full: int = DECIDED_MIN  # with so many it is asked which of them still matter
 
 
 Refind = Callable[[Occurrence, set[int]], list[Occurrence]]
 
 
-def take(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[Occurrence]:
+def take(
+    waiting: Waiting, manner: Manner, limit: int, refind: Refind, begins: int = WATERMARK_NONE
+) -> list[Occurrence]:
     """What is reported now, given that no other occurrence that ends by the limit will come.
 
-    `refind(reported, gone)` finds all occurrences anew without the consumed events.
+    `refind(reported, gone)` finds all occurrences anew without the consumed events. No occurrence
+    that is still to be found begins before `begins`.
     """
     if manner.report == "collect":
         chosen = _collected(waiting, manner, limit)
     else:
         chosen = _in_turn(waiting, manner, limit, refind)
+        _forget(waiting, manner, limit, begins)
     if manner.at_most is None:
         return chosen
     return [one for one in chosen if _passes(waiting, manner.at_most, one)]
@@ -88,13 +94,14 @@ def take(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[O
 
 def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> list[Occurrence]:
     reported: list[Occurrence] = []
+    if not _ready(waiting, manner, limit):
+        return reported
     sort_in_order(waiting.found)
+    turns = _Turns(waiting, manner, limit)
     while True:
-        first = _next(waiting, manner, limit)
+        first = turns.next()
         if first is None:
             break
-        waiting.taken = order_of(first)
-        waiting.found = [one for one in waiting.found if order_of(one) > waiting.taken]
         if manner.maybe_drop and certainty_of(first) == MAYBE:
             continue
         if manner.report == "one" and not _answers(waiting, first):
@@ -102,9 +109,19 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
         reported.append(first)
         gone = _consumed(manner, first)
         if gone:
-            _find_anew(waiting, manner, refind(first, gone), waiting.taken)
-    _forget(waiting, manner, limit)
+            taken = order_of(first)
+            _find_anew(waiting, manner, refind(first, gone), taken)
+            waiting.taken = taken
+            turns = _Turns(waiting, manner, limit)
+    turns.end()
     return reported
+
+
+def _ready(waiting: Waiting, manner: Manner, limit: int) -> bool:
+    """Whether one may have its turn."""
+    if manner.selection is not None:
+        return bool(waiting.found)
+    return any(end_of(one) <= limit for one in waiting.found)
 
 
 def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], taken: Order) -> None:
@@ -117,22 +134,58 @@ def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], taken:
                 manner.selection.decide(one, waiting.decided)
 
 
-def _next(waiting: Waiting, manner: Manner, limit: int) -> Occurrence | None:
-    """The next in turn; None while it is not known."""
-    selection = manner.selection
-    if selection is None:
-        first = waiting.found[0] if waiting.found else None
-        return first if first is not None and end_of(first) <= limit else None
-    chosen = {id(one) for one in selection.chosen(waiting.found, waiting.decided)}
-    while waiting.found:
-        one = waiting.found[0]
-        if selection.closes_at(one) > limit:
-            return None
-        selection.decide(one, waiting.decided)
-        if id(one) in chosen:
-            return one
-        del waiting.found[0]  # it has lost, once and for all
-    return None
+class _Turns:
+    """Goes through what was found, in order, up to what is not known yet."""
+
+    def __init__(self, waiting: Waiting, manner: Manner, limit: int) -> None:
+        self._waiting = waiting
+        self._selection = manner.selection
+        self._limit = limit
+        self._at = 0
+        self._last: Occurrence | None = None
+        self._chosen: set[int] | None = None
+
+    def next(self) -> Occurrence | None:
+        """The next in turn; None while it is not known."""
+        found = self._waiting.found
+        selection = self._selection
+        while self._at < len(found):
+            one = found[self._at]
+            closes = end_of(one) if selection is None else selection.closes_at(one)
+            if closes > self._limit:
+                return None
+            if not self._is_later(one):
+                self._at += 1
+                continue
+            if selection is not None:
+                if self._chosen is None:
+                    # Who has his turn is decided, and competes on: the choice stays what it is.
+                    chosen = selection.chosen(found, self._waiting.decided)
+                    self._chosen = {id(other) for other in chosen}
+                selection.decide(one, self._waiting.decided)
+            self._at += 1
+            if self._chosen is None or id(one) in self._chosen:
+                self._last = one
+                return one
+        return None
+
+    def _is_later(self, one: Occurrence) -> bool:
+        """Whether it comes after the one that had its turn last; what had it may be found again."""
+        last = self._last
+        if last is not None:
+            span, before = span_of(one), span_of(last)
+            return span > before or (span == before and order_of(one) > order_of(last))
+        taken = self._waiting.taken
+        if taken is None:
+            return True
+        span = span_of(one)
+        return span > taken[:2] or (span == taken[:2] and order_of(one) > taken)
+
+    def end(self) -> None:
+        """Forget what had its turn."""
+        del self._waiting.found[: self._at]
+        if self._last is not None:
+            self._waiting.taken = order_of(self._last)
 
 
 def _answers(waiting: Waiting, one: Occurrence) -> bool:
@@ -157,12 +210,17 @@ def _consumed(manner: Manner, one: Occurrence) -> set[int]:
     return {id(event) for event in gone}
 
 
-def _forget(waiting: Waiting, manner: Manner, limit: int) -> None:
+def _forget(waiting: Waiting, manner: Manner, limit: int, begins: int) -> None:
     oldest = limit - manner.silent_ms
     for key in [key for key, event in waiting.answered.items() if event.end < oldest]:
         del waiting.answered[key]
-    while len(waiting.decided) > DECIDED_MAX:
-        del waiting.decided[next(iter(waiting.decided))]
+    decided = waiting.decided
+    if manner.selection is not None and len(decided) >= waiting.decided_full:
+        for key in manner.selection.settled(decided, begins):
+            del decided[key]
+        waiting.decided_full = max(DECIDED_MIN, 2 * len(decided))
+    while len(decided) > DECIDED_MAX:
+        del decided[next(iter(decided))]
 
 
 # --- collect ----------------------------------------------------------------------------------

@@ -55,6 +55,20 @@ class Selection:
             if known is None or (rank > known[0] if latest else rank < known[0]):
                 best[key] = (rank, occurrence)
 
+    def settled(self, decided: Decided, begins: int) -> list[Any]:
+        """The keys of choices for which nobody competes any more.
+
+        What is to come begins at `begins` or later, so it cannot share an event that ended before.
+        """
+        found = []
+        for key, (_, occurrence) in decided.items():
+            events = events_of(occurrence)
+            low, others = key[0], len(key) - 1
+            high = low + len(events) - others
+            if any(event.end < begins for event in flat((*events[:low], *events[high:]))):
+                found.append(key)
+        return found
+
     def _keys(self, occurrence: Any) -> list[tuple[Any, Any, bool]]:
         """For each word: what the occurrence shares with those it competes with, and its rank."""
         events = events_of(occurrence)
