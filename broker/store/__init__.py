@@ -6,7 +6,9 @@ never in part. SQLAlchemy is imported when a store is opened, not before.
 """
 
 from broker.store.errors import StoreError
+from broker.store.outbox import Outbox
 from broker.store.parts import Part
+from broker.store.results import RESULTS, Row, row_of
 from broker.store.store import Store
 
-__all__ = ["Part", "Store", "StoreError"]
+__all__ = ["RESULTS", "Outbox", "Part", "Row", "Store", "StoreError", "row_of"]

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -169,15 +170,15 @@ def told_to_a_user_without_rights(path: Path) -> str:
 
 
 @pytest.fixture
-def open_folder(tmp_path):
-    """A directory that an unknown user can reach."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() != "root" or folder.stat().st_mode & 0o001 == 0:
-            with contextlib.suppress(OSError):
-                folder.chmod(folder.stat().st_mode | 0o011)
-    inner = tmp_path / "data"
-    inner.mkdir()
-    return inner
+def open_folder():
+    """A directory that an unknown user can reach; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        outer = Path(name)
+        outer.chmod(0o755)
+        inner = outer / "data"
+        inner.mkdir()
+        yield inner
+        inner.chmod(0o755)
 
 
 def test_a_directory_that_may_not_be_written(open_folder):

@@ -1,0 +1,142 @@
+"""The log of results in the database: appending, ranges, consumers and retention.
+
+Owns the statements. Must not know threads or the event loop: each function is given a connection
+whose transaction is open. Invariant: offsets ascend, ids are unique among the rows that are there,
+a row never changes, and rows leave from the front alone.
+
+This module imports SQLAlchemy: import it where a store is open, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from broker.store.errors import StoreError
+from broker.store.results import GoneError, NotYetError, Row, Standing, checked
+from broker.store.tables import LOG, OUTBOX
+
+SOUGHT_MAX: Final = 500  # SQLite of old takes 999 values in a statement
+TAKEN_MAX: Final = (
+    5000  # rows that one transaction of retention removes: it must not hold others up
+)
+CONSUMERS_MAX: Final = 1000  # each is a name that somebody made up
+
+
+def standing(connection: Connection) -> Standing:
+    """The log as it stands."""
+    row = connection.execute(select(LOG.c.epoch, LOG.c.earliest, LOG.c.end, LOG.c.kept_bytes)).one()
+    return Standing(*row)
+
+
+def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
+    """Put rows behind the end; how many of them were there already and are passed over.
+
+    A row is there already if its offset lies before the end, or its id among the rows kept. Raises
+    StoreError where an offset before the end holds another result.
+    """
+    checked(rows)
+    log = standing(connection)
+    fresh = [row for row in rows if row.offset >= log.end]
+    _compare(connection, [row for row in rows if log.earliest <= row.offset < log.end])
+    if not fresh:
+        return len(rows)
+    try:
+        with connection.begin_nested():
+            _insert(connection, fresh, now_ms)
+        added = fresh
+    except IntegrityError:
+        added = _unknown(connection, fresh)
+        _insert(connection, added, now_ms)
+    size = sum(len(row.payload) for row in added)
+    connection.execute(
+        update(LOG).values(end=fresh[-1].offset + 1, kept_bytes=log.kept_bytes + size)
+    )
+    return len(rows) - len(added)
+
+
+def _insert(connection: Connection, rows: Sequence[Row], now_ms: int) -> None:
+    if rows:
+        connection.execute(
+            insert(OUTBOX),
+            [
+                {
+                    "offset": row.offset,
+                    "id": row.id,
+                    "subscription": row.subscription,
+                    "subscriber": row.subscriber,
+                    "actor": row.actor,
+                    "end_ms": row.end_ms,
+                    "stored_ms": now_ms,
+                    "payload": row.payload,
+                }
+                for row in rows
+            ],
+        )
+
+
+def _compare(connection: Connection, rows: Sequence[Row]) -> None:
+    """What is offered again must be what is there: else two histories share one log."""
+    for at in range(0, len(rows), SOUGHT_MAX):
+        sought = {row.offset: row.id for row in rows[at : at + SOUGHT_MAX]}
+        found = select(OUTBOX.c.offset, OUTBOX.c.id).where(OUTBOX.c.offset.in_(list(sought)))
+        for offset, there in connection.execute(found):
+            if there != sought[offset]:
+                raise StoreError(
+                    f"offset {offset} of the log holds the result {there}, not {sought[offset]}: "
+                    "the log and the journal are not of one history"
+                )
+
+
+def _unknown(connection: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Those whose id is not there yet, each once."""
+    there: set[str] = set()
+    for at in range(0, len(rows), SOUGHT_MAX):
+        ids = [row.id for row in rows[at : at + SOUGHT_MAX]]
+        there.update(connection.scalars(select(OUTBOX.c.id).where(OUTBOX.c.id.in_(ids))))
+    unknown = []
+    for row in rows:
+        if row.id not in there:
+            there.add(row.id)
+            unknown.append(row)
+    return unknown
+
+
+def read(connection: Connection, begin: int, end: int) -> list[Row]:
+    """The rows of begin <= offset < end, for ever the same. Raises GoneError, NotYetError."""
+    within(standing(connection), begin, end)
+    columns = OUTBOX.c
+    found = (
+        select(
+            columns.offset,
+            columns.id,
+            columns.subscription,
+            columns.subscriber,
+            columns.actor,
+            columns.end_ms,
+            columns.payload,
+        )
+        .where(columns.offset >= begin, columns.offset < end)
+        .order_by(columns.offset)
+    )
+    return [Row(*row) for row in connection.execute(found)]
+
+
+def within(log: Standing, begin: int, end: int) -> None:
+    """Raise GoneError or NotYetError unless the log holds the range."""
+    if begin < log.earliest:
+        raise GoneError(log)
+    if end > log.end or begin > log.end:
+        raise NotYetError(log)
+
+
+def size_bytes(connection: Connection, begin: int, end: int) -> int:
+    """How many bytes of payload a range has."""
+    columns = OUTBOX.c
+    found = select(func.coalesce(func.sum(func.length(columns.payload)), 0)).where(
+        columns.offset >= begin, columns.offset < end
+    )
+    return int(connection.execute(found).scalar_one())

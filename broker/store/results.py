@@ -1,0 +1,113 @@
+"""What a result is in the log, and how long the log keeps it.
+
+Owns these shapes, which need no database. Must not know tables. Invariant: a row never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from broker.store.errors import StoreError
+from broker.store.parts import Part
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+HOUR_MS: Final = 3_600_000
+ROW_BYTES: Final = 200  # of a row in memory beside its payload
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One result: its place in the log, its identity and whose it is; `payload` is its JSON.
+
+    `end_ms` is the event time at which what was detected ended.
+    """
+
+    offset: int
+    id: str
+    subscription: str
+    subscriber: str
+    actor: str
+    end_ms: int
+    payload: bytes
+
+
+class _Told(msgspec.Struct):
+    id: str
+    end: int
+
+
+_told = msgspec.json.Decoder(_Told).decode
+
+
+def row_of(offset: int, subscription: str, subscriber: str, actor: str, payload: bytes) -> Row:
+    """A row; id and end are those that the payload tells. Raises msgspec.ValidationError."""
+    told = _told(payload)
+    return Row(offset, told.id, subscription, subscriber, actor, told.end, payload)
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """The log as it stands: results of offsets earliest … end − 1 can be read."""
+
+    epoch: str
+    earliest: int
+    end: int
+    kept_bytes: int
+
+
+class Consumer(msgspec.Struct, frozen=True):
+    """One who reads the log and says how far it has come: everything below `offset`."""
+
+    name: str
+    offset: int
+    acked_ms: int
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long results are kept: until all consumers have them and `acked_age_ms` has passed.
+
+    None is kept longer than `age_ms_max`, nor while later ones take `size_bytes_max` of payload.
+    """
+
+    acked_age_ms: int = HOUR_MS  # somebody may want to look back a little
+    age_ms_max: int = 7 * 24 * HOUR_MS  # a consumer that is away over a long weekend misses nothing
+    size_bytes_max: int = 2**30  # of a card of 16 GB this leaves most to others
+
+
+class GoneError(StoreError):
+    """Retention took what was asked for; `earliest` is what is still there."""
+
+    def __init__(self, standing: Standing) -> None:
+        super().__init__(f"the log begins at offset {standing.earliest}: earlier results are gone")
+        self.standing = standing
+
+
+class NotYetError(StoreError):
+    """What was asked for has not come yet; the log ends before it."""
+
+    def __init__(self, standing: Standing) -> None:
+        super().__init__(
+            f"the log ends at offset {standing.end}: what comes later is not there yet"
+        )
+        self.standing = standing
+
+
+def _create(connection: Connection) -> None:
+    from broker.store.tables import create
+
+    create(connection)
+
+
+RESULTS: Final = Part("results", 1, _create)
+
+
+def checked(rows: Sequence[Row]) -> None:
+    """Raise ValueError unless the offsets ascend: nothing else can be a log."""
+    before = -1
+    for row in rows:
+        if row.offset <= before:
+            raise ValueError(f"offset {row.offset} comes after {before}: offsets must ascend")
+        before = row.offset

@@ -1,0 +1,151 @@
+"""The outbox: what is appended can be read for ever the same, once, and after a restart too."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker.store import RESULTS, Outbox, Row, Store, StoreError, row_of
+from broker.store.results import GoneError, NotYetError
+
+
+def row(offset: int, *, name: str = "", end_ms: int = 0, size: int = 10) -> Row:
+    return Row(offset, name or f"id-{offset}", "Frost", "team", "alerts", end_ms, b"x" * size)
+
+
+@contextlib.asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Outbox]:
+    store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
+    try:
+        yield await Outbox.open(store)
+    finally:
+        await store.close()
+
+
+async def appended(outbox: Outbox, *rows: Row, now_ms: int = 0) -> BaseException | None:
+    future = asyncio.get_running_loop().create_future()
+    outbox.append(rows, now_ms, future.set_result)
+    return await future
+
+
+def test_what_was_appended_is_read_again_after_a_restart(tmp_path):
+    async def run() -> None:
+        rows = [row(n) for n in range(7)]
+        async with opened(tmp_path) as outbox:
+            assert (outbox.earliest, outbox.end) == (0, 0)
+            epoch = outbox.epoch
+            assert await appended(outbox, *rows[:3]) is None
+            assert await appended(outbox, *rows[3:]) is None
+            assert outbox.end == 7
+            assert await outbox.read(2, 5) == rows[2:5]
+        async with opened(tmp_path) as outbox:
+            assert (outbox.epoch, outbox.earliest, outbox.end) == (epoch, 0, 7)
+            assert await outbox.read(0, 7) == rows
+
+    asyncio.run(run())
+
+
+def test_two_databases_have_two_epochs(tmp_path):
+    async def run() -> None:
+        epochs = []
+        for name in "ab":
+            (tmp_path / name).mkdir()
+            async with opened(tmp_path / name) as outbox:
+                epochs.append(outbox.epoch)
+        assert len(dict.fromkeys(epochs)) == 2
+
+    asyncio.run(run())
+
+
+def test_what_is_offered_again_is_stored_once(tmp_path):
+    """As after a crash between the outbox's commit and the journal's next snapshot."""
+
+    async def run() -> None:
+        rows = [row(n) for n in range(6)]
+        async with opened(tmp_path) as outbox:
+            await appended(outbox, *rows[:4])
+            assert await appended(outbox, *rows[1:6]) is None
+            assert outbox.repeats == 3
+            assert await outbox.read(0, 6) == rows
+
+    asyncio.run(run())
+
+
+def test_an_id_that_is_there_already_is_passed_over_and_its_offset_left_empty(tmp_path):
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            await appended(outbox, row(0, name="a"), row(1, name="b"))
+            await appended(outbox, row(2, name="a"), row(3, name="c"), row(4, name="c"))
+            assert outbox.repeats == 2
+            assert outbox.end == 5
+            assert [(r.offset, r.id) for r in await outbox.read(0, 5)] == [
+                (0, "a"),
+                (1, "b"),
+                (3, "c"),
+            ]
+
+    asyncio.run(run())
+
+
+def test_another_result_under_an_offset_that_is_taken_is_an_error(tmp_path):
+    """Were it passed over in silence, a journal that was lost would take all new results along."""
+
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            await appended(outbox, row(0), row(1))
+            error = await appended(outbox, row(1, name="other"), row(2))
+            assert isinstance(error, StoreError)
+            assert "not of one history" in str(error)
+            assert outbox.end == 2
+            with pytest.raises(NotYetError):
+                await outbox.read(0, 3)
+
+    asyncio.run(run())
+
+
+def test_a_range_that_is_not_all_there_is_refused_whole(tmp_path):
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            await appended(outbox, row(0), row(1))
+            for begin, end in ((0, 3), (2, 3), (3, 3)):
+                with pytest.raises(NotYetError, match="ends at offset 2"):
+                    await outbox.read(begin, end)
+            with pytest.raises(GoneError, match="begins at offset 0"):
+                await outbox.read(-1, 1)
+            assert await outbox.read(2, 2) == []
+
+    asyncio.run(run())
+
+
+def test_offsets_that_do_not_ascend_are_a_fault_of_the_caller(tmp_path):
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            assert isinstance(await appended(outbox, row(1), row(1, name="b")), ValueError)
+            assert outbox.end == 0
+
+    asyncio.run(run())
+
+
+def test_whoever_waits_is_woken_by_the_next_result_and_not_before(tmp_path):
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            await appended(outbox, row(0))
+            await outbox.beyond(0, 5)  # is beyond already
+            await outbox.beyond(1, 0.01)  # nothing comes
+            waiting = asyncio.create_task(outbox.beyond(1, 10))
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            await appended(outbox, row(1))
+            async with asyncio.timeout(2):
+                await waiting
+
+    asyncio.run(run())
+
+
+def test_a_row_takes_id_and_end_from_its_payload():
+    payload = b'{"subscription":"Frost","seq":1,"id":"f-1","start":1,"end":9,"values":{}}'
+    assert row_of(4, "Frost", "team", "alerts", payload) == Row(
+        4, "f-1", "Frost", "team", "alerts", 9, payload
+    )
