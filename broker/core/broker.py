@@ -112,10 +112,11 @@ class Broker:
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before; None if time alone changes nothing.
 
-        To be asked after a message; the answer is later than that message.
+        To be asked after a message; the answer is later than that message. Asking changes nothing,
+        so that a journal of messages tells all that a broker's state depends on.
         """
         wakes = [self._lives.next_wake()]
-        due = self._matcher.due(self._watermark_of)
+        due = self._matcher.due(self._foreseen)
         if due:
             wakes.append(self._intake.next_wake(self._now, due))
         known = [wake for wake in wakes if wake is not None]
@@ -173,6 +174,9 @@ class Broker:
 
     def _watermark_of(self, type_name: str) -> int:
         return self._intake.watermark(type_name, self._now)
+
+    def _foreseen(self, type_name: str) -> int:
+        return self._intake.foreseen(type_name, self._now)
 
     def _emission(self, one: Result) -> Emission:
         said = one.to_dict()
@@ -290,6 +294,7 @@ class Broker:
                 "info", "installed", client=message.client, count=answer.changed,
                 subscriptions=", ".join(answer.subscriptions),
             )  # fmt: skip
+            self._matcher.due(self._watermark_of)  # types without a source are waited for from now
         self._answer(message, answer, out)
         if answer.ok:
             active = self._installer.activated(answer)

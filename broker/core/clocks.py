@@ -54,6 +54,9 @@ class Clock(Protocol):
     def watermark(self, type_name: str, now: int) -> int:
         """The watermark of a type's events; it is then given out."""
 
+    def foreseen(self, type_name: str, now: int) -> int:
+        """The watermark that would be given out; asking changes nothing."""
+
     def floor(self, now: int) -> int:
         """At or before which no event of any source can be on time any more."""
 
@@ -108,6 +111,10 @@ class StreamClock:
         if self._lateness_ms is None or self._newest == WATERMARK_NONE:
             return WATERMARK_NONE
         return self._newest - self._lateness_ms - 1
+
+    def foreseen(self, type_name: str, now: int) -> int:
+        """See Clock."""
+        return self.watermark(type_name, now)
 
     def floor(self, now: int) -> int:
         """See Clock."""

@@ -203,6 +203,10 @@ class Intake:
         """Every event of the type that will be admitted ends after this; it is given out."""
         return self._clock.watermark(type_name, now)
 
+    def foreseen(self, type_name: str, now: int = 0) -> int:
+        """The watermark that would be given out; asking changes nothing."""
+        return self._clock.foreseen(type_name, now)
+
     def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
         """When time alone may bring a type to the watermark in `due`; None if never."""
         return self._clock.next_wake(now, due)

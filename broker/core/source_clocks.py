@@ -241,6 +241,18 @@ class SourceClocks:
         self._given[type_name] = reached
         return reached
 
+    def foreseen(self, type_name: str, now: int) -> int:
+        """See Clock."""
+        given, asked = self._given.get(type_name), self._asked.get(type_name)
+        reached = self.watermark(type_name, now)
+        if given is None:
+            self._given.pop(type_name, None)
+        else:
+            self._given[type_name] = given
+        if asked is None:
+            self._asked.pop(type_name, None)
+        return reached
+
     def floor(self, now: int) -> int:
         """See Clock."""
         if self._finished:
