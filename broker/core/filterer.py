@@ -13,6 +13,7 @@ routed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ class Filterer:
         self._by_key: dict[_Key, Content] = {}
         self._kinds: dict[tuple[str, ...], tuple[str, ...]] = {}  # each kept once
         self._types: dict[str, _TypeContents] = {}
+        self._of_class: dict[type[Event], _TypeContents | None] = {}  # filled as classes come
         self._next_id = 0
 
     def __len__(self) -> int:
@@ -76,6 +78,7 @@ class Filterer:
         kept = self._types.get(type_name)
         if kept is None:
             kept = self._types[type_name] = _TypeContents(self._limits.filter_cells_max)
+            self._of_class.clear()
         kept.add(content)
         return content.id
 
@@ -91,25 +94,35 @@ class Filterer:
         kept.remove(content)
         if not kept.contents:
             del self._types[type_name]
+            self._of_class.clear()
 
     def route(self, events: Sequence[Event]) -> list[tuple[int, list[Event]]]:
-        """The events of each content that has any: ids ascending, events in the order given."""
+        """The events of each content that has any: ids ascending, events in the order given.
+
+        All are primitive events, or all are detected ones.
+        """
         if not events:
             return []
-        if len(events) == 1 or len(set(map(type, events))) == 1:
-            return self._routed(events if isinstance(events, list) else list(events))
-        by_type: dict[str, list[Event]] = {}
-        for event in events:
-            by_type.setdefault(event.event_type, []).append(event)
-        found = [one for same in by_type.values() for one in self._routed(same)]
-        found.sort(key=_first)
-        return found
-
-    def _routed(self, events: list[Event]) -> list[tuple[int, list[Event]]]:
-        """Of events of one type."""
-        kind = type(events[0])
-        kept = self._types.get(kind.event_type)
-        found, missed = ([], len(events)) if kept is None else kept.route(events)
+        by_class: dict[type[Event], list[Event]]
+        if len(events) == 1:
+            by_class = {type(events[0]): list(events)}
+        else:
+            by_class = defaultdict(list)
+            for kind, event in zip(map(type, events), events, strict=True):
+                by_class[kind].append(event)
+        found: list[tuple[int, list[Event]]] = []
+        missed = 0
+        for kind, same in by_class.items():
+            try:
+                kept = self._of_class[kind]
+            except KeyError:
+                kept = self._of_class[kind] = self._types.get(kind.event_type)
+            if kept is None:
+                missed += len(same)
+            else:
+                missed += kept.route(same, found)
+        if len(found) > 1:
+            found.sort(key=_first)
         account = self._ledger.detected if issubclass(kind, Detected) else self._ledger.events
         account.filtered += missed
         account.out += len(events) - missed
@@ -182,26 +195,22 @@ class _TypeContents:
             self._index.remove(content)
         self._select = None
 
-    def route(self, events: list[Event]) -> tuple[list[tuple[int, list[Event]]], int]:
-        """(content ids with their events, how many events no content wanted)."""
+    def route(self, events: list[Event], found: list[tuple[int, list[Event]]]) -> int:
+        """Add content ids with their events to `found`; how many events no content wanted."""
         if len(self.contents) <= FEW:
-            return self._selected(events)
+            return self._selected(events, found)
         if self._waiting:
             self._enter()
         touched: list[Content] = []
         index = self._index
         assert index is not None
-        found = []
         try:
-            missed = index.route(events, touched)
+            return index.route(events, touched)
         finally:
             for content in touched:
                 assert content.hits is not None
                 found.append((content.id, content.hits))
                 content.hits = None
-        if len(found) > 1:
-            found.sort(key=_first)
-        return found, missed
 
     def _enter(self) -> None:
         if self._index is None:
@@ -210,16 +219,17 @@ class _TypeContents:
             self._index.add(content)
         self._waiting = {}
 
-    def _selected(self, events: list[Event]) -> tuple[list[tuple[int, list[Event]]], int]:
+    def _selected(self, events: list[Event], found: list[tuple[int, list[Event]]]) -> int:
         if self._select is None:
             self._select = self._comprehensions()
         wanted, *lists = self._select(events)
-        missed = len(events) - len(wanted)
         if not wanted:
-            return [], missed
-        if not lists:
-            return [(next(iter(self.contents)), wanted)], missed
-        return [(key, hit) for key, hit in zip(self.contents, lists, strict=True) if hit], missed
+            return len(events)
+        if lists:
+            found += [hit for hit in zip(self.contents, lists, strict=True) if hit[1]]
+        else:
+            found.append((next(iter(self.contents)), wanted))
+        return len(events) - len(wanted)
 
     def _comprehensions(self) -> Callable[[list[Event]], tuple[list[Event], ...]]:
         """What any content wants, then, unless there is but one, what each wants of that."""

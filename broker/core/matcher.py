@@ -203,8 +203,6 @@ class Matcher:
 
         `watermark_of` gives the watermark of a primitive event type.
         """
-        if events and not self._agents.doubting and any(map(_uncertainty, events)):
-            self.doubt()
         self._watermarks = {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
         self._deliver(events, active)
@@ -233,6 +231,8 @@ class Matcher:
         if not events:
             return
         for content, matched in self.filterer.route(events):
+            if not self._agents.doubting and any(map(_uncertainty, matched)):
+                self.doubt()
             for seat, leaf in self._routes[content]:
                 active[seat.domain.level].setdefault(seat.index, []).append((leaf, matched))
 
