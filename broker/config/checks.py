@@ -33,11 +33,21 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
     if http.enabled:
         listening["http.host"] = http.host
     for key, host in listening.items():
-        if not is_loopback(host) and not mqtt.users:
+        if not (is_loopback(host) or mqtt.users or (key == "mqtt.host" and _certified(config))):
             yield key, OPEN_DOOR.format(host=host)
     if mqtt.tls_cert and not mqtt.tls_key:
         yield "mqtt.tls_cert", "a certificate needs its key; set `tls_key`"
     if mqtt.tls_key and not mqtt.tls_cert:
         yield "mqtt.tls_key", "a key needs its certificate; set `tls_cert`"
+    if mqtt.tls_client_ca and not mqtt.tls_cert:
+        why = "client certificates come by TLS alone; set `tls_cert` and `tls_key`"
+        yield "mqtt.tls_client_ca", why
     if not mqtt.plain and not mqtt.tls_cert:
         yield "mqtt.plain", "without TLS nobody could connect; set `tls_cert` and `tls_key`"
+
+
+def _certified(config: Config) -> bool:
+    """Whether nobody can connect by MQTT but with a certificate."""
+    mqtt = config.mqtt
+    required = mqtt.tls_client_certificates == "required"
+    return bool(not mqtt.plain and mqtt.tls_cert and mqtt.tls_client_ca and required)

@@ -89,6 +89,26 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
         str, About("certificate chain in PEM; turns the TLS listener on", path=True)
     ] = ""
     tls_key: Annotated[str, About("private key of `tls_cert` in PEM", path=True)] = ""
+    tls_client_ca: Annotated[
+        str,
+        About(
+            "authority in PEM whose client certificates are taken on the TLS listener; the common "
+            "name of one is its client's user name",
+            path=True,
+        ),
+    ] = ""
+    tls_client_certificates: Annotated[
+        Literal["required", "optional"],
+        About("whether the TLS listener closes who brings none; used once `tls_client_ca` is set"),
+    ] = "required"
+    rights: Annotated[
+        str,
+        About(
+            "file of rights, who may publish and subscribe where, as docs/mqtt.md tells; "
+            "without one whoever is let in may do all",
+            path=True,
+        ),
+    ] = ""
     prefix: Annotated[
         str,
         About(

@@ -19,11 +19,15 @@ class ListenError(Exception):
 
 
 class Tls(Struct, frozen=True):
-    """Files in PEM: the certificate chain, its key, and whose client certificates are demanded."""
+    """Files in PEM: the certificate chain, its key, and whose client certificates are taken.
+
+    `required`: of those clients that bring none, nobody is let in; else they log in by password.
+    """
 
     certificate: str
     key: str
     client_ca: str = ""
+    required: bool = True
 
 
 class Listener(Struct, frozen=True):
@@ -37,7 +41,7 @@ class Listener(Struct, frozen=True):
 def check_listeners(listeners: Sequence[Listener], *, users: bool) -> None:
     """Raise `ListenError` where strangers could come in."""
     for listener in listeners:
-        demands = listener.tls is not None and listener.tls.client_ca
+        demands = listener.tls is not None and listener.tls.client_ca and listener.tls.required
         if not users and not demands and not _loopback(listener.host):
             raise ListenError(
                 f'"{listener.host}" can be reached from other machines, and neither users nor a '
@@ -66,7 +70,7 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
         except (OSError, ssl.SSLError) as error:
             told = f"the client CA {tls.client_ca} cannot be used: {_of_tls(error)}"
             raise ListenError(told) from None
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_REQUIRED if tls.required else ssl.CERT_OPTIONAL
     return context
 
 

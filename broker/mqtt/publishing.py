@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.mqtt.application import ClientInfo, InboundMessage, Token
 from broker.mqtt.message import OVERHEAD_BYTES, Message
-from broker.mqtt.packets import Properties, Publish
+from broker.mqtt.packets import V5, Properties, Publish
 from broker.mqtt.properties import encode_fields
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.mqtt.router import Route
@@ -47,6 +47,9 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
             if router.spread(route, message, now_ms):
                 code = 0
     if qos and code >= 0:
+        if code == Reason.NOT_AUTHORIZED and connection.version != V5:
+            # It has no words for a refusal, and an acknowledgement would be a lie (MQTT-3.3.5-2).
+            raise ProtocolError(Reason.NOT_AUTHORIZED, "it publishes where it is not allowed to")
         if code or connection.pending or qos == 2:
             connection.acknowledge(packet, code)
         else:

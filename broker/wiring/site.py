@@ -13,13 +13,15 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.config import Config
+from broker.config import Config, ConfigError
+from broker.config.rights import load_rights
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.messages import Started, Stopped
 from broker.core.topics import EVENTS
 from broker.mqtt.application import InboundMessage
 from broker.mqtt.listening import Listener, ListenError, Tls
 from broker.mqtt.logins import Logins
+from broker.mqtt.rights import Rights
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
 from broker.wiring.arrivals import Arrivals
@@ -57,6 +59,7 @@ class Site:
             users=users,
             prefix=Prefix(prefix, (f"{prefix}/{EVENTS}/#",)),
             limits=config.mqtt_limits,
+            authorize=_rights(config),
         )
         self._delivery = Delivery(self._server, prefix)
         options = BrokerOptions(
@@ -147,7 +150,9 @@ def listeners(config: Config) -> list[Listener]:
     mqtt = config.mqtt
     found = [Listener(mqtt.host, mqtt.port)] if mqtt.plain else []
     if mqtt.tls_cert:
-        found.append(Listener(mqtt.host, mqtt.tls_port, Tls(mqtt.tls_cert, mqtt.tls_key)))
+        required = mqtt.tls_client_certificates == "required"
+        tls = Tls(mqtt.tls_cert, mqtt.tls_key, mqtt.tls_client_ca, required)
+        found.append(Listener(mqtt.host, mqtt.tls_port, tls))
     return found
 
 
@@ -162,6 +167,14 @@ def _tables(config: Config) -> dict[str, str]:
         return load_tables(config.broker.tables)
     except TablesError as error:
         raise StartError(f"{error}; see `tables` under [broker]") from None
+
+
+def _rights(config: Config) -> Rights | None:
+    """Who may publish and subscribe where. Raises StartError."""
+    try:
+        return load_rights(config.mqtt.rights)
+    except ConfigError as error:
+        raise StartError(f"{error}; see `rights` under [mqtt]") from None
 
 
 def _cannot_listen(section: str, error: Exception) -> StartError:

@@ -36,7 +36,10 @@ COMMANDS = {
     "ls": "list the subscriptions of a running broker",
     "tail": "follow the results of a running broker",
     "config show": "print a broker's configuration and where it comes from",
-    "user add": "make a password hash for a broker's configuration",
+    "user add": "add a user, with a password, to a broker's file of users",
+    "user passwd": "give a user of a file another password",
+    "user remove": "take a user out of a file",
+    "user list": "list the users of a file",
 }
 
 

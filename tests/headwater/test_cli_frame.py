@@ -50,7 +50,7 @@ def test_every_command_has_help_with_an_example_of_its_own_and_json(name, capsys
         (["tial"], "no command `tial`; did you mean `tail`?"),
         (["zzzz"], "`headwater --help` lists what there is"),
         (["config"], "`config` needs a second word: `config show`"),
-        (["user", "remove"], "`user` needs a second word: `user add`"),
+        (["user", "rename"], "`user` needs a second word: `user add`"),
         (["ls", "--prot"], "unrecognized arguments: --prot"),
         (["cancel"], "required: NAME"),
         (["ls", "--timeout", "0"], "more than 0"),
