@@ -10,9 +10,11 @@ from broker.config.reader import Loaded, Origin, load
 from broker.config.table import (
     BrokerSection,
     Config,
+    DataSection,
     HttpLimitsSection,
     HttpSection,
     IntakeSection,
+    JournalSection,
     LogSection,
     MqttSection,
 )
@@ -21,9 +23,11 @@ __all__ = [
     "BrokerSection",
     "Config",
     "ConfigError",
+    "DataSection",
     "HttpLimitsSection",
     "HttpSection",
     "IntakeSection",
+    "JournalSection",
     "Loaded",
     "LogSection",
     "MqttSection",

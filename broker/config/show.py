@@ -47,7 +47,7 @@ def shown(loaded: Loaded) -> list[Shown]:
     rows = []
     for row in settings():
         value = getattr(getattr(loaded.config, row.section), row.name)
-        if row.about.secret:
+        if row.about.secret and value:
             value = dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else HIDDEN
         origin = loaded.origins[row.key]
         rows.append(Shown(row.key, value, row.about.unit, _in_words(origin)))

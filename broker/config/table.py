@@ -26,7 +26,7 @@ class About(msgspec.Struct, frozen=True):
 
     `unit` is what one of it is; `at_least` and `at_most` include their ends; `pattern` must fit the
     whole text and `pattern_says` puts it in words; a `path` is relative to the configuration file;
-    a `secret` is never shown.
+    a `secret` is never shown; a text that has a default can be empty only if it `may_be_empty`.
     """
 
     meaning: str
@@ -37,6 +37,7 @@ class About(msgspec.Struct, frozen=True):
     pattern_says: str = ""
     path: bool = False
     secret: bool = False
+    may_be_empty: bool = False
 
 
 def _port(meaning: str) -> About:
@@ -61,8 +62,11 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Annotated[
         str,
         About(
-            "this broker's own directory, for what has to outlast the process; so far a lock alone",
+            "this broker's own directory, for what has to outlast the process (see "
+            "docs/durability.md); empty: nothing does, and an acknowledgement means no more than "
+            "that an event is in memory",
             path=True,
+            may_be_empty=True,
         ),
     ] = "headwater-data"
     tables: Annotated[
@@ -72,6 +76,81 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
             path=True,
         ),
     ] = ""
+
+
+def _bytes(meaning: str, at_least: int) -> About:
+    return About(meaning, unit="bytes", at_least=at_least, at_most=LIMIT_AT_MOST)
+
+
+class JournalSection(msgspec.Struct, frozen=True, kw_only=True):
+    """How what the broker is told is kept on disk until it is no longer needed."""
+
+    segment_bytes: Annotated[
+        int, _bytes("size of a file of the journal; what is needed no more goes by whole files", 1)
+    ] = 8_388_608
+    snapshot_bytes: Annotated[
+        int,
+        _bytes(
+            "written to the journal between two snapshots, at least, and four times as much as the "
+            "last one took; a start after a crash reads as much again",
+            1,
+        ),
+    ] = 33_554_432
+    waiting_bytes_max: Annotated[
+        int,
+        _bytes("what may wait for the disk; beyond: intake is held until half of it is left", 1),
+    ] = 16_777_216
+    size_bytes_max: Annotated[
+        int,
+        _bytes(
+            "size of the journal, to which it grows only where no snapshot can be taken; beyond: "
+            "intake is held",
+            1,
+        ),
+    ] = 1_073_741_824
+    sync_delay_ms: Annotated[
+        int,
+        About(
+            "added to every sync of the journal, to see what a slow disk does",
+            unit="ms",
+            at_least=0,
+            at_most=10_000,
+        ),
+    ] = 0
+
+
+class DataSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where results are kept until those who read the log have them, and for how long."""
+
+    database: Annotated[
+        str,
+        About(
+            "URL of the database; empty: SQLite in `headwater.db` in the data directory",
+            secret=True,
+        ),
+    ] = ""
+    acked_age_ms: Annotated[
+        int,
+        About(
+            "a result that all consumers have acknowledged is kept for so long",
+            unit="ms",
+            at_least=0,
+            at_most=LIMIT_AT_MOST,
+        ),
+    ] = 3_600_000
+    age_ms_max: Annotated[
+        int,
+        About(
+            "no result is kept for longer; beyond: consumers are told of the gap",
+            unit="ms",
+            at_least=1,
+            at_most=LIMIT_AT_MOST,
+        ),
+    ] = 604_800_000
+    results_bytes_max: Annotated[
+        int,
+        _bytes("size of all results that are kept; beyond: the oldest go, counted and told", 1),
+    ] = 1_073_741_824
 
 
 class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +288,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """A broker's configuration, checked; a section is an attribute and a key one of the section."""
 
     broker: BrokerSection = BrokerSection()
+    journal: JournalSection = JournalSection()
+    data: DataSection = DataSection()
     mqtt: MqttSection = msgspec.field(default_factory=MqttSection)
     http: HttpSection = HttpSection()
     intake: IntakeSection = IntakeSection()

@@ -67,7 +67,7 @@ def _check_text(setting: Setting, value: str) -> None:
         raise RefusedError(f'found "{value}", expected {setting.expected}')
     if about.pattern and not re.fullmatch(about.pattern, value):
         raise RefusedError(f'found "{value}", expected {setting.expected}')
-    if not value and setting.default:
+    if not value and setting.default and not about.may_be_empty:
         raise RefusedError(f"found an empty text, expected {setting.expected}")
 
 

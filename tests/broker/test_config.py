@@ -279,3 +279,14 @@ def test_every_number_has_limits_and_every_name_ends_in_its_unit():
             assert "_ms" in row.name
         if row.about.unit == "bytes":
             assert "bytes" in row.name.split("_")
+
+
+def test_a_password_in_the_database_s_url_is_not_shown():
+    loaded = load(None, {}, {"data.database": "postgresql+psycopg://me:sesame@db/site"})
+    assert loaded.config.data.database.endswith("me:sesame@db/site")
+    assert "sesame" not in as_toml(shown(loaded), origins=True)
+
+
+def test_a_broker_may_be_told_to_have_no_directory():
+    assert load(None, {}, {"broker.data_dir": ""}).config.broker.data_dir == ""
+    assert problems(None, flags={"broker.name": ""})
