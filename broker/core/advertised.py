@@ -6,7 +6,9 @@ event gets what is valid when it arrives; a later advertisement changes no event
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
+from typing import Any
 
 import msgspec
 
@@ -85,6 +87,18 @@ class Advertised:
     def of(self, source: str) -> Advertisement | None:
         """The advertisement in force."""
         return self._all.get(source)
+
+    def state(self) -> list[Any]:
+        """Plain data."""
+        return [msgspec.to_builtins(one) for one in self._all.values()]
+
+    def restore(self, state: Iterable[Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+        self._all.clear()
+        self.describing.clear()
+        for one in state:
+            self.advertise(msgspec.convert(one, Advertisement))
+        self._note()
 
     def _note(self) -> None:
         self.vague = any(one.uncertainty for one in self.describing.values())

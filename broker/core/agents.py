@@ -24,6 +24,8 @@ from broker.core.window_tick import TickAgent, TickOutcome
 from language.tree import Case, Definition, Subscription
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker.core.agent import Agent
     from broker.core.event import Event
     from broker.core.limits import Limits
@@ -146,6 +148,18 @@ class Agents:
     def doubt(self, drift: Fraction) -> None:
         """From now on times may be uncertain."""
         self._doubt = Doubt(drift)
+
+    def state(self) -> dict[str, Any]:
+        """What all agents share, as plain data; when tasks began is in their own states."""
+        doubt_ms = None if self._doubt is None else self._doubt.most_ms
+        return {"doubt_ms": doubt_ms, "durations": self.durations.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up such a state, before there is any task."""
+        self.durations.restore(state["durations"])
+        if state["doubt_ms"] is not None:
+            self._doubt = self._doubt or Doubt(EXACT)
+            self._doubt.most_ms = max(self._doubt.most_ms, state["doubt_ms"])
 
     def _weighs(self, case: Case, layout: Layout) -> bool:
         """Whether uncertain times matter to a case at all."""

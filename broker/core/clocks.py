@@ -10,7 +10,7 @@ lateness L and the greatest end m so far, W = m - L - 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -75,6 +75,15 @@ class Clock(Protocol):
     def finish(self) -> None:
         """Nothing more will come: all watermarks are at their end."""
 
+    def state(self) -> dict[str, Any]:
+        """Plain data, of clocks that have not finished."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+
+    def resume(self, before: int, now: int) -> None:
+        """What was silent or waited for from `before` until now is so from now on instead."""
+
 
 class StreamClock:
     """One clock for a whole stream; with lateness None all is on time until it finishes."""
@@ -131,6 +140,17 @@ class StreamClock:
     def finish(self) -> None:
         """See Clock."""
         self._finished = True
+
+    def state(self) -> dict[str, Any]:
+        """See Clock."""
+        return {"newest": self._newest}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """See Clock."""
+        self._newest = state["newest"]
+
+    def resume(self, before: int, now: int) -> None:
+        """See Clock; a stream does not go by the time of day."""
 
 
 class Course(Struct, frozen=True, gc=False):

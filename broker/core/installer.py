@@ -16,8 +16,8 @@ have are not touched, so that what they hold goes on; all others begin anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,11 +29,11 @@ from broker.core.intake import ConflictError, Intake
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
-from language import Checked, Specification, TableError, check_text
+from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import Subscription
 
 if TYPE_CHECKING:
-    from language import EventType, ReadTable, TaskGraph
+    from language import ReadTable, TaskGraph
     from language.tree import Span
 
 
@@ -295,6 +295,22 @@ class Installer:
                 trouble(refusals.AMBIGUOUS, **words, count=len(found), subscribers=subscribers)
             )
         return found[0]
+
+    # --- snapshots -----------------------------------------------------------------------
+
+    def state(self) -> list[list[Any]]:
+        """The declarations as plain data, in their order; the catalogue speaks for itself."""
+        return [
+            [digest_, label, [[one.name, one.attributes] for one in types]]
+            for digest_, (label, types) in self._declarations.items()
+        ]
+
+    def restore(self, state: Iterable[Any]) -> None:
+        """Declare all this, where nothing is declared yet."""
+        for digest_, label, types in state:
+            declared = [EventType(name, dict(attributes)) for name, attributes in types]
+            self._intake.declare(declared, label)
+            self._declarations[digest_] = (label, declared)
 
     def check_invariants(self) -> None:
         """Raise AssertionError unless exactly what is needed runs and is declared."""

@@ -23,6 +23,7 @@ from broker.core import reasons
 from broker.core.advertised import Advertised, Advertisement
 from broker.core.clocks import Clock, StreamClock
 from broker.core.decode import Decoded, PayloadDecoder
+from broker.core.durable_events import packed, unpacked
 from broker.core.event import Event, MetricPosition, Position
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
@@ -218,6 +219,26 @@ class Intake:
     def finish(self) -> None:
         """Nothing more will come: watermarks are at their end, and events would be late."""
         self._clock.finish()
+
+    # --- snapshots -----------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Plain data; declarations are not in it."""
+        return {
+            "advertised": self._advertised.state(),
+            "clock": self._clock.state(),
+            "repeats": packed(self._repeats.events()),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+        self._advertised.restore(state["advertised"])
+        self._clock.restore(state["clock"])
+        self._repeats.restore(unpacked(state["repeats"]))
+
+    def resume(self, before: int, now: int) -> None:
+        """What was silent or waited for from `before` until now is so from now on instead."""
+        self._clock.resume(before, now)
 
     @property
     def remembered(self) -> int:

@@ -8,7 +8,7 @@ detected event reaches its users within the push that completed it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
@@ -326,6 +326,14 @@ class Matcher:
             for reason, count in seat.agent.dropped().items():
                 counts[reason] = counts.get(reason, 0) + count
         return counts
+
+    def shared_state(self) -> dict[str, Any]:
+        """Plain data: what all agents share."""
+        return self._agents.state()
+
+    def restore_shared(self, state: Mapping[str, Any]) -> None:
+        """Take up such a state, before any task is installed."""
+        self._agents.restore(state)
 
     def state(self) -> dict[str, list[Any]]:
         """Plain data: task key → the states of its cases' agents."""

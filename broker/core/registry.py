@@ -96,8 +96,8 @@ class TypeEntry:
         kinds = _kinds(limits)
         typed = [(slot_of(key), kinds[kind], None) for key, kind in attributes.items()]
         exact, lenient = _exact_fields(limits) + typed, _lenient_fields(limits) + typed
-        self.exact = _class(base, exact, rename=_exact_name, forbid_unknown_fields=True)
-        self.loose = _class(base, exact, rename=_exact_name)
+        self.exact = _class(base, exact, rename=exact_name, forbid_unknown_fields=True)
+        self.loose = _class(base, exact, rename=exact_name)
         self.lenient = _class(base, lenient, rename=wire_name)
         self.reader = Reader({"exact": self.exact, "loose": self.loose, "lenient": self.lenient})
         self.plain = _plain(attributes)
@@ -234,7 +234,8 @@ class _Nothing(msgspec.Struct, tag_field="type", tag="\0"):
     impossible: _Impossible
 
 
-def _exact_name(field: str) -> str:
+def exact_name(field: str) -> str:
+    """What a field of an exact event is called outside."""
     # `timestamp` is decoded straight into the slot `end`; the key `end` must then be null.
     return {"timestamp": "end", "end": "timestamp"}.get(field) or wire_name(field)
 

@@ -22,7 +22,7 @@ it is let through for its type afterwards.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.clocks import Split, course, sifted
@@ -275,6 +275,49 @@ class SourceClocks:
         """The source whose clock holds the type's watermark, for status."""
         least = self._least(type_name, now)
         return None if least is None else least[1].name
+
+    # --- snapshots -----------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Plain data."""
+        sources = [
+            [one.name, one.at, one.newest, one.heard, one.stated, list(one.types), one.passed]
+            for one in self._sources.values()
+        ]
+        return {
+            "sources": sources,
+            "given": self._given,
+            "ended": {name: list(ended) for name, ended in self._ended.items()},
+            "withdrawn": list(self._withdrawn),
+            "asked": self._asked,
+            "foremost": self._foremost,
+            "swept_at": self._swept_at,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+        self._sources, self._heaps = {}, {}
+        for name, at, newest, heard, stated, types, passed in state["sources"]:
+            one = self._sources[name] = _Source(name, at)
+            one.newest, one.heard, one.stated, one.passed = newest, heard, stated, list(passed)
+            for type_name in types:
+                one.types[type_name] = None
+                if type_name not in one.passed:
+                    self._push(one, type_name)
+        self._given, self._asked = dict(state["given"]), dict(state["asked"])
+        self._ended = {name: (clock, since) for name, (clock, since) in state["ended"].items()}
+        self._withdrawn = dict.fromkeys(state["withdrawn"])
+        self._foremost, self._swept_at = state["foremost"], state["swept_at"]
+
+    def resume(self, before: int, now: int) -> None:
+        """What was silent or waited for from `before` until now is so from now on instead."""
+        for one in self._sources.values():
+            one.newest, one.at = self._clock(one, before), now
+        away_ms = now - before
+        self._ended = {
+            name: (clock, since + away_ms) for name, (clock, since) in self._ended.items()
+        }
+        self._asked = {name: since + away_ms for name, since in self._asked.items()}
 
     def _without_source(self, type_name: str, now: int) -> int:
         """The clock of a type that no source has."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -119,6 +119,19 @@ class Lives:
             else:
                 heappush(self._due, (due, source))
         return gone
+
+    def state(self) -> list[list[Any]]:
+        """Plain data."""
+        return [[source, *life] for source, life in self._ends.items()]
+
+    def restore(self, state: Iterable[Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+        self._ends = {source: (ttl_ms, at) for source, ttl_ms, at in state}
+        self._due = sorted((ttl_ms + at, source) for source, (ttl_ms, at) in self._ends.items())
+
+    def resume(self, before: int, now: int) -> None:
+        """The time from `before` until now does not count."""
+        self.restore([[name, ttl, at + now - before] for name, (ttl, at) in self._ends.items()])
 
     def next_wake(self) -> int | None:
         """When a time may run out next; asking earlier does no harm."""

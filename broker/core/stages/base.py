@@ -85,6 +85,15 @@ class Durations:
         """All events of the input are known; these are the longest of their types."""
         self._foreseen = longest_ms
 
+    def state(self) -> dict[str, int]:
+        """Plain data: the longest that was observed of each type."""
+        return dict(self._longest)
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Take up such a state."""
+        for event_type, longest_ms in state.items():
+            self.observe(event_type, longest_ms)
+
     def longest_ms(self, event_type: str, *, detected: bool) -> int:
         """How long an event of the type that is still to come may last."""
         if self._foreseen is not None and not detected:
