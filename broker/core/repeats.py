@@ -109,17 +109,24 @@ class Repeats:
             self._add(kept, self._newest, None)
 
     def admit(
-        self, events: list[Event], *, ordered: bool = False, apart: bool = False
+        self,
+        events: list[Event],
+        *,
+        ordered: bool = False,
+        apart: bool = False,
+        span: tuple[int, int] | None = None,
     ) -> tuple[list[Event], list[tuple[Event, bool]]]:
         """(new events, repeats); each repeat comes with whether it says something else.
 
         `ordered` says that none of the events is known to end before the one before it, `apart`
-        that no two of them end at the same time.
+        that no two of them end at the same time, and `span` between which times all end.
         """
         if not events:
             return events, []
         if ordered:
             least, greatest = events[0].end, events[-1].end
+        elif span is not None:
+            least, greatest = span
         else:
             ends = [event.end for event in events]
             least, greatest = min(ends), max(ends)
