@@ -64,6 +64,7 @@ class Requests:
                 while self._waiting:
                     # Taken off the line only when it is done: until then it fills its place.
                     message = await self._prepared(self._waiting[0])
+                    await self._runner.running()
                     self._waiting_chars -= _size(self._waiting.popleft())
                     self._runner.handle(message)
                 self._arrived.clear()

@@ -53,7 +53,11 @@ class Outside(Protocol):
 
 
 class Runner:
-    """Between the core and the event loop; all methods belong to the loop's thread."""
+    """Between the core and the event loop; all methods belong to the loop's thread.
+
+    `hold` lets messages wait that clients publish. `pause` also stops what the broker would tell
+    its core by itself, and requests, whose line asks `running`.
+    """
 
     def __init__(self, core: Broker, outside: Outside, clock: WallClock | None = None) -> None:
         self.core = core
@@ -64,7 +68,9 @@ class Runner:
         self._inbox: list[Message | list[Payload]] = []
         self._scheduled = False
         self._holders = 0
-        self._look: asyncio.TimerHandle | None = None
+        self._running = asyncio.Event()  # cleared while paused
+        self._running.set()
+        self._look: asyncio.Handle | None = None
         self._look_after_s = LOOK_AFTER_S
         self._wake: asyncio.TimerHandle | None = None
         self._carry: dict[type[Any], Callable[[Any], None]] = {
@@ -112,6 +118,22 @@ class Runner:
         if not self._holders:
             self._outside.hold(on=False)
             self._schedule()
+
+    def pause(self) -> None:
+        """Hold, and have nothing wake the core either: it could not write down what it is told."""
+        self._running.clear()
+        self.hold()
+
+    def resume(self) -> None:
+        """Go on after `pause`; what became due meanwhile is due now."""
+        self._running.set()
+        self.release()
+        if self._look is None:
+            self._look = self._loop.call_soon(self._arm)
+
+    async def running(self) -> None:
+        """Return when it is not paused."""
+        await self._running.wait()
 
     def settle(self) -> None:
         """Handle what waits now, whoever asked to hold it; for the end."""
@@ -181,7 +203,8 @@ class Runner:
 
     def _woken(self) -> None:
         self._wake = None
-        self.handle(Woken())
+        if self._running.is_set():
+            self.handle(Woken())
 
 
 def _tokens(message: Message) -> list[Any]:

@@ -238,6 +238,23 @@ def test_while_held_everything_waits_and_nobody_is_read():
     asyncio.run(scene())
 
 
+def test_while_paused_the_core_is_not_woken_and_then_at_once():
+    async def scene():
+        outside = Outside()
+        runner = Runner(Broker(), outside)
+        runner.handle(SourceAdvertised("t1", b'{"ttl_s": 0.01}', None))
+        runner.pause()
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        assert len(outside.of(Publish)) == 1
+        runner.resume()
+        async with asyncio.timeout(PATIENCE_S):
+            await outside.until(lambda: len(outside.of(Publish)) == 2)
+        runner.close()
+
+    asyncio.run(scene())
+
+
 def test_the_core_is_woken_when_it_wants():
     async def scene():
         outside = Outside()
@@ -299,6 +316,21 @@ def with_requests(scene):
             await asyncio.gather(serving, return_exceptions=True)
 
     asyncio.run(run())
+
+
+def test_while_paused_requests_wait_in_their_line():
+    async def scene(outside, runner, requests):
+        done = asyncio.Event()
+        runner.pause()
+        requests.put(submitted("1", HOT, done))
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert outside.replies == {}
+        runner.resume()
+        await done.wait()
+        assert outside.replies["1"]["ok"] is True
+
+    with_requests(scene)
 
 
 def test_requests_are_answered_in_their_order_whatever_they_cost():
