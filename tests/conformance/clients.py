@@ -91,13 +91,22 @@ class Client:
         assert not said, [str(got) for got in said]
 
     def messages(self):
-        """The PUBLISHes up to now, the last of their QoS 1 acknowledged; nothing else came."""
+        """The PUBLISHes up to now, and nothing else came; they are acknowledged in full."""
         said = self.rest()
         for got in said:
             assert got.kind == w.PUBLISH, str(got)
+        for got in said:
             if got.qos == 1:
                 self.send(w.ack(w.PUBACK, got.pid))
+            elif got.qos == 2:
+                self.send(w.ack(w.PUBREC, got.pid))
+                assert self.answer(w.PUBREL).pid == got.pid
+                self.send(w.ack(w.PUBCOMP, got.pid))
         return said
+
+    def take(self):
+        """The next packet, a PUBLISH that is not acknowledged."""
+        return self.expect(w.PUBLISH)
 
     def payloads(self):
         return [got.payload for got in self.messages()]
@@ -215,8 +224,15 @@ class Scene:
     def listen(self, version, *filters, qos=0, **parts):
         """An open connection with subscriptions."""
         client = self.connect(version, **parts)
-        assert client.subscribe(*filters, qos=qos) == [qos] * len(filters)
+        self.subscribe(client, *filters, qos=qos)
         return client
+
+    def subscribe(self, client, *filters, qos=0, **parts):
+        """Subscribe, and have the QoS that was asked for."""
+        granted = client.subscribe(*filters, qos=qos, **parts)
+        if qos == 2 and granted == [1] * len(filters):
+            self.not_spoken("the server grants QoS 0 and 1 only")
+        assert granted == [qos] * len(filters)
 
     def lose(self, client):
         """The connection vanishes without a DISCONNECT, and the server has seen it."""

@@ -15,6 +15,8 @@ from broker.mqtt.listening import Listener
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.sockets import Application
 from tests.broker.mqtt.world import HEADWATER
+from tests.conformance.clients import Client
+from tests.conformance.wire import CONNACK, V311, Login
 
 PATIENCE_S = 10.0
 STEPS = 5  # turns of the loop in which all that is due has happened
@@ -96,6 +98,10 @@ class Ours:
         """All that sockets have told the kernel up to now has been seen."""
         self.call(lambda: None)
 
+    def say(self, topic, payload):
+        """Publish as the server itself."""
+        self.call(lambda: self.server.publish(topic, payload))
+
     def counters(self):
         return self.call(self.server.counters)
 
@@ -114,6 +120,13 @@ class Other:
 
     def settle(self):
         time.sleep(0.05)
+
+    def say(self, topic, payload):
+        """Publish as a client may do to any topic there."""
+        client = Client(self.port, V311)
+        client.send(Login(V311, "says").encode()).expect(CONNACK)
+        client.publish(topic, payload, 1)
+        client.close()
 
 
 @contextmanager

@@ -10,7 +10,17 @@ import pytest
 
 from tests.conformance.wire import NAMES, V5, V311
 
-MODULES = ("test_wire", "test_connect")
+MODULES = (
+    "test_wire",
+    "test_connect",
+    "test_wills",
+    "test_publish",
+    "test_properties",
+    "test_subscribe",
+    "test_qos",
+    "test_sessions",
+    "test_topics",
+)
 
 
 @dataclass(frozen=True)

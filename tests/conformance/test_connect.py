@@ -380,7 +380,7 @@ def test_a_qos_above_the_highest_told_closes(scene, version):
     client = scene.connect(version)
     if client.connack.of(w.MAX_QOS, 2) == 2:
         client.send(w.publish(version, scene.topic(), b"x", 2, 1))
-        assert client.expect(w.PUBREC).code == 0  # nothing is above 2
+        assert client.expect(w.PUBREC).code < 0x80  # nothing is above 2
     else:
         client.send(w.publish(version, scene.topic(), b"x", 2, 1))
         client.refused(0x9B)
