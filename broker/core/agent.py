@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from broker.core.event import Event, Order
+from broker.core.event import Event, Head, Order
 
 # A leaf is an atom of the detect, numbered from 0 in the order of the text.
 LeafEvents = tuple[int, Sequence[Event]]
@@ -24,6 +24,10 @@ class Result(Protocol):
 
     start: int
     end: int
+
+    @property
+    def head(self) -> Head:
+        """What nearly always decides among results: the beginning of `order`."""
 
     @property
     def order(self) -> Order:

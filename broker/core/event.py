@@ -26,7 +26,9 @@ Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 # (definition, case, window number, closing event's id) of a detected event
 Tie = tuple[str, int, int, str]
-# end, start, primitive ids in order, ties of detected constituents, the orders by place
+# end, start, primitive ids in order, ties of detected constituents
+Head = tuple[int, int, tuple[str, ...], tuple[Tie, ...]]
+# the same, and the orders by place
 Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[Any, ...]]
 
 
@@ -52,6 +54,7 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     event_type: ClassVar[str] = ""
     attributes: ClassVar[tuple[str, ...]] = ()
     slots: ClassVar[tuple[str, ...]] = ()  # of the attributes, in their order
+    primitive: ClassVar[bool] = True
 
     id: str = ""
     source: str | None = None
@@ -92,6 +95,8 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     `constituents` are the primitive ids in order; `tie` is (definition, case, window); `by_place`
     are the orders of what was bound, by place, the last resort of ties.
     """
+
+    primitive: ClassVar[bool] = False
 
     constituents: tuple[str, ...] = ()
     tie: tuple[str | int, ...] = ()

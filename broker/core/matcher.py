@@ -352,7 +352,11 @@ class Matcher:
 
 def sort_results(results: list[Result]) -> None:
     """Put results into the order in which they leave."""
-    sort_in_order(results, _span, output_order)
+    sort_in_order(results, _span, _head, output_order)
+
+
+def _head(result: Result) -> tuple[Any, ...]:
+    return (*result.head, result.place)
 
 
 def output_order(result: Result) -> tuple[Any, ...]:

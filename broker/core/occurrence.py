@@ -10,12 +10,18 @@ the text): an event, a tuple of events where a list stands, or None where nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
+from operator import attrgetter, lt
 from typing import Any
 
-from broker.core.event import Event, Order
+from broker.core.event import Event, Head, Order
 from broker.core.geometry import near
 
 Occurrence = Any
+
+_id = attrgetter("id")
+_moment = attrgetter("end", "start", "id")
+_primitive = attrgetter("primitive")
 
 
 class Absence:
@@ -92,21 +98,48 @@ def span_of(occurrence: Occurrence) -> tuple[int, int]:
     return (occurrence.end, occurrence.start)
 
 
-def sort_in_order(
-    items: list[Any],
-    span: Callable[[Any], tuple[int, int]] = span_of,
-    order: Callable[[Any], Any] = order_of,
-) -> None:
-    """Sort in place by `order`, which begins with `span` and is asked for among equals alone."""
+def head_of(occurrence: Occurrence) -> Head:
+    """Its order without the places: with the ids, which decide nearly all that the span leaves."""
+    if occurrence.__class__ is not tuple:
+        if occurrence.primitive:
+            return (occurrence.end, occurrence.start, (occurrence.id,), ())
+        return order_of(occurrence)[:4]
+    members = occurrence[2:]
+    try:
+        primitive = all(map(_primitive, members))
+    except AttributeError:  # a list, an absence or nothing
+        primitive = False
+    if not primitive:
+        return order_of(occurrence)[:4]
+    ids = tuple(map(_id, sorted(members, key=_moment)))
+    return (occurrence[0], occurrence[1], ids, ())
+
+
+Key = Callable[[Any], Any]
+
+
+def sort_in_order(items: list[Any], *keys: Key) -> None:
+    """Sort in place by keys: each begins with the one before, and is asked for among equals alone.
+
+    Without keys the items are occurrences.
+    """
     if len(items) < 2:
         return
-    items.sort(key=span)
-    spans = list(map(span, items))
+    first, *rest = keys or (span_of, head_of, order_of)
+    values = list(map(first, items))
+    if all(map(lt, values, islice(values, 1, None))):
+        return
+    items.sort(key=first)
+    if not rest:
+        return
+    values.sort()
     begin = 0
     for at in range(1, len(items) + 1):
-        if at == len(items) or spans[at] != spans[begin]:
+        if at == len(items) or values[at] != values[begin]:
             if at - begin > 1:
-                items[begin:at] = sorted(items[begin:at], key=order)
+                equal = items[begin:at]
+                sort_in_order(equal, *rest)
+                items[begin:at] = equal
             begin = at
 
 

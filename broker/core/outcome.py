@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.core.choices import WORDS
-from broker.core.event import Detected, Event, Order, slot_of
+from broker.core.event import Detected, Event, Head, Order, slot_of
 from broker.core.expressions import Writer, finite
 from broker.core.identity import bound_id
-from broker.core.occurrence import Absence, events_of, flat, order_of
+from broker.core.occurrence import Absence, events_of, flat, head_of, order_of
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope
 from broker.core.selection import has_last_leaf
@@ -266,6 +266,11 @@ class OccurrenceResult(msgspec.Struct, eq=False):
     group: tuple[Any, ...]
     occurrence: Any
     certainty: str = "yes"
+
+    @property
+    def head(self) -> Head:
+        """The order of the occurrence without its places."""
+        return head_of(self.occurrence)
 
     @property
     def order(self) -> Order:

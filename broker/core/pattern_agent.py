@@ -12,7 +12,7 @@ on each other (`and[recent]`, `consuming`, `last`), instant by instant.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Event, Order
 from broker.core.matching import Program
-from broker.core.occurrence import events_of, order_of, sort_in_order, span_of
+from broker.core.occurrence import events_of, head_of, order_of, sort_in_order, span_of
 from broker.core.operands import FOLLOWS
 from broker.core.outcome import assigned_lag
 from broker.core.partition import Discipline, Partition, instant, instants, take
@@ -45,6 +45,13 @@ class Outcome(Protocol):
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
         """An event or a result; None if the occurrence gives none."""
+
+
+def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[Found], Any]:
+    return lambda found: key(found[0])
+
+
+IN_ORDER = tuple(map(_of_occurrence, (span_of, head_of, order_of)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ class PatternAgent:
         found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
         self._sweep()
         if len(found) > 1:
-            sort_in_order(found, lambda pair: span_of(pair[0]), lambda pair: order_of(pair[0]))
+            sort_in_order(found, *IN_ORDER)
         make = self._outcome.make
         made = [make(occurrence, group) for occurrence, group in found]
         return [one for one in made if one is not None]
