@@ -44,6 +44,7 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
         yield "mqtt.tls_client_ca", why
     if not mqtt.plain and not mqtt.tls_cert:
         yield "mqtt.plain", "without TLS nobody could connect; set `tls_cert` and `tls_key`"
+    yield from _joins(config)
 
 
 def _certified(config: Config) -> bool:
@@ -51,3 +52,27 @@ def _certified(config: Config) -> bool:
     mqtt = config.mqtt
     required = mqtt.tls_client_certificates == "required"
     return bool(not mqtt.plain and mqtt.tls_cert and mqtt.tls_client_ca and required)
+
+
+def _joins(config: Config) -> Iterator[tuple[str, str]]:
+    """What has to hold within and between the servers that are joined."""
+    seen: dict[tuple[str, int, str], str] = {}
+    for name, one in config.joins.items():
+        key = f"joins.{name}"
+        if one.tls_cert and not one.tls_key:
+            yield f"{key}.tls_cert", "a certificate needs its key; set `tls_key`"
+        if one.tls_key and not one.tls_cert:
+            yield f"{key}.tls_key", "a key needs its certificate; set `tls_cert`"
+        for part in ("tls_ca", "tls_cert"):
+            if getattr(one, part) and not one.tls:
+                yield f"{key}.{part}", "certificates are of no use without TLS; set `tls = true`"
+        if one.password and one.password_file:
+            yield f"{key}.password", "the password is set twice; leave out `password_file`"
+        for part in ("password", "password_file"):
+            if getattr(one, part) and not one.user:
+                yield f"{key}.{part}", "a password needs its user; set `user`"
+        where = (one.host, one.port, one.client_id)
+        if where in seen:
+            why = f"[joins.{seen[where]}] is at the same place under the same client identifier"
+            yield f"{key}.client_id", f"{why}; each would throw out the other: name another"
+        seen.setdefault(where, name)

@@ -7,7 +7,7 @@ errors name. Must not know what a setting is for. Invariant: either everything w
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ import msgspec
 from broker.config.checks import contradictions
 from broker.config.document import Document
 from broker.config.errors import ConfigError, RefusedError, did_you_mean
-from broker.config.table import Config, Setting, sections, settings
+from broker.config.joins import join_names, not_a_join, tables_of
+from broker.config.table import JOINS, Config, Setting, sections, settings
 from broker.config.values import check_user, checked, from_text
 
 PREFIX = "HEADWATER__"
+NO_FLAG = "every user of this machine can read a command line; set it in the environment or a file"
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -60,13 +62,15 @@ def load(
     `environ` is the environment (only names beginning with HEADWATER__ are looked at) and `flags`
     are dotted keys with the text of their values. Raises ConfigError.
     """
-    rows = {setting.key: setting for setting in settings()}
+    document = None if path is None else Document(Path(path))
+    joins = join_names(document.tables if document else {}, environ or {}, flags or {})
+    rows = {setting.key: setting for setting in settings(joins)}
     folder = str(Path(path).parent) if path is not None else ""
     default = Origin("default", "default", folder)
     given = {key: _Given(row.default, default) for key, row in rows.items()}
     problems: list[str] = []
-    if path is not None:
-        given.update(_from_file(Document(Path(path)), rows, problems))
+    if document is not None:
+        given.update(_from_file(document, rows, problems))
     given.update(_from_environment(environ or {}, rows, problems))
     given.update(_from_flags(flags or {}, rows, problems))
     values: dict[str, Any] = {}
@@ -80,7 +84,7 @@ def load(
     if problems:
         raise ConfigError(*sorted(problems, key=_in_file(path)))
     origins = {key: one.origin for key, one in given.items()}
-    config = _assembled(values, origins)
+    config = _assembled(values, origins, joins)
     if wrong := [f"{_where(key, origins[key])}: {why}" for key, why in contradictions(config)]:
         raise ConfigError(*wrong)
     return Loaded(config, origins)
@@ -102,9 +106,11 @@ def _in_file(path: str | Path | None) -> Callable[[str], tuple[int, int]]:
     return key
 
 
-def _assembled(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> Config:
+def _assembled(
+    values: Mapping[str, Any], origins: Mapping[str, Origin], joins: Iterable[str]
+) -> Config:
     parts: dict[str, Any] = {}
-    for section, type_ in sections().items():
+    for section, type_ in sections(joins).items():
         prefix = f"{section}."
         own = {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
         try:
@@ -113,7 +119,8 @@ def _assembled(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> Conf
             key = prefix + str(error).partition(" ")[0]  # it begins with one of their names
             place = f"{_where(key, origins[key])}: " if key in origins else f"[{section}]: "
             raise ConfigError(f"{place}{error}") from None
-    return Config(**parts)
+    joined = {name: parts.pop(f"{JOINS}{name}") for name in joins}
+    return Config(**parts, joins=joined)
 
 
 def _settled(setting: Setting, given: _Given) -> Any:
@@ -149,16 +156,19 @@ def _users(table: Mapping[str, object], place: Callable[[str], str]) -> dict[str
 
 
 def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
-    for section, table in document.tables.items():
-        if section not in sections():
-            problems.append(f"{document.place(section)}: {_unknown_section(section, table, rows)}")
+    known = {row.section for row in rows.values()}
+    for path, table in tables_of(document.tables):
+        section = ".".join(path)
+        if section not in known:
+            why = not_a_join(path, table) or _unknown_section(section, table, rows)
+            problems.append(f"{document.place(*path)}: {why}")
             continue
         if not isinstance(table, dict):
-            place = document.place(section)
+            place = document.place(*path)
             problems.append(f"{place}: `{section}` is a section: write [{section}] above its keys")
             continue
         for name, value in table.items():
-            key, place = f"{section}.{name}", document.place(section, name)
+            key, place = f"{section}.{name}", document.place(*path, name)
             if key in rows:
                 origin = Origin("file", place, document.folder)
                 yield key, _Given(value, origin, _places_under(document, section, name))
@@ -179,18 +189,22 @@ def _from_environment(environ: Mapping[str, str], rows: _Rows, problems: list[st
             key = by_variable[variable].key
             yield key, _Given(environ[variable], Origin("env", variable))
         else:
-            section, _, name = variable.removeprefix(PREFIX).lower().partition("__")
+            path = variable.removeprefix(PREFIX).lower().split("__")
+            path = path if len(path) > 1 else [*path, ""]
+            section, name = ".".join(path[:-1]), path[-1]
             why = (
                 _unknown_key(section, name, rows)
-                if section in sections()
-                else _unknown_section(section, None, rows)
+                if any(row.section == section for row in rows.values())
+                else not_a_join(path[:-1]) or _unknown_section(path[0], None, rows)
             )
             problems.append(f"{variable}: {why}")
 
 
 def _from_flags(flags: Mapping[str, str], rows: _Rows, problems: list[str]) -> _Givens:
     for key, text in flags.items():
-        if key in rows:
+        if key in rows and rows[key].about.never_a_flag:
+            problems.append(f"--set {key}: {NO_FLAG}")
+        elif key in rows:
             yield key, _Given(text, Origin("flag", f"--set {key}"))
         else:
             problems.append(f"--set {key}: no such key{did_you_mean(key, rows)}")

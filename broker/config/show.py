@@ -45,8 +45,8 @@ class Shown(msgspec.Struct, frozen=True):
 def shown(loaded: Loaded) -> list[Shown]:
     """Every value in the order of the table; of users only the names."""
     rows = []
-    for row in settings():
-        value = getattr(getattr(loaded.config, row.section), row.name)
+    for row in settings(loaded.config.joins):
+        value = getattr(loaded.config.section(row.section), row.name)
         if row.about.secret and value:
             value = dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else HIDDEN
         origin = loaded.origins[row.key]
@@ -65,7 +65,7 @@ def as_toml(rows: list[Shown], *, origins: bool) -> str:
     lines: list[str] = []
     section = ""
     for row in rows:
-        home, _, name = row.key.partition(".")
+        home, _, name = row.key.rpartition(".")
         if home != section:
             lines += ["", f"[{home}]"] if lines else [f"[{home}]"]
             section = home
@@ -78,10 +78,11 @@ def as_toml(rows: list[Shown], *, origins: bool) -> str:
 def page() -> str:
     """docs/configuration.md."""
     lines = [PAGE_HEAD.strip()]
-    for section in sections():
-        lines += ["", f"## [{section}]", "", introduction(section), ""]
+    rows = settings(["NAME"])
+    for section, type_ in sections(["NAME"]).items():
+        lines += ["", f"## [{section}]", "", introduction(section, type_), ""]
         lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
-        lines += [_page_row(row) for row in settings() if row.section == section]
+        lines += [_page_row(row) for row in rows if row.section == section]
     return "\n".join(lines) + "\n"
 
 

@@ -8,36 +8,19 @@ its own limits, with them.
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from broker.config.about import About
+from broker.config.joins import JoinSection
 from broker.core.limits import Limits
 from broker.mqtt.limits import Limits as MqttLimits
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 LIMIT_AT_MOST = 2**40  # more is a slip of the keyboard
 NAME_SAYS = "a letter or digit, then up to 63 letters, digits, `.`, `_` or `-`"
-
-
-class About(msgspec.Struct, frozen=True):
-    """What is known of a setting beside its type and default.
-
-    `unit` is what one of it is; `at_least` and `at_most` include their ends; `pattern` must fit the
-    whole text and `pattern_says` puts it in words; a `path` is relative to the configuration file;
-    a `secret` is never shown; a text that has a default can be empty only if it `may_be_empty`.
-    """
-
-    meaning: str
-    unit: str = ""
-    at_least: int | None = None
-    at_most: int | None = None
-    pattern: str = ""
-    pattern_says: str = ""
-    path: bool = False
-    secret: bool = False
-    may_be_empty: bool = False
 
 
 def _port(meaning: str) -> About:
@@ -297,8 +280,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     mqtt_limits: MqttLimits = MqttLimits()
     http_limits: HttpLimitsSection = HttpLimitsSection()
     log: LogSection = LogSection()
+    joins: dict[str, JoinSection] = msgspec.field(default_factory=dict)
+
+    def section(self, name: str) -> Any:
+        """The section of this name, also one such as `joins.hall`."""
+        if name.startswith(JOINS):
+            return self.joins[name.removeprefix(JOINS)]
+        return getattr(self, name)
 
 
+JOINS = "joins."
 _LIMITS_SAY = {
     "limits": "Bounds of the core, the reason for each, and what happens to what exceeds it.",
     "mqtt_limits": "Bounds of the MQTT face, and the reason for each.",
@@ -323,7 +314,7 @@ class Setting(msgspec.Struct, frozen=True):
     @property
     def variable(self) -> str:
         """The environment variable that overrides it, `HEADWATER__MQTT__PORT`."""
-        return f"HEADWATER__{self.section}__{self.name}".upper()
+        return f"HEADWATER__{self.section}__{self.name}".upper().replace(".", "__")
 
     @property
     def expected(self) -> str:
@@ -341,19 +332,21 @@ class Setting(msgspec.Struct, frozen=True):
         return f"{bounds} ({self.about.unit})" if self.about.unit else bounds
 
 
-def sections() -> dict[str, type[Any]]:
-    """The section types by name, in the order of the table."""
-    return dict(get_type_hints(Config))
+def sections(joins: Iterable[str] = ()) -> dict[str, type[Any]]:
+    """The section types by name, in the order of the table; of the servers joined, of these."""
+    named = {name: type_ for name, type_ in get_type_hints(Config).items() if name != "joins"}
+    return named | {f"{JOINS}{name}": JoinSection for name in joins}
 
 
-def settings() -> tuple[Setting, ...]:
-    """Every row, in order."""
-    return tuple(row for section, type_ in sections().items() for row in _rows(section, type_))
+def settings(joins: Iterable[str] = ()) -> tuple[Setting, ...]:
+    """Every row, in order; see `sections`."""
+    found = sections(joins)
+    return tuple(row for section, type_ in found.items() for row in _rows(section, type_))
 
 
-def introduction(section: str) -> str:
+def introduction(section: str, type_: type[Any]) -> str:
     """What a section is about."""
-    return _LIMITS_SAY.get(section) or inspect.cleandoc(sections()[section].__doc__ or "")
+    return _LIMITS_SAY.get(section) or inspect.cleandoc(type_.__doc__ or "")
 
 
 def _rows(section: str, type_: type[Any]) -> Iterator[Setting]:
