@@ -56,9 +56,11 @@ def _event(said: dict[str, Any]) -> Event:
 def _class(name: str, attributes: tuple[str, ...]) -> type[Event]:
     """A class whose events are packed as those that leave intake."""
     base = event_class(name, dict.fromkeys(attributes, "text"))
+    # Only fields that are named here are renamed.
+    fields = [(field, Any, None) for field in base.__struct_fields__]
     made = msgspec.defstruct(
         name,
-        [(slot_of(key), Any, None) for key in attributes],
+        fields,
         bases=(base,),
         rename=exact_name,
         tag_field="type",

@@ -1,0 +1,190 @@
+"""A broker whose whole state can be told as plain data and taken up again.
+
+Owns what belongs to that state, and from which texts tasks are made anew. Must not know journals,
+numbers or offsets. Invariant: a broker that has taken up another's state does on every further
+message what that one would have done.
+
+Not in the state is what no result depends on: which causes the log has told of.
+
+A task is not written down but made again from the text that it came with, checked with the tables
+of that time: so a subscription means what it meant when it was submitted, whatever the tables of
+the broker hold by now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from broker.core import messages
+from broker.core.broker import Broker, BrokerOptions
+from broker.core.catalogue import Installed
+from broker.core.installer import reader_of
+from broker.core.ledger import Account
+from broker.core.limits import Limits
+from broker.core.outgoing import Outgoing
+from language import Task, check_text
+
+SLACK = 16  # texts of subscriptions that are gone, before it is worth looking for them
+
+
+class StateError(Exception):
+    """A state cannot be taken up; the sentence tells why."""
+
+
+class Source(Struct, frozen=True):
+    """A text from which something was installed, and the tables that it could name."""
+
+    text: str
+    tables: dict[str, str]
+
+
+class RestorableBroker(Broker):
+    """See the module."""
+
+    def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
+        super().__init__(options, limits)
+        self._texts: dict[tuple[str, str], tuple[Installed, Source]] = {}
+
+    @property
+    def now(self) -> int:
+        """The time of the last message."""
+        return self._now
+
+    # --- which text what came from ---------------------------------------------------------
+
+    def _specification_submitted(
+        self, message: messages.SpecificationSubmitted, out: Outgoing
+    ) -> None:
+        super()._specification_submitted(message, out)
+        source: Source | None = None
+        for one in reversed(self.catalogue.subscriptions.values()):
+            known = self._texts.get(one.key)
+            if known is not None and known[0] is one:
+                break  # what is new stands at the end
+            source = source or self._source(message.text)
+            self._texts[one.key] = (one, source)
+
+    def _source(self, text: str) -> Source:
+        tables = self.options.tables
+        return Source(text, {name: tables[name] for name in tables if name in text})
+
+    def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
+        super()._cancel_requested(message, out)
+        if len(self._texts) > 2 * len(self.catalogue) + SLACK:
+            self._texts = {key: self._texts[key] for key in self.catalogue.subscriptions}
+
+    # --- the state -------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Plain data; it is to be encoded before the next message, since it is not all copied."""
+        texts, tables, installed = self._catalogue_state()
+        return {
+            "now": self._now,
+            "texts": texts,
+            "tables": tables,
+            "installed": installed,
+            "declared": self._installer.state(),
+            "tasks": self._matcher.state(),
+            "shared": self._matcher.shared_state(),
+            "intake": self._intake.state(),
+            "lives": self._lives.state(),
+            "ledger": {
+                "events": _account_state(self.ledger.events),
+                "detected": _account_state(self.ledger.detected),
+                "results": self.ledger.results,
+                "notes": self.ledger.notes,
+            },
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up a state, in a broker that was told nothing yet. Raises StateError."""
+        if self._now or len(self.catalogue):
+            raise ValueError("a broker that was told something takes up no state")
+        self._now = state["now"]
+        self._matcher.restore_shared(state["shared"])
+        self._installer.restore(state["declared"])
+        self._restore_tasks(state)
+        self._intake.restore(state["intake"])
+        self._lives.restore(state["lives"])
+        ledger = state["ledger"]
+        _restore_account(self.ledger.events, ledger["events"])
+        _restore_account(self.ledger.detected, ledger["detected"])
+        self.ledger.results, self.ledger.notes = ledger["results"], dict(ledger["notes"])
+
+    def resume(self, now: int) -> None:
+        """A process goes on where another ended: the time between is nobody's silence.
+
+        What would have ended or been passed over in that time is waited for from now on, for as
+        long as was left: sources may send what they could not.
+        """
+        before, self._now = self._now, max(now, self._now)
+        if before:
+            self._intake.resume(before, self._now)
+            self._lives.resume(before, self._now)
+
+    def _catalogue_state(self) -> tuple[list[Any], list[str], list[Any]]:
+        """(texts, tables' texts, subscriptions), each with numbers of those before it."""
+        texts: dict[int, int] = {}
+        contents: dict[str, int] = {}
+        rows: list[Any] = []
+        installed = []
+        for one in self.catalogue.subscriptions.values():
+            _, source = self._texts[one.key]
+            number = texts.get(id(source))
+            if number is None:
+                number = texts[id(source)] = len(rows)
+                named = {
+                    name: contents.setdefault(content, len(contents))
+                    for name, content in source.tables.items()
+                }
+                rows.append([source.text.encode("utf-8", "surrogatepass"), named])
+            installed.append([number, msgspec.to_builtins(one)])
+        return rows, list(contents), installed
+
+    def _restore_tasks(self, state: Mapping[str, Any]) -> None:
+        sources = [
+            Source(
+                text.decode("utf-8", "surrogatepass"),
+                {name: state["tables"][at] for name, at in named.items()},
+            )
+            for text, named in state["texts"]
+        ]
+        tasks: dict[str, Task] = {}
+        for source in sources:
+            for key, task in _tasks(source).items():
+                tasks.setdefault(key, task)
+        for key in state["tasks"]:
+            if key not in tasks:
+                raise StateError(
+                    f"a task of the snapshot ({key}) is in none of the texts that it was made of:"
+                    " this version of Headwater understands one of them otherwise"
+                )
+            self._matcher.install(tasks[key])
+        self._matcher.restore(state["tasks"])
+        for number, said in state["installed"]:
+            one = msgspec.convert(said, Installed)
+            self.catalogue.add(one)
+            self._texts[one.key] = (one, sources[number])
+
+
+def _tasks(source: Source) -> Mapping[str, Task]:
+    checked = check_text(source.text, tables=reader_of(source.tables))
+    if checked.specification is None:
+        raise StateError(
+            "a text that was installed is refused by this version of Headwater:\n"
+            + checked.report()
+        )
+    return checked.specification.graph.tasks
+
+
+def _account_state(account: Account) -> list[Any]:
+    return [account.received, account.out, account.filtered, account.dropped]
+
+
+def _restore_account(account: Account, state: list[Any]) -> None:
+    account.received, account.out, account.filtered, dropped = state
+    account.dropped = dict(dropped)

@@ -1,0 +1,156 @@
+"""What the core was told, as the journal's records hold it.
+
+Owns the data of records: which messages are written down, and how. Must not know framing, files or
+what the core makes of a message. Invariant: what is read back has the same effects as what was
+written, but for tokens and reply addresses, which end with the process.
+
+Data is MessagePack: an array that begins with the kind and the time in ms. What a later version
+adds stands behind what is there, and an earlier one passes over it; a kind that it does not know
+tells it that a later one wrote this. Texts that strangers give at length are bytes, as not all that
+Python calls a text can be encoded strictly.
+
+Not written down is what changes nothing that results depend on: `Started`, `Stopped`, requests and
+topics that were refused. The counters of the latter begin anew with each process.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from broker.core import messages
+from broker.core.messages import Message
+from broker.core.registry import Format
+
+_ERRORS = "surrogatepass"
+
+
+class RecordError(Exception):
+    """A record's data is not what this version can read; the sentence tells why."""
+
+
+class Opened(Struct, array_like=True, frozen=True, tag="opened"):
+    """A process began, with these settings; `tables` None: the same as before.
+
+    The time in which no process was there is nobody's silence: see `RestorableBroker.resume`.
+    """
+
+    now: int
+    options: dict[str, Any]
+    limits: dict[str, int]
+    tables: dict[str, str] | None = None
+
+
+class _Events(Struct, array_like=True, frozen=True, tag="events"):
+    now: int
+    payloads: list[tuple[str, str, bytes, Format]]
+
+
+class _Advertised(Struct, array_like=True, frozen=True, tag="advertised"):
+    now: int
+    source: str
+    data: bytes
+
+
+class _Withdrawn(Struct, array_like=True, frozen=True, tag="withdrawn"):
+    now: int
+    source: str
+
+
+class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
+    now: int
+    client: bytes
+    request: bytes
+    text: bytes
+    proven: bool
+
+
+class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
+    now: int
+    client: bytes
+    request: bytes
+    name: bytes
+    proven: bool
+
+
+class _Woken(Struct, array_like=True, frozen=True, tag="woken"):
+    now: int
+
+
+_Told: TypeAlias = Opened | _Events | _Advertised | _Withdrawn | _Submitted | _Cancelled | _Woken
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Told).decode
+
+
+def written(message: Message, now: int) -> bytes:
+    """The record's data of a message that is to be written down; empty for others."""
+    match message:
+        case messages.EventsReceived(payloads):
+            rows = [(one.type_name, one.source, one.data, one.format) for one in payloads]
+            return _encode(_Events(now, rows))
+        case messages.Woken():
+            return _encode(_Woken(now))
+        case messages.SourceAdvertised():
+            return _encode(_Advertised(now, message.source, message.data))
+        case messages.SourceWithdrawn():
+            return _encode(_Withdrawn(now, message.source))
+        case messages.SpecificationSubmitted():
+            return _encode(_Submitted(now, *_asked(message, message.text)))
+        case messages.CancelRequested():
+            return _encode(_Cancelled(now, *_asked(message, message.name)))
+        case _:
+            return b""
+
+
+def opened(one: Opened) -> bytes:
+    """The record's data of a beginning."""
+    return _encode(one)
+
+
+def read(data: bytes) -> tuple[Message | Opened, int]:
+    """What was told, and when. Raises RecordError."""
+    try:
+        told = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordError(
+            f"its data cannot be read ({error}): it may be of a newer version of Headwater"
+        ) from None
+    return _message(told), told.now
+
+
+def _message(told: _Told) -> Message | Opened:
+    match told:
+        case _Events(_, payloads):
+            found = [
+                messages.Payload(type_name, source, data, None, form)
+                for type_name, source, data, form in payloads
+            ]
+            return messages.EventsReceived(tuple(found))
+        case _Advertised():
+            return messages.SourceAdvertised(told.source, told.data)
+        case _Withdrawn():
+            return messages.SourceWithdrawn(told.source)
+        case _Submitted():
+            client, request, text = map(_text, (told.client, told.request, told.text))
+            return messages.SpecificationSubmitted(client, request, text, proven=told.proven)
+        case _Cancelled():
+            client, request, name = map(_text, (told.client, told.request, told.name))
+            return messages.CancelRequested(client, request, name, proven=told.proven)
+        case _Woken():
+            return messages.Woken()
+        case _:
+            return told
+
+
+def _asked(
+    message: messages.SpecificationSubmitted | messages.CancelRequested, what: str
+) -> tuple[bytes, bytes, bytes, bool]:
+    texts = [one.encode("utf-8", _ERRORS) for one in (message.client, message.request, what)]
+    return texts[0], texts[1], texts[2], message.proven
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", _ERRORS)
