@@ -24,6 +24,7 @@ from broker.mqtt.packets import (
     Puback,
     Pubcomp,
     Publish,
+    Pubrec,
     Pubrel,
     Suback,
     Subscribe,
@@ -159,6 +160,11 @@ class Connection:
             self._disconnect(packet, now_ms)
         elif isinstance(packet, Pubrel):
             self._release(packet)
+        elif isinstance(packet, Pubrec):
+            self._received(packet, now_ms)
+        elif isinstance(packet, Pubcomp):
+            if self.session is not None:
+                self.session.outgoing.completed(packet.packet_id, now_ms)
         else:
             raise violation(f"a client must not send {type(packet).__name__.upper()} here")
         return not self.closed
@@ -181,19 +187,21 @@ class Connection:
         return packet
 
     def _repeated(self, packet: Publish) -> bool:
-        """Whether a QoS 2 message was taken before and is not released yet (MQTT-4.3.3-2).
-
-        MQTT 5 clients were told Maximum QoS 1. 3.1.1 has no words to refuse it: it is taken, and
-        goes on at QoS 1, as no subscriber is granted more.
-        """
-        if self.version == V5:
-            raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a PUBLISH has QoS 2")
+        """Whether a QoS 2 message was taken before and is not released yet (MQTT-4.3.3-2)."""
         assert self.session is not None
-        unreleased = self.session.unreleased
+        unreleased, arriving = self.session.unreleased, self.session.arriving
         if packet.packet_id in unreleased:
             self.acknowledge(packet, 0)
             return True
-        if len(unreleased) + len(self.pending) >= self.hub.limits.receive_max:
+        token = arriving.get(packet.packet_id)
+        if token is not None:
+            # The application has it, of a connection that may be gone: this one hears the outcome.
+            if token.connection is not self:
+                token.connection = self
+                self.wait_for(token)
+            return True
+        others = sum(token.qos == 1 for token in self.pending)
+        if len(unreleased) + len(arriving) + others >= self.hub.limits.receive_max:
             raise ProtocolError(
                 Reason.RECEIVE_MAXIMUM_EXCEEDED,
                 f"more than {self.hub.limits.receive_max} QoS 2 messages are not released",
@@ -241,6 +249,8 @@ class Connection:
 
     def acknowledge(self, packet: Publish, code: int) -> None:
         """Answer a message that nobody else has to complete, when its turn comes."""
+        if packet.qos == 2 and code < Reason.UNSPECIFIED_ERROR and self.session is not None:
+            self.session.unreleased[packet.packet_id] = None
         if self.pending:
             self.pending.append(Token(self, packet.packet_id, 0, code, packet.qos))
         else:
@@ -248,14 +258,11 @@ class Connection:
 
     def _answer(self, packet_id: int, code: int, qos: int) -> None:
         """PUBREC or PUBACK."""
-        if qos == 2:
-            assert self.session is not None
-            self.session.unreleased[packet_id] = None
-            self.send(b"\x50\x02" + packet_id.to_bytes(2, "big"))
-        elif code and self.version == V5:
-            self.send(b"\x40\x03" + packet_id.to_bytes(2, "big") + bytes((code,)))
+        first = b"\x50" if qos == 2 else b"\x40"
+        if code and self.version == V5:
+            self.send(first + b"\x03" + packet_id.to_bytes(2, "big") + bytes((code,)))
         else:
-            self.send(b"\x40\x02" + packet_id.to_bytes(2, "big"))
+            self.send(first + b"\x02" + packet_id.to_bytes(2, "big"))
 
     def overloaded(self) -> bool:
         """Whether so much waits for the application that no more should be read."""
@@ -271,6 +278,19 @@ class Connection:
             self.hub.counters.confirmed += 1
             if packet.code >= Reason.UNSPECIFIED_ERROR:
                 self.hub.counters.refuse("by_client")
+
+    def _received(self, packet: Pubrec, now_ms: int) -> None:
+        """The client has a QoS 2 message, or refuses it; it is told that no more of it comes."""
+        if self.session is None:
+            return
+        good = packet.code < Reason.UNSPECIFIED_ERROR
+        known = self.session.outgoing.received(packet.packet_id, good=good, now_ms=now_ms)
+        if known:
+            if not good:
+                self.hub.counters.refuse("by_client")
+        elif good:
+            code = Reason.PACKET_IDENTIFIER_NOT_FOUND if self.version == V5 else Reason.SUCCESS
+            self.send(encode(Pubrel(packet.packet_id, code), self.version))
 
     def _disconnect(self, packet: Disconnect, now_ms: int) -> None:
         session = self.session

@@ -21,7 +21,7 @@ class Counters:
     routed: int = 0  # copies of messages meant for a client
     sent: int = 0  # of these, first transmissions; at QoS 1 the client may still have to confirm
     resent: int = 0
-    confirmed: int = 0  # PUBACKs of clients
+    confirmed: int = 0  # by PUBACKs and PUBRECs of clients
     connections: int = 0  # of this moment
     connections_total: int = 0
     sessions: int = 0  # of this moment, with or without a connection

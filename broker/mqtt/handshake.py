@@ -37,8 +37,6 @@ def begin(hub: "Hub", connection: "Connection", connect: Connect, now_ms: int) -
             Reason.CLIENT_IDENTIFIER_NOT_VALID,
             "a session without a client identifier cannot be kept",
         )
-    if connect.will is not None and connect.will.qos == 2 and connect.version == V5:
-        raise ProtocolError(Reason.QOS_NOT_SUPPORTED, "a will has QoS 2")
     if not hub.users_only or (connect.username is None and connection.certificate_user is not None):
         open_connection(hub, connection, connect, connection.certificate_user, now_ms)
     elif connect.username is None:
@@ -136,7 +134,6 @@ def _welcome(hub: "Hub", connect: Connect, expiry_s: int, client_id: str) -> Pro
             None if expiry_s == (wanted.session_expiry_interval or 0) else expiry_s
         ),
         receive_maximum=hub.limits.receive_max,
-        maximum_qos=1,
         maximum_packet_size=hub.limits.packet_bytes_max,
         assigned_client_identifier=None if connect.client_id else client_id,
         topic_alias_maximum=hub.limits.topic_alias_max,

@@ -224,8 +224,14 @@ class Hub:
             return
         token.outcome = reason_code
         connection: Connection = token.connection
-        if reason_code >= Reason.UNSPECIFIED_ERROR:
+        refused = reason_code >= Reason.UNSPECIFIED_ERROR
+        if refused:
             self.counters.refuse("by_application")
+        if token.qos == 2 and connection.session is not None:
+            # Its client may be gone, and ask again when it is back.
+            connection.session.arriving.pop(token.packet_id, None)
+            if not refused:
+                connection.session.unreleased[token.packet_id] = None
         if connection.closed:
             return
         if reason_code in TRANSIENT and connection.version == V311:

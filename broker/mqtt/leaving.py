@@ -105,6 +105,7 @@ def _arm_will(hub: "Hub", session: "Session", will: Will, now_ms: int) -> None:
 def _publish_will(hub: "Hub", session: "Session", now_ms: int) -> None:
     will, session.will = session.will, None
     if will is not None:
-        qos = min(will.qos, 1)
-        packet = Publish(will.topic, will.payload, qos, will.retain, properties=will.properties)
+        packet = Publish(
+            will.topic, will.payload, will.qos, will.retain, properties=will.properties
+        )
         accept(hub, session.client, packet, None, now_ms)

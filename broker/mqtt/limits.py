@@ -73,7 +73,7 @@ class Limits:
     will_delay_s_max: int = _limit(3_600, "a later will tells nobody anything of use")
     receive_max: int = _limit(
         500,
-        "unacknowledged QoS 1 publishes of one client towards the broker; then it must wait",
+        "QoS 1 and 2 publishes of one client that are not answered yet; then it must wait",
         least=1,
         most=65_535,
     )
@@ -85,7 +85,7 @@ class Limits:
     )
     inflight_max: int = _limit(
         1_000,
-        "unacknowledged QoS 1 messages towards one client, if it allows as many itself",
+        "QoS 1 and 2 messages towards one client under way, if it allows as many itself",
         least=1,
         most=65_535,
     )

@@ -90,6 +90,7 @@ class Held(Struct):
     retain: bool
     identifiers: tuple[int, ...]
     share: "Share | None" = None  # whose other members get it if this client never does
+    qos: int = 1
 
 
 class Replay(Struct, frozen=True):
@@ -100,14 +101,14 @@ class Replay(Struct, frozen=True):
     no_local: bool
 
 
-def encode_plain(message: Message, version: int, packet_id: int) -> bytes:
-    """At QoS 1, not retained, without properties."""
+def encode_plain(message: Message, version: int, packet_id: int, qos: int) -> bytes:
+    """At QoS 1 or 2, not retained, without properties."""
     middle = packet_id.to_bytes(2, "big")
     if version == V5:
         middle += b"\0"
     length = len(message.head) + len(middle) + len(message.payload)
     lead = _LENGTHS[length] if length < 2048 else varint(length)
-    return b"".join((b"2", lead, message.head, middle, message.payload))
+    return b"".join((_FIRST[qos << 1], lead, message.head, middle, message.payload))
 
 
 def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_ms: int) -> bytes:
@@ -141,7 +142,8 @@ def _fields(held: Held, now_ms: int) -> bytes:
 def held_for(message: Message, delivery: Delivery) -> Held:
     """The message as this delivery wants it."""
     retain = message.retain and delivery.retain_as_published
-    return Held(message, retain, delivery.identifiers, delivery.share)
+    qos = min(message.qos, delivery.qos)
+    return Held(message, retain, delivery.identifiers, delivery.share, qos)
 
 
 def plain_311(message: Message) -> bytes:

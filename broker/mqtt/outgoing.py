@@ -1,8 +1,8 @@
 """What is on its way to one client: in flight, waiting for room, and retained ones still to come.
 
 Owns packet identifiers, the client's receive maximum and the bounds of its queues. Must not know
-who published. Invariant: a QoS 1 message is sent and confirmed, or waits, or the whole session
-ends and says so; a QoS 0 message that finds no room is dropped and counted.
+who published. Invariant: a message at QoS 1 or 2 is sent and confirmed, or waits, or the whole
+session ends and says so; a QoS 0 message that finds no room is dropped and counted.
 """
 
 from collections import deque
@@ -29,6 +29,7 @@ AWAY, BEHIND, READY = range(3)
 # What a step through the retained messages takes of a connection's room, beside what it sends: a
 # client could else have the broker look through all of them for a few bytes, over and over.
 STEP_BYTES = 64
+PUBREL = b"\x62\x02"
 
 
 class Outgoing:
@@ -43,6 +44,7 @@ class Outgoing:
         "_loose",
         "_overflowed",
         "_queued_bytes",
+        "_releasing",
         "_replays",
         "_waiting",
         "client_id",
@@ -56,9 +58,10 @@ class Outgoing:
         self.pipe: Pipe | None = None
         self._limits = limits
         self._counters = counters
-        self._inflight: dict[int, Held] = {}  # QoS 1, sent at least once, not confirmed
+        self._inflight: dict[int, Held] = {}  # QoS 1 and 2, sent at least once, not confirmed
         self._again: deque[int] = deque()  # of these, to be sent again on this connection
-        self._waiting: deque[Held] = deque()  # QoS 1, not sent yet
+        self._releasing: dict[int, None] = {}  # QoS 2, received; by packet id until PUBCOMP
+        self._waiting: deque[Held] = deque()  # QoS 1 and 2, not sent yet
         self._loose: deque[Held] = deque()  # QoS 0, waiting for room
         self._replays = Replays(retained)
         self._queued_bytes = 0
@@ -80,11 +83,11 @@ class Outgoing:
         pipe = self.pipe
         if pipe is None:
             return AWAY
-        free = pipe.room > 0 and not self._waiting and len(self._inflight) < pipe.receive_max
+        free = pipe.room > 0 and not self._waiting and self._under_way() < pipe.receive_max
         return READY if free else BEHIND
 
     def offer(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
-        """Send or queue a message; False, once: a QoS 1 message found the queue full."""
+        """Send or queue a message; False, once: one at QoS 1 or 2 found the queue full."""
         self._counters.routed += 1
         if message.qos and delivery.qos:
             return self._offer_firm(message, delivery, now_ms)
@@ -110,7 +113,7 @@ class Outgoing:
         return True
 
     def _offer_firm(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
-        """`offer` at QoS 1."""
+        """`offer` at QoS 1 or 2."""
         counters = self._counters
         limits = self._limits
         if self._overflowed:
@@ -123,7 +126,7 @@ class Outgoing:
         free = (
             pipe is not None
             and pipe.room > 0
-            and len(self._inflight) < pipe.receive_max
+            and len(self._inflight) + len(self._releasing) < pipe.receive_max
             and not self._waiting
             and not self._again
         )
@@ -139,7 +142,7 @@ class Outgoing:
         counters.queued_bytes = queued_bytes_total
         if free and pipe is not None:
             if delivery.plain and message.properties is None:
-                self._send_plain(pipe, message)
+                self._send_plain(pipe, message, min(message.qos, delivery.qos))
             else:
                 self._send_first(pipe, held_for(message, delivery), now_ms)
         else:
@@ -156,10 +159,37 @@ class Outgoing:
 
     def confirm(self, packet_id: int, now_ms: int) -> bool:
         """The client has this QoS 1 message; whether such a message was on its way."""
-        there = self._forget(packet_id)
+        held = self._inflight.get(packet_id)
+        there = held is not None and held.qos == 1 and self._forget(packet_id)
         if self._waiting or self._again or self._replays or self._loose:
             self.pump(now_ms)
         return there
+
+    def received(self, packet_id: int, *, good: bool, now_ms: int) -> bool:
+        """The client has this QoS 2 message, or will not have it; whether it is known.
+
+        One that it has is released: it may come no more, whatever happens (section 4.3.3).
+        """
+        held = self._inflight.get(packet_id)
+        there = held is not None and held.qos == 2
+        if there:
+            self._forget(packet_id)
+            self._counters.confirmed += 1
+            if good:
+                self._releasing[packet_id] = None
+            else:
+                self.pump(now_ms)
+        if packet_id in self._releasing and self.pipe is not None:
+            self.pipe.send(PUBREL + packet_id.to_bytes(2, "big"))
+        return there or packet_id in self._releasing
+
+    def completed(self, packet_id: int, now_ms: int) -> None:
+        """The client knows that a QoS 2 message comes no more: its identifier is free."""
+        if self._releasing.pop(packet_id, 0) is None:
+            self.pump(now_ms)
+
+    def _under_way(self) -> int:
+        return len(self._inflight) + len(self._releasing)
 
     def _forget(self, packet_id: int) -> bool:
         held = self._inflight.pop(packet_id, None)
@@ -176,6 +206,8 @@ class Outgoing:
         """The client is there: what it did not confirm is to be sent again (MQTT-4.4.0-1)."""
         self.pipe = pipe
         self._again = deque(self._inflight)
+        for packet_id in self._releasing:
+            pipe.send(PUBREL + packet_id.to_bytes(2, "big"))
 
     def detach(self) -> None:
         """The client is gone: QoS 0 messages go with it."""
@@ -194,7 +226,8 @@ class Outgoing:
         It is no member any more, so a group that is empty has nobody else.
         """
         self.detach()
-        passed_on = [held for held in self._inflight.values() if held.share]
+        # What was sent at QoS 2 nobody else may get (MQTT-4.8.2-5).
+        passed_on = [held for held in self._inflight.values() if held.share and held.qos == 1]
         for held in self._waiting:
             self._counters.drop("passed_on" if held.share else reason)
             if held.share:
@@ -202,6 +235,7 @@ class Outgoing:
         self._charge(-self._queued_bytes)
         self._waiting.clear()
         self._inflight.clear()
+        self._releasing.clear()
         self._replays.clear()
         return passed_on
 
@@ -212,7 +246,8 @@ class Outgoing:
             return
         while self._again and pipe.room > 0 and self._free(pipe) > 0:
             packet_id = self._again.popleft()
-            self._send(pipe, self._inflight[packet_id], 0b1010, now_ms, packet_id)
+            held = self._inflight[packet_id]
+            self._send(pipe, held, 0b1000 | held.qos << 1, now_ms, packet_id)
         while self._loose and pipe.room > 0:
             held = self._loose.popleft()
             self._charge(-held.message.size_bytes)
@@ -243,7 +278,7 @@ class Outgoing:
         return bool(waits and self.pipe is not None and self._free(self.pipe) > 0)
 
     def _free(self, pipe: Pipe) -> int:
-        return pipe.receive_max - len(self._inflight) + len(self._again)
+        return pipe.receive_max - self._under_way() + len(self._again)
 
     def _charge(self, size_bytes: int) -> None:
         self._queued_bytes += size_bytes
@@ -264,7 +299,9 @@ class Outgoing:
     def _send(self, pipe: Pipe, held: Held, bits: int, now_ms: int, packet_id: int = 0) -> bool:
         """Send, unless it has expired or is larger than the client takes."""
         again = bits & 8
-        if held.message.expires_ms and held.message.expires_ms <= now_ms:
+        expires_ms = held.message.expires_ms
+        # One at QoS 2 has begun: its receiver may know its identifier, which has to be released.
+        if expires_ms and expires_ms <= now_ms and not (again and held.qos == 2):
             reason = "expired"
         else:
             data = encode_message(held, pipe.version, bits, packet_id, now_ms)
@@ -285,27 +322,27 @@ class Outgoing:
     def _next_id(self) -> int:
         """A packet identifier that is free."""
         packet_id = self._last_id % 0xFFFF + 1
-        while packet_id in self._inflight:
+        while packet_id in self._inflight or packet_id in self._releasing:
             packet_id = packet_id % 0xFFFF + 1
         self._last_id = packet_id
         return packet_id
 
-    def _send_plain(self, pipe: Pipe, message: Message) -> None:
+    def _send_plain(self, pipe: Pipe, message: Message, qos: int) -> None:
         """The commonest case of `_send_first`: not retained, without properties."""
         packet_id = self._next_id()
-        data = encode_plain(message, pipe.version, packet_id)
+        data = encode_plain(message, pipe.version, packet_id, qos)
         if len(data) > pipe.packet_bytes_max:
             self._counters.drop("too_large_for_client")
             self._charge(-message.size_bytes)
             return
-        self._inflight[packet_id] = Held(message, False, ())
+        self._inflight[packet_id] = Held(message, False, (), None, qos)
         self._counters.sent += 1
         pipe.send(data)
 
     def _send_first(self, pipe: Pipe, held: Held, now_ms: int) -> None:
-        """Send a QoS 1 message for the first time."""
+        """Send a message at QoS 1 or 2 for the first time."""
         packet_id = self._next_id()
-        if self._send(pipe, held, 0b0010, now_ms, packet_id):
+        if self._send(pipe, held, held.qos << 1, now_ms, packet_id):
             self._inflight[packet_id] = held
         else:
             self._charge(-held.message.size_bytes)
@@ -324,9 +361,10 @@ class Outgoing:
     def _send_retained(self, pipe: Pipe, message: Message, replay: Replay, now_ms: int) -> None:
         if replay.no_local and message.sender == self.client_id:
             return
-        held = Held(message, True, replay.identifiers)
+        qos = min(message.qos, replay.qos)
+        held = Held(message, True, replay.identifiers, None, qos)
         self._counters.routed += 1
-        if not (message.qos and replay.qos):
+        if not qos:
             self._send(pipe, held, 0, now_ms)
         else:
             self._charge(message.size_bytes)

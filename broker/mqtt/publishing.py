@@ -120,6 +120,8 @@ def _hand_up(
         if packet.qos:
             token = Token(connection, packet.packet_id, len(packet.payload), qos=packet.qos)
             connection.wait_for(token)
+            if packet.qos == 2 and connection.session is not None:
+                connection.session.arriving[packet.packet_id] = token
     hub.counters.handed_up += 1
     hub.messages.append(
         InboundMessage(

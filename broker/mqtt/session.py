@@ -12,7 +12,7 @@ from broker.mqtt.router import Subscription
 from broker.mqtt.timers import Timer
 
 if TYPE_CHECKING:
-    from broker.mqtt.application import ClientInfo
+    from broker.mqtt.application import ClientInfo, Token
     from broker.mqtt.connection import Connection
 
 
@@ -20,6 +20,7 @@ class Session:
     """One client's session, by its client identifier."""
 
     __slots__ = (
+        "arriving",
         "client",
         "connection",
         "expiry_ms",
@@ -39,6 +40,7 @@ class Session:
         self.expiry_timer: Timer | None = None
         self.subscriptions: dict[str, Subscription] = {}
         self.unreleased: dict[int, None] = {}  # QoS 2 messages that were taken, by packet id
+        self.arriving: dict[int, Token] = {}  # those that the application has not completed
         self.will: Will | None = None
         self.will_timer: Timer | None = None
 

@@ -6,8 +6,6 @@ one code, and a granted one is in the tree before anything is sent for it.
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from broker.mqtt.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
 from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Subscription
@@ -37,12 +35,11 @@ def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:
             connection.hub.counters.refuse(_REFUSALS[refusal])
             codes.append(refusal if connection.version == V5 else _FAILURE_311)
             continue
-        granted = replace(item, qos=min(item.qos, 1))
         identifier = identifiers[0] if identifiers else 0
-        subscription = Subscription(session.outgoing, granted, identifier)
+        subscription = Subscription(session.outgoing, item, identifier)
         new = connection.hub.router.subscribe(subscription)
         session.subscriptions[item.topic_filter] = subscription
-        codes.append(granted.qos)
+        codes.append(item.qos)
         if item.topic_filter.startswith(SHARE):
             continue  # it gets nothing that is retained (section 4.8.2)
         if item.retain_handling == 0 or (item.retain_handling == 1 and new):

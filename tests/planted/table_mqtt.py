@@ -136,28 +136,45 @@ OUTGOING = part(
     "broker/mqtt/outgoing.py",
     r"""
 receive-max-passed: one message more than a client takes is under way
-- len(self._inflight) < pipe.receive_max
-+ len(self._inflight) <= pipe.receive_max
+- len(self._releasing) < pipe.receive_max
++ len(self._releasing) <= pipe.receive_max
 
 ids-from-zero: the packet identifier after the last is 0
 - packet_id = self._last_id % 0xFFFF + 1
 + packet_id = (self._last_id + 1) % 0x10000
 
 id-in-use: a packet identifier that is in use is given again
-- while packet_id in self._inflight:
-+ while packet_id in self._replays:
+- while packet_id in self._inflight or
++ while packet_id in self._waiting or
+
+id-not-free-yet: a packet identifier is given again before its PUBCOMP
+- while packet_id in self._inflight or packet_id in self._releasing:
++ while packet_id in self._inflight:
 
 resent-unmarked: what is sent again is not marked as a duplicate
-- self._inflight[packet_id], 0b1010,
-+ self._inflight[packet_id], 0b0010,
+- 0b1000 | held.qos << 1
++ held.qos << 1
+
+released-twice: what a client has at QoS 2 is sent to it once more
+- self._forget(packet_id)
+-             self._counters
++ self._counters
+
+released-expires: a message at QoS 2 that was begun expires
+- not (again and held.qos == 2)
++ held.qos
+
+sent-elsewhere-too: what a member may have at QoS 2 goes to another
+- if held.share and held.qos == 1
++ if held.share
 
 queue-edge: one message more than allowed waits
 - free or len(self._waiting) < limits.queue_messages_max
 + free or len(self._waiting) <= limits.queue_messages_max
 
 expiry-edge: a message that expires now is sent
-- held.message.expires_ms <= now_ms:
-+ held.message.expires_ms < now_ms:
+- expires_ms <= now_ms and
++ expires_ms < now_ms and
 
 confirmed-bytes-stay: what was confirmed still counts as queued
 - self._queued_bytes -= size_bytes
@@ -209,9 +226,9 @@ retain-handling-one: a subscription that is there already gets what is retained
 - (item.retain_handling == 1 and new)
 + item.retain_handling == 1
 
-granted-as-asked: QoS 2 is granted
-- min(item.qos, 1)
-+ item.qos
+told-less: SUBACK tells of less than what is granted
+- codes.append(item.qos)
++ codes.append(min(item.qos, 1))
 
 limit-one-more-filter: a client may subscribe once more than allowed
 - len(session.subscriptions) >= hub

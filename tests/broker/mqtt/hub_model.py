@@ -58,12 +58,20 @@ class Will:
 
 @dataclass
 class Owed:
-    """A QoS 1 message that the client has not confirmed."""
+    """A message at QoS 1 or 2 that the client has not confirmed."""
 
     said: Said
     wanted: Wanted
     identifiers: tuple[int, ...]
     sent: bool
+
+    @property
+    def qos(self):
+        return min(self.said.qos, self.wanted.qos)
+
+    def due(self, now_ms):
+        """Whether a client that is back has to get it: what began at QoS 2 is ended."""
+        return self.said.live(now_ms) or (self.sent and self.qos == 2)
 
 
 @dataclass
@@ -107,9 +115,9 @@ class Model:
         session.expiry_ms, session.will = expiry_ms, will
         session.will_due_ms = session.end_due_ms = None
         session.connected, session.v5 = True, v5
-        session.owed = [one for one in session.owed if one.said.live(self.now_ms)]
+        session.owed = [one for one in session.owed if one.due(self.now_ms)]
         for one in session.owed:
-            self._send(client, one.said, one.wanted, one.identifiers, qos=1, dup=one.sent)
+            self._send(client, one.said, one.wanted, one.identifiers, qos=one.qos, dup=one.sent)
             one.sent = True
         return present
 
@@ -197,12 +205,12 @@ class Model:
         return True
 
     def _send(self, client, said, wanted, identifiers, qos, dup=False, retain=None):
-        if not said.live(self.now_ms):
+        if not said.live(self.now_ms) and not (dup and qos == 2):
             return
         v5 = self.sessions[client].v5
         left_s = None
         if v5 and said.expires_ms is not None:
-            left_s = -((self.now_ms - said.expires_ms) // 1000)
+            left_s = max(0, -((self.now_ms - said.expires_ms) // 1000))
         if retain is None:
             retain = said.retain and wanted.retain_as_published
         heard = Heard(said.topic, said.payload, qos, retain, identifiers if v5 else (), left_s, dup)

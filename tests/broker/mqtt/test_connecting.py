@@ -24,7 +24,6 @@ def test_a_v5_connack_tells_what_is_not_supported_and_the_limits():
     limits = Limits()
     assert welcome == p.Properties(
         receive_maximum=limits.receive_max,
-        maximum_qos=1,
         maximum_packet_size=limits.packet_bytes_max,
         assigned_client_identifier="made-1",
         topic_alias_maximum=limits.topic_alias_max,
@@ -289,8 +288,6 @@ def test_extended_authentication_is_refused_with_its_reason():
         p.Connack(False, 0),
         p.Suback(1, (0,)),
         p.Pingresp(),
-        p.Pubrec(1),
-        p.Pubcomp(1),
         p.Unsuback(1, (0,)),
     ],
 )

@@ -32,7 +32,7 @@ TOPICS = st.sampled_from(["t", "t/x", "t/y", "u", "t/x/y", "headwater/events/E/s
 FILTERS = st.sampled_from(
     ["t", "t/x", "t/+", "t/#", "+", "#", "+/x", "+/+/#", "u", "$SYS/#", "headwater/#"]
 )
-QOS = st.integers(0, 1)
+QOS = st.integers(0, 2)
 WILLS = st.none() | st.tuples(TOPICS, QOS, st.booleans(), st.sampled_from([0, 0, 2, 5]))
 EXPIRIES = st.sampled_from([None, None, None, 1, 3])  # seconds
 MESSAGES = st.tuples(TOPICS, st.integers(0, 2), st.booleans(), st.booleans(), EXPIRIES)
@@ -46,7 +46,8 @@ class Hub(RuleBasedStateMachine):
         self.world = World()
         self.model = Model(self.world.now_ms)
         self.clients = {}
-        self.unconfirmed = {}
+        self.unconfirmed = {}  # by client: QoS by packet identifier
+        self.releasing = {}  # by client: the packet identifiers of PUBRELs not answered yet
         self.number = 0
 
     def payload(self):
@@ -68,7 +69,7 @@ class Hub(RuleBasedStateMachine):
 
     def heard(self, name, packet):
         if packet.qos:
-            self.unconfirmed.setdefault(name, {})[packet.packet_id] = None
+            self.unconfirmed.setdefault(name, {})[packet.packet_id] = packet.qos
         properties = packet.properties or p.Properties()
         return Heard(
             *(packet.topic, packet.payload, packet.qos, packet.retain),
@@ -88,7 +89,7 @@ class Hub(RuleBasedStateMachine):
         for name, speaks_v5, other, granted in zip(ALL, v5, filters, qos, strict=True):
             self.connect(name, speaks_v5, False, 60, None)
             both = list(dict.fromkeys(("t/#", other)))
-            self.subscribe(name, both, [granted, 1 - granted], no_local, False, 1, 0)
+            self.subscribe(name, both, [granted, 2 - granted], no_local, False, 1, 0)
 
     # --- connections ----------------------------------------------------------------------------
 
@@ -119,6 +120,9 @@ class Hub(RuleBasedStateMachine):
         self.unconfirmed.pop(name, None)
         assert client.welcome.code == 0
         assert client.welcome.session_present == present
+        released = [x.packet_id for x in client.got if isinstance(x, p.Pubrel)]
+        assert released == (self.releasing.setdefault(name, []) if present else [])
+        self.releasing[name] = released
         if old is not None:
             assert old.closed == "session_taken_over"
             assert not any(isinstance(x, p.Publish) for x in old.take())
@@ -175,7 +179,6 @@ class Hub(RuleBasedStateMachine):
 
     def publish_one(self, name, client, topic, qos, retain, empty, expiry_s):
         payload = b"" if retain and empty else self.payload()
-        qos = min(qos, 1) if client.version == p.V5 else qos
         properties = {}
         expires_ms = None
         if client.version == p.V5 and expiry_s is not None:
@@ -188,7 +191,7 @@ class Hub(RuleBasedStateMachine):
         code = 0
         if client.version == p.V5 and not count and len(self.model.handed_up) == taken:
             code = Reason.NO_MATCHING_SUBSCRIBERS
-        assert answers == [[], [p.Puback(7, code)], [p.Pubrec(7)]][qos]
+        assert answers == [[], [p.Puback(7, code)], [p.Pubrec(7, code)]][qos]
         if qos == 2:
             client.send(p.Pubrel(7))
             assert client.got.pop() == p.Pubcomp(7)
@@ -202,11 +205,20 @@ class Hub(RuleBasedStateMachine):
         self.compare()
 
     @precondition(lambda self: self.unconfirmed)
-    @rule(name=UNCONFIRMED)
-    def confirm(self, name):
+    @rule(name=UNCONFIRMED, complete=st.booleans())
+    def confirm(self, name, complete):
+        """At QoS 2 the client's answer is itself answered, and that once more or not."""
         client = self.clients[name]
-        packet_ids = self.unconfirmed.pop(name, {})
-        client.send(*(p.Puback(packet_id) for packet_id in packet_ids))
+        given = self.unconfirmed.pop(name, {})
+        client.send(*((p.Puback, p.Pubrec)[qos - 1](number) for number, qos in given.items()))
+        received = [packet_id for packet_id, qos in given.items() if qos == 2]
+        released = [packet for packet in client.got if isinstance(packet, p.Pubrel)]
+        assert released == [p.Pubrel(packet_id) for packet_id in received]
+        releasing = self.releasing.setdefault(name, [])
+        releasing += received
+        if complete:
+            client.send(*map(p.Pubcomp, releasing))
+            releasing.clear()
         self.model.acknowledge(name)
         self.compare()
 

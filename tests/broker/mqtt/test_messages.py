@@ -35,42 +35,193 @@ def test_clients_of_both_versions_hear_each_other(speaks, hears):
 
 
 @VERSIONS
-def test_subscribe_grants_at_most_qos_1(version):
-    """QoS 2 is not spoken: SUBACK says what is granted instead (MQTT-3.8.4-7)."""
-    assert World().client(version).subscribe("a", qos=2) == (1,)
-
-
-def test_a_publish_of_qos_2_closes_a_v5_client():
-    """It was told Maximum QoS 1 (MQTT-3.2.2-11)."""
-    client = World().client(p.V5)
-    client.publish("a", qos=2)
-    assert client.closed == "qos_not_supported"
-    assert client.take() == [p.Disconnect(Reason.QOS_NOT_SUPPORTED)]
-
-
 @pytest.mark.parametrize("topic", ["a", "headwater/events/T/s"])
-def test_a_311_client_publishes_at_qos_2_and_subscribers_get_qos_1(topic):
-    """3.1.1 knows no refusal. MQTT-4.3.3-2: a repetition before its PUBREL is not taken again."""
+def test_a_message_at_qos_2_is_taken_once_however_often_it_comes(topic, version):
+    """MQTT-4.3.3-2 (4.3.3-10): a repetition before its PUBREL is not taken again."""
     world = World()
     watcher = world.client(p.V5, "watcher")
-    watcher.subscribe(topic, qos=2)
-    client = kept(world, p.V311)
+    assert watcher.subscribe(topic, qos=2) == (2,)
+    client = kept(world, version)
     client.publish(topic, b"x", qos=2, packet_id=7)
     assert client.take() == [p.Pubrec(7)]
     client.send(p.Publish(topic, b"x", 2, dup=True, packet_id=7))
     assert client.take() == [p.Pubrec(7)]
     client.lose()
-    client = kept(world, p.V311)
+    client = kept(world, version)
     client.send(p.Publish(topic, b"x", 2, dup=True, packet_id=7))
     assert client.take() == [p.Pubrec(7)]
     got = watcher.take_one(p.Publish)
-    assert (got.payload, got.qos) == (b"x", 1)
+    assert (got.payload, got.qos) == (b"x", 2)
     client.send(p.Pubrel(7))
     assert client.take() == [p.Pubcomp(7)]
     client.publish(topic, b"y", qos=2, packet_id=7)
     assert client.take() == [p.Pubrec(7)]
     assert watcher.take_one(p.Publish).payload == b"y"
     assert [m.qos for m in world.handed()] == ([2, 2] if topic != "a" else [])
+
+
+@VERSIONS
+def test_a_subscriber_gets_a_message_at_qos_2_once_and_hears_it_is_over(version):
+    """MQTT-4.3.3-1 to -8, 4.4.0-1: the same identifier, and after PUBREC never the message."""
+    world = World()
+    client = kept(world, version)
+    client.subscribe("a", qos=2)
+    world.publish("a", b"x", qos=2)
+    sent = client.take_one(p.Publish)
+    assert (sent.qos, sent.dup) == (2, False)
+    client.lose()
+    client = kept(world, version)
+    again = client.take_one(p.Publish)
+    assert (again.packet_id, again.dup, again.qos) == (sent.packet_id, True, 2)
+    client.send(p.Pubrec(sent.packet_id))
+    assert client.take() == [p.Pubrel(sent.packet_id)]
+    client.send(p.Pubrec(sent.packet_id))
+    assert client.take() == [p.Pubrel(sent.packet_id)]
+    client.lose()
+    client = kept(world, version)
+    assert client.take() == [p.Pubrel(sent.packet_id)]
+    client.send(p.Pubcomp(sent.packet_id))
+    client.lose()
+    assert kept(world, version).take() == []
+    assert world.hub.counters.confirmed == 1
+
+
+def test_an_identifier_is_free_again_only_after_pubcomp():
+    world = World()
+    client = kept(world, p.V5)
+    client.subscribe("a", qos=2)
+    client.connection.session.outgoing._last_id = 0xFFFE
+    world.publish("a", b"1", qos=2)
+    client.send(p.Pubrec(0xFFFF))
+    client.connection.session.outgoing._last_id = 0xFFFE
+    world.publish("a", b"2", qos=2)
+    ids = [x.packet_id for x in client.take() if isinstance(x, p.Publish)]
+    assert ids == [0xFFFF, 1]
+
+
+def test_what_is_being_released_counts_towards_the_receive_maximum():
+    """MQTT 5, section 4.9: the quota comes back with PUBCOMP."""
+    world = World()
+    client = world.client(p.V5, properties=p.Properties(receive_maximum=2))
+    client.subscribe("a", qos=2)
+    for payload in (b"1", b"2", b"3", b"4"):
+        world.publish("a", payload, qos=2)
+    assert client.publishes() == [("a", b"1"), ("a", b"2")]
+    client.send(p.Pubrec(1), p.Pubrec(2))
+    assert client.take() == [p.Pubrel(1), p.Pubrel(2)]
+    client.send(p.Pubcomp(1))
+    assert client.publishes() == [("a", b"3")]
+    client.send(p.Pubrec(2, Reason.QUOTA_EXCEEDED))
+    client.send(p.Pubcomp(2))
+    assert client.publishes()[-1] == ("a", b"4")
+
+
+def test_a_message_at_qos_2_that_the_client_refuses_is_done_with():
+    """MQTT-4.3.3-4: after a PUBREC of failure there is no PUBREL."""
+    world = World()
+    client = world.client(p.V5)
+    client.subscribe("a", qos=2)
+    world.publish("a", b"x", qos=2)
+    packet_id = client.take_one(p.Publish).packet_id
+    client.send(p.Pubrec(packet_id, Reason.NOT_AUTHORIZED))
+    assert client.take() == []
+    assert world.hub.counters.refused == {"by_client": 1}
+
+
+@VERSIONS
+def test_a_pubrec_of_a_message_that_nobody_knows_is_answered(version):
+    """MQTT 5, section 3.6.2.1: identifier not found; 3.1.1 lets it go."""
+    client = World().client(version)
+    client.send(p.Pubrec(9), p.Pubcomp(9), p.Puback(9))
+    code = Reason.PACKET_IDENTIFIER_NOT_FOUND if version == p.V5 else 0
+    assert client.take() == [p.Pubrel(9, code)]
+    assert client.closed is None
+
+
+def test_a_puback_does_not_end_a_message_at_qos_2():
+    world = World()
+    client = kept(world, p.V5)
+    client.subscribe("a", qos=2)
+    world.publish("a", b"x", qos=2)
+    packet_id = client.take_one(p.Publish).packet_id
+    client.send(p.Puback(packet_id))
+    assert world.hub.counters.confirmed == 0
+    client.lose()
+    assert kept(world, p.V5).take_one(p.Publish).payload == b"x"
+
+
+def test_a_message_at_qos_2_that_was_begun_does_not_expire():
+    """Its identifier is in the client's memory until the PUBREL: it must be brought to its end."""
+    world = World()
+    client = kept(world, p.V5)
+    client.subscribe("a", qos=2)
+    late = p.Properties(message_expiry_interval=1)
+    world.publish("a", b"x", qos=2, properties=late)
+    client.lose()
+    world.advance(5000)
+    again = kept(world, p.V5).take_one(p.Publish)
+    assert again.dup
+    assert again.properties.message_expiry_interval == 0
+
+
+def test_what_was_sent_at_qos_2_goes_to_no_other_of_a_group():
+    """MQTT-4.8.2-5; what was not sent yet does."""
+    world = World()
+    one = world.client(p.V5, "one", properties=p.Properties(receive_maximum=1))
+    one.subscribe("$share/g/a", qos=2)
+    world.publish("a", b"sent", qos=2)
+    world.publish("a", b"waits", qos=2)
+    assert one.publishes() == [("a", b"sent")]
+    two = world.client(p.V5, "two")
+    two.subscribe("$share/g/a", qos=2)
+    one.lose()
+    assert two.publishes() == [("a", b"waits")]
+
+
+@VERSIONS
+def test_a_message_that_the_application_still_has_is_not_handed_up_again(version):
+    """The connection broke meanwhile; the new one hears what became of it."""
+    world = World(complete=False)
+    client = kept(world, version)
+    client.publish("headwater/x", b"1", qos=2, packet_id=5)
+    client.lose()
+    client = kept(world, version)
+    client.send(p.Publish("headwater/x", b"1", 2, dup=True, packet_id=5))
+    client.send(p.Publish("headwater/x", b"1", 2, dup=True, packet_id=5))
+    (message,) = world.handed()
+    assert client.take() == []
+    world.complete(message)
+    assert client.take() == [p.Pubrec(5)]
+    client.send(p.Publish("headwater/x", b"1", 2, dup=True, packet_id=5))
+    assert client.take() == [p.Pubrec(5)]
+    assert world.handed() == []
+
+
+def test_a_message_that_was_completed_for_a_client_that_is_gone_is_not_taken_again():
+    world = World(complete=False)
+    client = kept(world, p.V5)
+    client.publish("headwater/x", b"1", qos=2, packet_id=5)
+    client.lose()
+    (message,) = world.handed()
+    world.complete(message)
+    client = kept(world, p.V5)
+    client.send(p.Publish("headwater/x", b"1", 2, dup=True, packet_id=5))
+    assert client.take() == [p.Pubrec(5)]
+    assert world.handed() == []
+
+
+def test_a_refusal_at_qos_2_has_its_reason_and_frees_the_identifier():
+    """MQTT-4.3.3-9: a PUBREC of 128 or more ends it."""
+    world = World(complete=False)
+    client = kept(world, p.V5)
+    for payload in (b"1", b"2"):
+        client.publish("headwater/x", payload, qos=2, packet_id=5)
+        (message,) = world.handed()
+        assert message.payload == payload
+        world.complete(message, Reason.PAYLOAD_FORMAT_INVALID)
+        assert client.take() == [p.Pubrec(5, Reason.PAYLOAD_FORMAT_INVALID)]
+    client.publish("$SYS/x", b"3", qos=2, packet_id=6)
+    assert client.take() == [p.Pubrec(6, Reason.NOT_AUTHORIZED)]
 
 
 def test_a_qos_2_message_waits_for_the_application_and_one_refused_may_come_again():
@@ -680,15 +831,13 @@ def test_a_will_is_published_when_the_session_is_taken_over(version):
     assert watcher.publishes() == [("w", b"gone")]
 
 
-def test_a_will_of_qos_2_is_refused_in_v5_and_delivered_at_qos_1_in_311():
-    """MQTT-3.2.2-12; a 3.1.1 subscriber could not tell the difference, as none gets QoS 2."""
+@VERSIONS
+def test_a_will_at_qos_2_comes_at_qos_2(version):
     world = World()
-    refused = world.client(p.V5, "five", will=p.Will("w", b"", 2))
-    assert refused.welcome.code == Reason.QOS_NOT_SUPPORTED
     watcher = world.client(p.V311, "watcher")
     watcher.subscribe("w", qos=2)
-    world.client(p.V311, will=p.Will("w", b"gone", 2)).lose()
-    assert watcher.take_one(p.Publish).qos == 1
+    world.client(version, will=p.Will("w", b"gone", 2)).lose()
+    assert watcher.take_one(p.Publish).qos == 2
 
 
 def delayed(world, seconds, expiry_s=3600):

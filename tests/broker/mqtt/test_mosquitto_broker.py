@@ -68,34 +68,25 @@ def test_a_message_comes_at_the_lesser_of_both_qos_and_1(port, own, version, sen
 
 
 @EVERY_VERSION
-def test_qos_2_is_granted_as_qos_1(port, own, version):
-    with subscriber(port, "-V", version, "-t", own, "-q", 2) as sub:
-        assert sub.lines[-1].endswith(": 1")
-
-
-def test_a_311_client_publishes_at_qos_2_and_it_comes_at_qos_1(port, own):
-    """3.1.1 has no words to refuse it: the client gets its PUBREC and PUBCOMP."""
-    old = ("-V", "mqttv311", "-t", own, "-q", 2)
-    with subscriber(port, *old) as sub:
+def test_messages_at_qos_2_come_once_and_in_order(port, own, version):
+    speaks = ("-V", version, "-t", own, "-q", 2)
+    with subscriber(port, *speaks) as sub:
+        assert sub.lines[-1].endswith(": 2")
         numbers = [str(number) for number in range(200)]
-        publish(port, *old, "-l", lines="".join(f"{number}\n" for number in numbers))
-        said = publish(port, *old, "-m", "last")
+        publish(port, *speaks, "-l", lines="".join(f"{number}\n" for number in numbers))
+        said = publish(port, *speaks, "-m", "last")
         assert "received PUBREC" in said
         assert "received PUBCOMP" in said
-        assert sub.messages(201) == [f"{own}|1|0|{text}" for text in (*numbers, "last")]
+        assert sub.messages(201) == [f"{own}|2|0|{text}" for text in (*numbers, "last")]
 
 
-def test_a_v5_publisher_is_told_beforehand_that_there_is_no_qos_2(port, own):
-    status, _, errors = run("mosquitto_pub", port, *V5, "-t", own, "-q", 2, "-m", "x")
-    assert "QoS not supported on broker, try a lower QoS" in errors
-    assert status == 0
-
-
-def test_a_v5_will_of_qos_2_is_refused_with_its_reason(port, own):
-    will = ("--will-topic", own, "--will-payload", "x", "--will-qos", 2)
-    status, _, errors = run("mosquitto_sub", port, *V5, "-t", own, *will)
-    assert status == 0x9B
-    assert "QoS not supported" in errors
+@EVERY_VERSION
+def test_a_will_at_qos_2_comes(port, own, version):
+    will = ("--will-topic", own, "--will-payload", "gone", "--will-qos", 2)
+    with subscriber(port, "-V", version, "-t", own, "-q", 2) as sub:
+        with subscriber(port, "-V", version, "-t", f"{own}/x", *will) as mourned:
+            mourned.kill()
+        assert sub.messages(1) == [f"{own}|2|0|gone"]
 
 
 @EVERY_VERSION

@@ -73,7 +73,7 @@ def test_no_wildcard_reaches_around_a_right():
 
 
 @pytest.mark.parametrize("name", ["+", "#", "a/b", "a/#", ""])
-def test_a_name_cannot_choose_what_a_rule_says(name):
+def test_a_name_cannot_choose_what_a_right_says(name):
     """A client identifier of `#` must not become a wildcard, nor one with `/` two levels."""
     rights = Rights([Right(True, BOTH, ("dev/%c/%u",))])
     assert not asks(rights, f"dev/{name}/ann", "subscribe", client=name)
