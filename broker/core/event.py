@@ -11,11 +11,13 @@ the language takes in backticks, lives in a slot of its own spelling; `slot_of` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
+
+from broker.core.source import Constants, build
 
 if TYPE_CHECKING:
     from language.tree import AttributeType
@@ -77,12 +79,7 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
 
     def attribute_values(self) -> dict[str, Any]:
         """The non-null attributes by name."""
-        values = {}
-        for name, slot in zip(self.attributes, self.slots, strict=True):
-            value = getattr(self, slot)
-            if value is not None:
-                values[name] = value
-        return values
+        return {}  # a type's class has its own
 
 
 # An attribute may have any name, so what is not on the wire gets names that no attribute has.
@@ -148,19 +145,32 @@ def wire_name(slot: str) -> str:
     return slot.removeprefix("a_")
 
 
+def _values_function(names: Sequence[str], slots: Sequence[str]) -> Callable[..., Any]:
+    """`attribute_values` of a type."""
+    constants = Constants()
+    lines = ["def attribute_values(self):", "    values = {}"]
+    for name, slot in zip(names, slots, strict=True):
+        lines.append(f"    if (value := self.{slot}) is not None:")
+        lines.append(f"        values[{constants.add(name)}] = value")
+    return build("\n".join([*lines, "    return values\n"]), "attribute_values", constants)
+
+
 @lru_cache(maxsize=65_536)
 def _generated(
     name: str, attributes: tuple[tuple[str, AttributeType], ...], base: type[Event]
 ) -> type[Event]:
     fields = [(slot_of(attribute), PYTHON_TYPES[kind], None) for attribute, kind in attributes]
+    names = tuple(attribute for attribute, _ in attributes)
+    slots = tuple(slot for slot, _, _ in fields)
     made = msgspec.defstruct(
         name,
         fields,
         bases=(base,),
         namespace={
             "event_type": name,
-            "attributes": tuple(attribute for attribute, _ in attributes),
-            "slots": tuple(slot for slot, _, _ in fields),
+            "attributes": names,
+            "slots": slots,
+            "attribute_values": _values_function(names, slots),
         },
         rename=wire_name,
         gc=False,

@@ -6,6 +6,7 @@ Owns the digest. Must not know hosts, epochs or clocks: an id depends on the tas
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
@@ -20,9 +21,22 @@ def digest(*parts: Any) -> str:
     return blake2b(_encode(parts), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def bound_id(task: str, case: int, bound: list[tuple[str, list[tuple[str, int]]]]) -> str:
-    """The id of an occurrence: task key, case and alias → [(event id, end), …]."""
-    return digest("occurrence", task, case, bound)
+Bound = list[tuple[str, list[tuple[str, int]]]]
+
+
+def bound_ids_of(task: str, case: int) -> Callable[[Bound], str]:
+    """What gives the ids of a case's occurrences: from alias → [(event id, end), …].
+
+    Each is the digest of ("occurrence", task key, case, what is bound).
+    """
+    begun = blake2b(_encode(("occurrence", task, case, None))[:-1], digest_size=DIGEST_BYTES)
+
+    def id_of(bound: Bound) -> str:
+        hashed = begun.copy()
+        hashed.update(_encode(bound))
+        return hashed.hexdigest()
+
+    return id_of
 
 
 def window_id(task: str, case: int, window: int | list[str | int], group: tuple[Any, ...]) -> str:

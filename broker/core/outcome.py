@@ -15,7 +15,7 @@ import msgspec
 from broker.core.choices import WORDS
 from broker.core.event import Detected, Event, Head, Order, slot_of
 from broker.core.expressions import Writer, finite
-from broker.core.identity import bound_id
+from broker.core.identity import bound_ids_of
 from broker.core.occurrence import Absence, events_of, flat, head_of, order_of
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope
@@ -85,6 +85,7 @@ class DefinitionOutcome:
         self._layout = layout
         self._names = [leaf.name for leaf in layout.leaves]
         self._tie = (task.name, case.number)
+        self._id_of = bound_ids_of(task.key, case.number)
         self._assign = self._build(output)
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> Detected | None:
@@ -101,7 +102,7 @@ class DefinitionOutcome:
             made.constituents, made.by_place = order[2], order[4]
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
-        made.id = bound_id(self._task.key, self._case.number, bound_ids(self._names, events, group))
+        made.id = self._id_of(bound_ids(self._names, events, group))
         return made
 
     def _build(self, output: type[Event]) -> Callable[..., Detected]:
@@ -184,7 +185,10 @@ def _places(layout: Layout) -> str:
 
 
 class SubscriptionTemplate:
-    """What all results of one subscription share."""
+    """What all results of one subscription share.
+
+    `made_for_it` is `plain_of` in one go, where each place of the pattern binds one event.
+    """
 
     def __init__(self, task: Task, layout: Layout) -> None:
         node = task.node
@@ -195,57 +199,91 @@ class SubscriptionTemplate:
         self.subscription = node
         self.keys = node.case.group_by
         self.names = [leaf.name for leaf in layout.leaves]
+        self.id_of = bound_ids_of(task.key, 0)
         # Whether each place binds one event, always: then there is nothing to look for.
         single = not (layout.optional or layout.listed or layout.silent)
-        self._bound = self._build_bound(layout) if single else None
-        self._values: Callable[..., dict[str, Any]] | None = None
-        if node.case.assign or single:
-            self._values = self._build_values(node.case, layout)
+        self._values = self._build_values(layout) if node.case.assign else None
+        self.made_for_it = self._build_plain(layout) if single else None
 
-    def _build_values(self, case: Case, layout: Layout) -> Callable[..., dict[str, Any]]:
-        constants = Constants()
-        writer = Writer(OccurrenceScope(layout, case.group_by, constants), constants)
+    def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
+        writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
         constants.helper("plain", plain)
-        codes = [
-            f"{constants.add(item.name)}: plain({writer.value(item.value)})" for item in case.assign
-        ] or [
-            f"{constants.add(leaf.name)}: e{leaf.low}.attribute_values()" for leaf in layout.leaves
+        return [
+            f"{constants.add(item.name)}: plain({writer.value(item.value)})"
+            for item in self.subscription.case.assign
         ]
+
+    def _build_values(self, layout: Layout) -> Callable[..., dict[str, Any]]:
+        constants = Constants()
+        codes = self._assigned(layout, constants)
         text = (
             f"def values(events, g, start, end):\n    {_places(layout)} = events\n"
             f"    return {{{', '.join(codes)}}}\n"
         )
         return build(text, "values", constants)
 
-    def _build_bound(self, layout: Layout) -> Callable[..., tuple[list[Any], dict[str, Any]]]:
+    def _build_plain(self, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
         constants = Constants()
+        node = self.subscription
         named = [(constants.add(leaf.name), f"e{leaf.low}") for leaf in layout.leaves]
+        values = self._assigned(layout, constants) or [
+            f"{name}: {event}.attribute_values()" for name, event in named
+        ]
         ends = ", ".join(f"({name}, [({event}.id, {event}.end)])" for name, event in named)
-        ids = ", ".join(f"{name}: [{event}.id]" for name, event in named)
+        group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
+        constants.helper("id_of", self.id_of)
+        constants.helper("actor", self.actor)
+        actor = "actor(g)" if node.actor.group_key is not None else constants.add(node.actor.name)
+        parts = {
+            "subscription": constants.add(node.name),
+            "seq": constants.add(node.seq),
+            "id": f"id_of([{ends}])",
+            "subscriber": constants.add(node.subscriber),
+            "actor": actor,
+            "start": "start",
+            "end": "end",
+            "certainty": "result.certainty",
+            "group": f"{{{group}}}",
+            "values": f"{{{', '.join(values)}}}",
+            "events": f"{{{', '.join(f'{name}: [{event}.id]' for name, event in named)}}}",
+        }
         text = (
-            f"def bound(events):\n    {_places(layout)} = events\n    return [{ends}], {{{ids}}}\n"
+            "def plain_of(result):\n"
+            "    g, start, end = result.group, result.start, result.end\n"
+            f"    {_places(layout)} = result.events\n"
+            f"    return {{{', '.join(f'{key!r}: {code}' for key, code in parts.items())}}}\n"
         )
-        return build(text, "bound", constants)
+        return build(text, "plain_of", constants)
 
-    def bound(self, result: OccurrenceResult) -> tuple[list[Any], dict[str, list[str]]]:
-        """What is bound, as `bound_ids` tells it, and the events' ids by alias."""
-        if self._bound is not None:
-            return self._bound(result.events)
-        ids = {
-            name: [event.id for event in member] if member.__class__ is tuple else [member.id]
-            for name, member in zip(self.names, result.events, strict=True)
+    def plain_of(self, result: OccurrenceResult) -> dict[str, Any]:
+        """A result as other programs meet it."""
+        if self.made_for_it is not None:
+            return self.made_for_it(result)
+        node, group, events = self.subscription, result.group, result.events
+        bound = {
+            name: member
+            for name, member in zip(self.names, events, strict=True)
             if member is not None and not silent(member)
         }
-        return bound_ids(self.names, result.events, result.group), ids
-
-    def values(self, result: OccurrenceResult) -> dict[str, Any]:
-        """The result's values: the assigned ones, else each alias' non-null attributes."""
         if self._values is not None:
-            return self._values(result.events, result.group, result.start, result.end)
+            values = self._values(events, group, result.start, result.end)
+        else:
+            values = {name: attribute_values(member) for name, member in bound.items()}
         return {
-            name: attribute_values(member)
-            for name, member in zip(self.names, result.events, strict=True)
-            if member is not None and not silent(member)
+            "subscription": node.name,
+            "seq": node.seq,
+            "id": self.id_of(bound_ids(self.names, events, group)),
+            "subscriber": node.subscriber,
+            "actor": self.actor(group),
+            "start": result.start,
+            "end": result.end,
+            "certainty": result.certainty,
+            "group": dict(zip(self.keys, group, strict=True)),
+            "values": values,
+            "events": {
+                name: [event.id for event in member] if member.__class__ is tuple else [member.id]
+                for name, member in bound.items()
+            },
         }
 
     def actor(self, group: tuple[Any, ...]) -> str:
@@ -290,26 +328,12 @@ class OccurrenceResult(msgspec.Struct, eq=False):
     @property
     def id(self) -> str:
         """The digest that is the same wherever and whenever this is detected."""
-        return bound_id(self.template.task, 0, self.template.bound(self)[0])
+        template = self.template
+        return template.id_of(bound_ids(template.names, self.events, self.group))
 
     def to_dict(self) -> dict[str, Any]:
         """The result as other programs meet it (without `detected_at`)."""
-        template = self.template
-        node = template.subscription
-        bound, ids = template.bound(self)
-        return {
-            "subscription": node.name,
-            "seq": node.seq,
-            "id": bound_id(template.task, 0, bound),
-            "subscriber": node.subscriber,
-            "actor": template.actor(self.group),
-            "start": self.start,
-            "end": self.end,
-            "certainty": self.certainty,
-            "group": dict(zip(template.keys, self.group, strict=True)),
-            "values": template.values(self),
-            "events": ids,
-        }
+        return self.template.plain_of(self)
 
 
 def attribute_values(member: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.core.identity import digest
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.matcher import Matcher
 from broker.core.outcome import bound_ids
@@ -40,8 +41,12 @@ def test_what_is_bound_is_told_as_for_places_of_any_kind(name):
     found = results(TEXTS[name])
     assert found
     for result in found:
-        ends, ids = result.template.bound(result)
-        assert ends == bound_ids(result.template.names, result.events, result.group)
-        assert ids == {
+        said = result.to_dict()
+        ends = bound_ids(result.template.names, result.events, result.group)
+        assert said["id"] == result.id == digest("occurrence", result.template.task, 0, ends)
+        assert said["events"] == {
             alias: [event for event, _ in members] for alias, members in ends if members[0][0]
         }
+        made, result.template.made_for_it = result.template.made_for_it, None
+        assert result.to_dict() == said
+        result.template.made_for_it = made
