@@ -35,7 +35,7 @@ PARTS = {
         "bench.filterer",
         "bench.language",
     ),
-    "engine": ("bench.engine",),
+    "engine": ("bench.engine", "bench.state", "bench.ranges", "bench.window_average"),
 }
 BENCHES = tuple(name for part in PARTS.values() for name in part)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"

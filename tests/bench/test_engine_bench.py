@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from bench import __main__ as whole
-from bench import engine
+from bench import engine, ranges, state, window_average
 from bench.brute import BRUTE, of_loop
 from bench.report import Goal
 from bench.workload import (
@@ -18,6 +18,7 @@ from bench.workload import (
     delayed,
     workload,
 )
+from language import check_text
 
 ROWS = workload(20_000)
 
@@ -57,6 +58,51 @@ def test_a_result_too_few_stops_the_bench():
         engine.engine_s("filter", TEXTS["filter"], ROWS[:-1_000], 0, wanted)
     with pytest.raises(SystemExit, match="filter: the loop has"):
         engine.loop_s("filter", ROWS[:-1_000], wanted)
+
+
+def test_a_burst_is_one_list_of_all_candidates():
+    whole, end, results = state.burst(30)
+    assert whole > end > 0
+    assert results == state.BURSTS
+
+
+def test_the_stream_without_results_fills_every_pattern():
+    """Each pattern alone comes to hold something, and none gives a result."""
+    whole_ = state.Engine(state.text_of_never())
+    seats = whole_._pipeline.matcher._seats.values()
+    most = dict.fromkeys([seat.task.name for seat in seats], 0)
+    for start in range(0, len(ROWS), 500):
+        assert whole_.push([state.as_event(row) for row in ROWS[start : start + 500]]) == []
+        for seat in seats:
+            most[seat.task.name] = max(most[seat.task.name], seat.agent.held())
+    stateful = [f"S{number}" for number in range(len(state.NEVER))] + [*state.WINDOWS]
+    assert [name for name in stateful if not most[name]] == []
+
+
+def test_subscriptions_to_ranges_are_measured_and_compared_with_a_search(monkeypatch):
+    monkeypatch.setattr(ranges, "WARMING", 1_000)
+    found = ranges.measured(1_000, 1_000)
+    assert found["us"] > 0
+    assert found["install_s"] > 0
+    monkeypatch.setattr(ranges, "search", lambda *_: {"S1": 1})
+    with pytest.raises(RuntimeError, match="not the results of a search"):
+        ranges.measured(10, 1_000)
+
+
+def test_texts_of_subscriptions_hold_each_once(monkeypatch):
+    monkeypatch.setattr(ranges, "TEXT_SUBSCRIPTIONS", 4)
+    asked = ranges.subscriptions(10)
+    texts = [ranges.text_of(asked, start) for start in (0, 4, 8)]
+    names = [name for text in texts for name in check_text(text).demand().subscriptions]
+    assert [name for _, name in names] == [f"S{number}" for number in range(10)]
+
+
+def test_three_agents_say_the_same_means(monkeypatch):
+    monkeypatch.setattr(window_average, "MEASURED", 50)
+    assert all(us > 0 for us in window_average.figures(20, 1))
+    monkeypatch.setitem(window_average.AGENTS, "SQLite", lambda *_: (1.0, [1.0] * 70))
+    with pytest.raises(SystemExit, match="SQLite: other means"):
+        window_average.figures(20, 1)
 
 
 def test_a_goal_from_below_is_missed_by_what_is_less():
