@@ -6,8 +6,12 @@ the end of that may be torn.
 
 What a crash does to bytes that were appended and not synced follows what file systems do: any
 prefix of them survives, or none; where the file's new length survived and its data did not, zeros
-stand in the last sector. A file that was never synced may be gone altogether, and one that was
-removed may be back, unless the folder was synced.
+or whatever stood on the disk before follow. A file that was never synced may be gone altogether,
+one that was removed may be back, and one that was renamed may have its old name, unless the folder
+was synced. The end of a process alone loses nothing, and makes nothing safer either.
+
+A sync that fails is not made good by one that does not: what it should have written is still read,
+and gone after a crash, even if a later sync succeeds.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ SECTOR_BYTES = 512
 
 
 class DiskFullError(OSError):
-    """There is no room; nothing of the append was written."""
+    """There is no room; no more than a part of the append was written."""
 
 
 class DiskFailedError(OSError):
@@ -28,12 +32,13 @@ class DiskFailedError(OSError):
 class _File:
     """Synced bytes, and those that came after."""
 
-    __slots__ = ("data", "known", "synced")
+    __slots__ = ("data", "known", "lost", "synced")
 
     def __init__(self, data: bytes = b"", *, known: bool = False) -> None:
         self.data = bytearray(data)
         self.synced = len(data)
         self.known = known  # whether the folder that survives a crash holds it
+        self.lost: list[tuple[int, int]] = []  # what a sync failed to write, from and to
 
 
 class Disk:
@@ -42,9 +47,10 @@ class Disk:
     def __init__(self, random: Random, size_bytes_max: int | None = None) -> None:
         self.crashes = 0
         self._random = random
-        self._size_bytes_max = size_bytes_max
+        self.size_bytes_max = size_bytes_max
         self._files: dict[str, _File] = {}
         self._removed: dict[str, _File] = {}  # would be back after a crash now
+        self._renamed: dict[str, str] = {}  # new name → the old one, which a crash may bring back
         self._failures = 0
 
     def names(self) -> list[str]:
@@ -59,14 +65,24 @@ class Disk:
     def append(self, name: str, data: bytes) -> None:
         """Write at the end of a file, which is made where it is missing. Raises OSError."""
         self._obey()
-        if self._size_bytes_max is not None and self.size_bytes + len(data) > self._size_bytes_max:
+        room = len(data)
+        if self.size_bytes_max is not None:
+            room = max(0, self.size_bytes_max - self.size_bytes)
+        if room < len(data):
+            if room and self._random.random() < 0.5:
+                self._files.setdefault(name, _File()).data += data[:room]
             raise DiskFullError(f"no room for {len(data)} bytes in {name}")
         self._files.setdefault(name, _File()).data += data
 
     def sync(self, name: str) -> None:
         """Have the file, as it is now, survive a crash. Raises OSError, KeyError."""
-        self._obey()
         one = self._files[name]
+        try:
+            self._obey()
+        except DiskFailedError:
+            if one.synced < len(one.data):
+                one.lost.append((one.synced, len(one.data)))
+            raise
         one.synced = len(one.data)
         one.known = True
         self._removed.pop(name, None)
@@ -75,8 +91,17 @@ class Disk:
         """Have it survive a crash which files there are. Raises OSError."""
         self._obey()
         self._removed.clear()
+        self._renamed.clear()
         for one in self._files.values():
             one.known = True
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name, which no file has. Raises OSError, KeyError."""
+        self._obey()
+        if new in self._files:
+            raise FileExistsError(new)
+        self._files[new] = self._files.pop(name)
+        self._renamed[new] = name
 
     def read(self, name: str) -> bytes:
         """What is in a file, synced or not. Raises KeyError."""
@@ -88,11 +113,13 @@ class Disk:
         one = self._files[name]
         del one.data[size_bytes:]
         one.synced = min(one.synced, len(one.data))
+        one.lost = [(start, min(end, size_bytes)) for start, end in one.lost if start < size_bytes]
 
     def remove(self, name: str) -> None:
         """Remove a file. Raises OSError, KeyError."""
         self._obey()
         one = self._files.pop(name)
+        self._renamed.pop(name, None)
         if one.known:
             self._removed[name] = one
 
@@ -104,6 +131,10 @@ class Disk:
         """Lose power: what was not synced is lost, wholly or in part."""
         self.crashes += 1
         self._failures = 0
+        for new, name in sorted(self._renamed.items()):
+            if name not in self._files and self._random.random() < 0.5:
+                self._files[name] = self._files.pop(new)
+        self._renamed.clear()
         for name in sorted(self._removed):
             if name not in self._files and self._random.random() < 0.5:
                 self._files[name] = self._removed[name]
@@ -118,12 +149,15 @@ class Disk:
     def _torn(self, one: _File) -> bytes:
         """What a crash leaves of a file."""
         unsynced = len(one.data) - one.synced
+        for start, end in one.lost:
+            one.data[start:end] = bytes(end - start)
         if not unsynced:
             return bytes(one.data)
         kept = one.synced + self._random.randint(0, unsynced)
         left = bytes(one.data[:kept])
-        if kept < len(one.data) and self._random.random() < 0.25:
-            left += bytes(self._random.randint(1, min(SECTOR_BYTES, len(one.data) - kept)))
+        if kept < len(one.data) and self._random.random() < 0.4:
+            size = self._random.randint(1, min(SECTOR_BYTES, len(one.data) - kept))
+            left += bytes(size) if self._random.random() < 0.6 else self._random.randbytes(size)
         return left
 
     def _obey(self) -> None:
