@@ -17,7 +17,7 @@ from broker.core.pattern import Layout, lay_out
 from broker.core.pattern_agent import PatternAgent
 from broker.core.staged_agent import StagedAgent
 from broker.core.staged_partition import needs_stages
-from broker.core.stages.base import Durations, Foresight
+from broker.core.stages.lasting import Durations, Foresight
 from broker.core.verdicts import Doubt
 from broker.core.window import WindowAgent, grid_of
 from broker.core.window_tick import TickAgent, TickOutcome

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+from broker.core.agent import WATERMARK_END
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Order
 from broker.core.occurrence import (
@@ -75,12 +75,12 @@ Refind = Callable[[Occurrence, set[int]], list[Occurrence]]
 
 
 def take(
-    waiting: Waiting, manner: Manner, limit: int, refind: Refind, begins: int = WATERMARK_NONE
+    waiting: Waiting, manner: Manner, limit: int, refind: Refind, begins: Callable[[], int]
 ) -> list[Occurrence]:
     """What is reported now, given that no other occurrence that ends by the limit will come.
 
     `refind(reported, gone)` finds all occurrences anew without the consumed events. No occurrence
-    that is still to be found begins before `begins`.
+    that is still to be found begins before `begins()`.
     """
     if manner.report == "collect":
         chosen = _collected(waiting, manner, limit)
@@ -210,13 +210,13 @@ def _consumed(manner: Manner, one: Occurrence) -> set[int]:
     return {id(event) for event in gone}
 
 
-def _forget(waiting: Waiting, manner: Manner, limit: int, begins: int) -> None:
+def _forget(waiting: Waiting, manner: Manner, limit: int, begins: Callable[[], int]) -> None:
     oldest = limit - manner.silent_ms
     for key in [key for key, event in waiting.answered.items() if event.end < oldest]:
         del waiting.answered[key]
     decided = waiting.decided
     if manner.selection is not None and len(decided) >= waiting.decided_full:
-        for key in manner.selection.settled(decided, begins):
+        for key in manner.selection.settled(decided, begins()):
             del decided[key]
         waiting.decided_full = max(DECIDED_MIN, 2 * len(decided))
     while len(decided) > DECIDED_MAX:

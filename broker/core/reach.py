@@ -47,6 +47,18 @@ def _cuts(joint: Joint, own: Operand, partner: Operand) -> list[Cut]:
     return cuts
 
 
+def reaches_ms(joint: Joint) -> tuple[tuple[int | None, int | None], tuple[int | None, int | None]]:
+    """For a left and a right occurrence: how long before its partner's end, and how long before its
+    partner's start, its own end may lie at most. None: any time.
+    """
+    left, right = _cuts(joint, joint.left, joint.right), _right_cuts(joint)
+    return (_of(left, "end"), _of(left, "start")), (_of(right, "end"), _of(right, "start"))
+
+
+def _of(cuts: list[Cut], edge: str) -> int | None:
+    return min([before for side, before in cuts if side == edge], default=None)
+
+
 def keep_ms(joint: Joint, duration_max_ms: int) -> tuple[int | None, int | None]:
     """How long before the watermark an end may lie for a left and a right occurrence to matter.
 

@@ -14,16 +14,17 @@ from operator import itemgetter
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
-from broker.core.choice import Waiting, due, hold, take
+from broker.core.choice import due, hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.matching import key_function, leaf_select
-from broker.core.occurrence import Occurrence, order_of, sort_in_order, span_of
+from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.operands import Silence, composite, operands
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
 from broker.core.pattern_agent import (
     DURATION_MAX_MS,
+    IN_ORDER,
     OCCURRENCES_MAX,
     SWEEP_MS_MIN,
     Handover,
@@ -36,11 +37,13 @@ from broker.core.staged_partition import (
     logged,
     manner_of,
     reports_at_once,
+    restore_waiting,
     waiting_state,
     without_lists,
 )
-from broker.core.stages.base import Foresight, Memory, Site, Stage, end_of
+from broker.core.stages.base import Memory, Site, Stage, end_of
 from broker.core.stages.build import Builder
+from broker.core.stages.lasting import Foresight
 from broker.core.verdicts import Doubt, certainty_at, certainty_of
 from language.tree import Case, Subscription
 
@@ -120,7 +123,7 @@ class StagedAgent:
             idle = [k for k, p in self._partitions.items() if p.idle(self._watermark, per_ms)]
             for key in idle:
                 del self._partitions[key]
-        sort_in_order(found, lambda pair: span_of(pair[0]), lambda pair: order_of(pair[0]))
+        sort_in_order(found, *IN_ORDER)
         make = self._outcome.make
         made = [make(occurrence, group) for occurrence, group in found]
         return [one for one in made if one is not None]
@@ -215,7 +218,7 @@ class StagedAgent:
         partition = self._partitions.get(key)
         if partition is None:
             begin = self._begin if self._key is None else None
-            site = Site(key, self._durations, begin, self._at_once)
+            site = Site(key, self._durations, begin, self._at_once, self.doubt is None)
             if self._manner.consuming:
                 site.memory = Memory()
             partition = self._partitions[key] = Partition(site, self._root(site))
@@ -239,7 +242,11 @@ class StagedAgent:
             waiting.found += found
             limit = min(self._watermark, partition.root.hold())
             found = take(
-                waiting, self._manner, limit, lambda one, gone: self._refind(partition, one, gone)
+                waiting,
+                self._manner,
+                limit,
+                lambda one, gone: self._refind(partition, one, gone),
+                partition.root.begins,
             )
         if self._until is not None:
             until = self._until
@@ -279,7 +286,7 @@ class StagedAgent:
         ]
         old = partition.site
         assert old.memory is not None
-        site = partition.site = Site(old.group, old.durations, old.begin)
+        site = partition.site = Site(old.group, old.durations, old.begin, exact=old.exact)
         site.memory = old.memory.after(without_lists(self._layout, reported), gone)
         partition.root = self._root(site)
         for at, event in partition.log:
@@ -353,6 +360,7 @@ class StagedAgent:
         ]
         return {
             "version": STATE_VERSION,
+            "lasting": self._durations.seen(),
             "doubt_ms": None if self.doubt is None else self.doubt.most_ms,
             "begin": self._begin,
             "watermark": self._watermark,
@@ -369,6 +377,7 @@ class StagedAgent:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         shelf = Shelf(self._classes, state["events"])
         self._begin, self._watermark = state["begin"], state["watermark"]
+        self._durations.know(state.get("lasting", {}))
         if self.doubt is not None:
             self.doubt.most_ms = max(self.doubt.most_ms, state["doubt_ms"] or 0)
         self.dropped_overflow = state["overflow"]
@@ -383,18 +392,6 @@ class StagedAgent:
             partition.site.begin = begin
             partition.site.named = shelf.get_all(named)
             partition.root.restore(shelf.get_all(root))
-            self._restore_waiting(partition.waiting, shelf.get_all(waiting))
+            restore_waiting(partition.waiting, shelf.get_all(waiting), self._manner.selection)
             partition.log = [(at, shelf.get(n)) for at, n in log]
             self._settle(key, partition)
-
-    def _restore_waiting(self, waiting: Waiting, state: list[Any]) -> None:
-        found, taken, answered, decided, reported, suppressed = state
-        waiting.found = found
-        waiting.taken = taken[0] if taken else None
-        waiting.answered = {id(event): event for event in answered}
-        waiting.suppressed = suppressed
-        waiting.reported.extend(reported)
-        selection = self._manner.selection
-        if selection is not None:
-            for one in decided:
-                selection.decide(one, waiting.decided)

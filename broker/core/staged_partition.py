@@ -107,6 +107,19 @@ def waiting_state(waiting: Waiting) -> list[Any]:
     ]
 
 
+def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | None) -> None:
+    """Take that up again."""
+    found, taken, answered, decided, reported, suppressed = state
+    waiting.found = found
+    waiting.taken = taken[0] if taken else None
+    waiting.answered = {id(event): event for event in answered}
+    waiting.suppressed = suppressed
+    waiting.reported.extend(reported)
+    if selection is not None:
+        for one in decided:
+            selection.decide(one, waiting.decided)
+
+
 def reports_at_once(layout: Layout, manner: Manner) -> bool:
     """Whether a pattern's meaning needs no order of time, so that it waits for nothing."""
     return not manner.in_turn and all(

@@ -17,7 +17,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected, Event, event_class
-from broker.core.stages.base import Foresight
+from broker.core.stages.lasting import Foresight
 from broker.core.window_bound import end_anchor
 from broker.core.window_days import DAY_MS, DayGrid
 from broker.core.window_grid import Grid

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.core.agent import LeafEvents
-from broker.core.stages.base import Foresight
+from broker.core.stages.lasting import Foresight
 from broker.core.window_bound import longest_asked
 from broker.core.window_shape import Shape
 

@@ -7,11 +7,14 @@ how they were batched.
 With W the watermark of the last `advance`: every occurrence that a stage passes on later ends after
 min(W, hold()) and begins at or after floor(). What it passes on in one `advance` need not be in
 order, so whoever needs order takes only what ends at or before min(W, hold()) (see Inbox).
+
+For what is decided, a stage goes by floor(), which knows of each type how long its events last. For
+what is dropped it goes by begins(), which is never later, and may be earlier than need be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +22,7 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.occurrence import Occurrence, events_of, flat, sort_in_order
+from broker.core.stages.lasting import Foresight
 from broker.core.verdicts import certainty_of
 
 
@@ -36,6 +40,9 @@ class Stage(Protocol):
 
     def floor_after(self, instant: int) -> int:
         """About the watermark at which `floor` will be after the instant."""
+
+    def begins(self) -> int:
+        """Nothing that is passed on later begins before this time."""
 
     def due(self) -> int | None:
         """The least watermark that may decide something without more events; None if none."""
@@ -61,58 +68,7 @@ class Stage(Protocol):
 
 Make = Callable[["Site"], Stage]
 
-
-class Durations:
-    """How long events of a type last at most.
-
-    A type whose events so far were readings is taken to have readings only: then what it may yet
-    bring begins after the watermark. `limit_ms` is the longest that any event may last. `strict`:
-    past the first event that lasts, the limit is waited for; otherwise the longest so far is taken.
-    """
-
-    def __init__(self, limit_ms: int, *, strict: bool) -> None:
-        self._limit_ms = limit_ms
-        self._strict = strict
-        self._longest: dict[str, int] = {}
-        self._foreseen: dict[str, int] | None = None
-
-    def observe(self, event_type: str, duration_ms: int) -> None:
-        """An event of the type lasted so long."""
-        if duration_ms > self._longest.get(event_type, 0):
-            self._longest[event_type] = duration_ms
-
-    def foresee(self, longest_ms: dict[str, int]) -> None:
-        """All events of the input are known; these are the longest of their types."""
-        self._foreseen = longest_ms
-
-    def state(self) -> dict[str, int]:
-        """Plain data: the longest that was observed of each type."""
-        return dict(self._longest)
-
-    def restore(self, state: Mapping[str, int]) -> None:
-        """Take up such a state."""
-        for event_type, longest_ms in state.items():
-            self.observe(event_type, longest_ms)
-
-    def longest_ms(self, event_type: str, *, detected: bool) -> int:
-        """How long an event of the type that is still to come may last."""
-        if self._foreseen is not None and not detected:
-            return self._foreseen.get(event_type, 0)
-        seen = self._longest.get(event_type, 0)
-        return self._limit_ms if seen and self._strict else seen
-
-
-@dataclass(frozen=True, slots=True)
-class Foresight:
-    """The durations of one task's inputs; `inputs`: type as the task names it → its class's."""
-
-    durations: Durations
-    inputs: Mapping[str, str]
-
-    def longest_ms(self, event_type: str) -> int:
-        """How long an event of the type that is still to come may last."""
-        name = self.inputs[event_type]
-        return self.durations.longest_ms(name, detected=name != event_type)
+ASK_SHARE = 8  # what is looked through is looked through once in so many parts of its number
 
 
 class Memory:
@@ -173,6 +129,7 @@ class Site:
     durations: Foresight
     begin: int | None  # when the task began, for `absent`
     at_once: bool = False  # nothing waits for the watermark, which says what expires alone
+    exact: bool = True  # no time is uncertain
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
     joints: list[Any] = field(default_factory=list)  # those of plain operators, bottom-up
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
@@ -254,6 +211,11 @@ class Inbox:
         floor = self.stage.floor(above)
         return min([floor, *starts_above(self.items, above)]) if self.items else floor
 
+    def begins(self) -> int:
+        """As the stage's, with what waits here."""
+        begins = self.stage.begins()
+        return min([begins, *map(start_of, self.items)]) if self.items else begins
+
     def forget(self, gone: set[int]) -> None:
         """See Stage."""
         self.stage.forget(gone)
@@ -272,7 +234,7 @@ class Inbox:
 class Over:
     """What stages over others have in common; `inboxes` are of those beneath."""
 
-    __slots__ = ("inboxes", "site", "span_ms", "watermark")
+    __slots__ = ("_asked", "_begins", "inboxes", "site", "span_ms", "watermark")
 
     def __init__(self, site: Site, inboxes: tuple[Inbox, ...], span_ms: int | None) -> None:
         """`span_ms`: the longest span of what it passes on, where that is bounded."""
@@ -280,6 +242,8 @@ class Over:
         self.inboxes = inboxes
         self.span_ms = span_ms
         self.watermark = WATERMARK_NONE
+        self._begins = WATERMARK_NONE
+        self._asked = (-1, 0)  # how many types lasted when that was found; how often it still does
 
     # What a stage itself keeps; each says of these what it must.
 
@@ -312,6 +276,26 @@ class Over:
         if self.span_ms is None:
             return floor
         return max(floor, min(self.watermark, self.hold()) + 1 - self.span_ms)
+
+    def begins(self) -> int:
+        """See Stage.
+
+        What was found once holds from then on, so it is found again only now and then: the more is
+        kept, the more seldom.
+        """
+        if self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        lasting, times = self._asked
+        if times and lasting == self.site.durations.durations.lasting:
+            self._asked = (lasting, times - 1)
+            return self._begins
+        kept = [min(map(start_of, items)) for items in self.kept() if items]
+        self._begins = min([inbox.begins() for inbox in self.inboxes] + kept)
+        if self.span_ms is not None and self.site.exact:
+            self._begins = max(self._begins, min(self.watermark, self.hold()) + 1 - self.span_ms)
+        held = sum(map(len, self.kept()))
+        self._asked = (self.site.durations.durations.lasting, held // ASK_SHARE)
+        return self._begins
 
     def floor_after(self, instant: int) -> int:
         """See Stage."""
@@ -361,6 +345,7 @@ class Over:
     def restore(self, state: Any) -> None:
         """See Stage."""
         self.watermark, kept, facts, inboxes = state
+        self._asked = (-1, 0)
         self.keep(kept)
         self.know(facts)
         for inbox, part in zip(self.inboxes, inboxes, strict=True):

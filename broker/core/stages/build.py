@@ -27,7 +27,7 @@ from broker.core.operands import (
     span_max_ms,
 )
 from broker.core.pattern import Layout
-from broker.core.reach import keep_ms
+from broker.core.reach import keep_ms, reaches_ms
 from broker.core.stages.base import Make, Site, Stage
 from broker.core.stages.chronicle import ChronicleStage
 from broker.core.stages.course import CourseStage
@@ -43,6 +43,7 @@ from broker.core.stages.silence import SilenceStage
 from broker.core.stages.weighed import Weighed
 from broker.core.stages.whole import Passes, fits_test, negation_test, place_end
 from broker.core.verdicts import Doubt
+from broker.core.window_bound import longest_asked
 
 IN_COURSE = frozenset(("first", "latest"))
 
@@ -102,8 +103,12 @@ class Builder:
         return span_max_ms(operand, self._duration_max_ms)
 
     def _leaf(self, leaf: Leaf) -> Make:
+        asked_ms = longest_asked(leaf.conditions)
+        if self._doubt is None:
+            asked_ms = least(asked_ms, leaf.within_ms)
+
         def make(site: Site) -> Stage:
-            stage = LeafStage(site, leaf.event_type)
+            stage = LeafStage(site, leaf.event_type, asked_ms)
             site.leaves[leaf.low] = stage
             return stage
 
@@ -134,11 +139,16 @@ class Builder:
             writer().build_follows() if not either else _never,
             (composite(joint.left), composite(joint.right)),
             kept,
+            reaches_ms(joint),
             self._span(joint),
             max(known) if len(known) == len(spans) else None,
             self._doubt,
             self._at_once,
+            bool(self._types(joint.left) & self._types(joint.right)),
         )
+
+    def _types(self, operand: Operand) -> set[str]:
+        return {leaf.event_type for leaf in self._layout.leaves[operand.low : operand.high]}
 
     def _joint(self, joint: Joint) -> Make:
         if joint.operator != "or" and joint.context in IN_COURSE:

@@ -96,7 +96,9 @@ class ChronicleStage(Over):
 
     def _expire(self, limit: int) -> None:
         for side, items in enumerate(self._items):
-            oldest = self._plan.kept_from(limit, side)
+            if not items:
+                continue
+            oldest = self._plan.kept_from(limit, side, self.inboxes[1 - side])
             if oldest is None:
                 continue
             count = 0
@@ -105,16 +107,15 @@ class ChronicleStage(Over):
             del items[:count]
         if self._spent:
             self._expire_spent(limit)
-        joint = self._plan.joint
-        if joint.next or joint.nth is not None:
-            held = [*self._items[LEFT], *self._items[RIGHT]]
-            self._further.expire(held, limit - self._plan.slack_ms)
+        if self._further.asked:
+            oldest = min([end_of(items[0]) for items in self._items if items], default=limit)
+            self._further.expire(oldest, limit - self._plan.slack_ms)
 
     def _expire_spent(self, limit: int) -> None:
         """What no occurrence to come can bind is no longer remembered."""
-        if self._plan.old_ms is None:
-            return
-        oldest = limit + 1 - self._plan.old_ms
+        oldest = min([inbox.begins() for inbox in self.inboxes])
+        if self._plan.old_ms is not None:
+            oldest = max(oldest, limit + 1 - self._plan.old_ms)
         gone = [key for key, event in self._spent.items() if event.end < oldest]
         for key in gone:
             del self._spent[key]

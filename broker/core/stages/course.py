@@ -127,6 +127,9 @@ class CourseStage(Over):
         if self._endless:
             del entries[: run.at]  # when the run is complete, all of these are spent
             run.start, run.at = -1, 0
+        elif run.start > 0:
+            del entries[: run.start]  # under `latest`, what a later start has taken the place of
+            run.start, run.at = 0, run.at - run.start
         return False
 
     def _drop(self, run: Run) -> bool:
@@ -285,11 +288,15 @@ class CourseStage(Over):
         return whole
 
     def _expire(self) -> None:
-        lefts = [item for _, _, item in self._entries]
+        asked = [further for further in self._further if further.asked]
+        if not asked:
+            return
+        ends = [end_of(item) for _, _, item in self._entries]
         if self._run is not None:
-            lefts += self._run.filled.values()
-        for further in self._further:
-            further.expire(lefts, self._limit - self._plans[0].slack_ms)
+            ends += map(end_of, self._run.filled.values())
+        oldest = min(ends, default=self._limit)
+        for further in asked:
+            further.expire(oldest, self._limit - self._plans[0].slack_ms)
 
     # --- as a stage ----------------------------------------------------------------------
 

@@ -113,7 +113,7 @@ class GatheredStage(Over):
         return self._plan.passes((weakest_end(parts, end), start, *members), group)
 
     def _expire(self) -> None:
-        oldest = min([self.inboxes[0].floor(), *map(start_of, self._open)]) - self._plan.slack_ms
+        oldest = min([self.inboxes[0].begins(), *map(start_of, self._open)]) - self._plan.slack_ms
         for at, plan in enumerate(self._plan.lists):
             candidates = self._candidates[at]
             if plan.keep_ms is None or not candidates:

@@ -14,14 +14,14 @@ from broker.core.agent import WATERMARK_END
 from broker.core.join import Join
 from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.operands import FOLLOWS, Joint
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.core.store import Store
 from broker.core.verdicts import Doubt
 
 
 @dataclass(frozen=True, slots=True)
 class JointPlan:
-    """One operator, compiled; see reach.keep_ms for what is kept how long."""
+    """One operator, compiled; see reach for what is kept how long."""
 
     joint: Joint
     join: Join
@@ -30,10 +30,12 @@ class JointPlan:
     follows: Callable[..., bool]
     composite: tuple[bool, bool]
     keep_ms: tuple[int | None, int | None]
+    reaches_ms: tuple[tuple[int | None, int | None], tuple[int | None, int | None]]
     span_ms: int | None
     old_ms: int | None  # how long before its end an occurrence beneath may have an event's end
     doubt: Doubt | None = None  # where times are uncertain
     at_once: bool = False  # the left one may be the later one to come
+    shared: bool = False  # an event may be on both sides
 
     @property
     def follows_only(self) -> bool:
@@ -51,13 +53,33 @@ class JointPlan:
         """By how much what follows may nominally come before."""
         return 0 if self.doubt is None else self.doubt.slack_ms()
 
-    def kept_from(self, limit: int, side: int) -> int | None:
-        """The least end that may still matter on a side; None: any."""
-        keep_ms = self.keep_ms[side]
-        if keep_ms is None:
-            return None
-        slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(keep_ms)
-        return limit + 1 - keep_ms - slack_ms
+    def kept_from(self, limit: int, side: int, partner: Inbox) -> int | None:
+        """The least end that may still matter on a side; None: any.
+
+        Partners still to come end after the limit, and begin no earlier than they say themselves.
+        """
+        if self.doubt is not None:  # the greatest uncertainty may be yet to come
+            keep_ms = self.keep_ms[side]
+            return None if keep_ms is None else limit + 1 - keep_ms - self.doubt.slack_ms(keep_ms)
+        end_ms, start_ms = self.reaches_ms[side]
+        oldest = None if end_ms is None else limit + 1 - end_ms
+        if start_ms is None:
+            return oldest
+        from_start = partner.begins() - start_ms
+        return from_start if oldest is None or from_start > oldest else oldest
+
+    @property
+    def latest_dominates(self) -> bool:
+        """Whether of candidates that precede all that is to come, only the latest can be chosen.
+
+        That is so where all that may be asked of a pair is that it is not too far apart.
+        """
+        joint = self.joint
+        bound_low = joint.bound is not None and joint.bound.low_ms is not None
+        asks = joint.conjuncts or joint.anchors or joint.spread_m is not None or bound_low
+        if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
+            return False
+        return not (asks or joint.next or joint.nth is not None or self.doubt or self.shared)
 
 
 class Further:
@@ -79,10 +101,10 @@ class Further:
 
     def _between(self, left: Occurrence, right: Occurrence) -> bool:
         """Whether another event of the types named lies wholly and strictly between."""
-        if self._plan.joint.operator in FOLLOWS or end_of(left) < _start(right):
-            low, high = end_of(left), _start(right)
+        if self._plan.joint.operator in FOLLOWS or end_of(left) < start_of(right):
+            low, high = end_of(left), start_of(right)
         else:
-            low, high = end_of(right), _start(left)
+            low, high = end_of(right), start_of(left)
         named = self._site.named
         at = bisect_left(named, high, key=_end)
         while at:
@@ -98,11 +120,14 @@ class Further:
         """The so-manieth after the left one that the right one is."""
         follows = self._plan.follows
         number = 0
-        for other in self.rights:
+        for at in range(bisect_left(self.rights, end_of(left), key=end_of), len(self.rights)):
+            other = self.rights[at]
             if follows(left, other):
                 number += 1
             if other is right:
                 return number
+            if number == self._plan.joint.nth:
+                return 0  # that was the one
         return 0
 
     def arrived(self, rights: list[Occurrence]) -> None:
@@ -110,12 +135,19 @@ class Further:
         if self._plan.joint.nth is not None:
             self.rights += rights
 
-    def expire(self, lefts: list[Occurrence], floor: int) -> None:
-        """Nothing before the left ones that are left, or are to come, is asked for any more."""
-        oldest = min([end_of(left) for left in lefts], default=floor)
+    @property
+    def asked(self) -> bool:
+        """Whether it keeps anything."""
+        return self._plan.joint.next or self._plan.joint.nth is not None
+
+    def expire(self, oldest: int, floor: int) -> None:
+        """Nothing before the left ones that are left, or are to come, is asked for any more.
+
+        `oldest` is the least end of those left.
+        """
         oldest = min(oldest, floor)
         if self.rights and end_of(self.rights[0]) < oldest:
-            self.rights = [right for right in self.rights if end_of(right) >= oldest]
+            del self.rights[: bisect_left(self.rights, oldest, key=end_of)]
         if self._plan.joint.next:
             self._site.needs[id(self)] = oldest
 
@@ -131,15 +163,10 @@ def _end(event: Any) -> int:
     return int(event.end)
 
 
-def _start(occurrence: Occurrence) -> int:
-    start: int = occurrence[1] if occurrence.__class__ is tuple else occurrence.start
-    return start
-
-
 class JointStage(Over):
     """See the module."""
 
-    __slots__ = ("_further", "_left", "_plan", "_right")
+    __slots__ = ("_further", "_latest_only", "_left", "_plan", "_right")
 
     def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
         super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
@@ -147,6 +174,8 @@ class JointStage(Over):
         self._left = Store()
         self._right = Store()
         self._further = Further(plan, site)
+        # Where events are consumed an older one may come to be the latest.
+        self._latest_only = plan.latest_dominates and site.memory is None
         site.joints.append(self)
 
     def adopt(self, lefts: list[Occurrence], rights: list[Occurrence]) -> None:
@@ -190,17 +219,36 @@ class JointStage(Over):
 
     def _expire(self, limit: int) -> None:
         plan = self._plan
-        for side, store in enumerate((self._left, self._right)):
-            oldest = plan.kept_from(limit, side)
+        stores = (self._left, self._right)
+        for side, store in enumerate(stores):
+            if not store.ends:
+                continue
+            partner = self.inboxes[1 - side]
+            oldest = plan.kept_from(limit, side, partner)
             if oldest is not None:
                 store.expire(oldest)
-        joint = plan.joint
-        if joint.next and plan.follows_only:
+            if self._latest_only and len(store.ends) > 1:
+                self._keep_latest(store, limit + 1, partner)
+        if not self._further.asked:
+            return
+        if plan.joint.next and plan.follows_only:
             floor = self.inboxes[1].floor()
             self._keep_left([one for one in self._left.items if not self._further.shut(one, floor)])
-        if joint.next or joint.nth is not None:
-            held = [*self._left.items, *self._right.items]
-            self._further.expire(held, limit - plan.slack_ms)
+        oldest = min([store.ends[0] for store in stores if store.ends], default=limit)
+        self._further.expire(oldest, limit - plan.slack_ms)
+
+    def _keep_latest(self, store: Store, before: int, partner: Inbox) -> None:
+        """Of what precedes all that is to come, only the latest can be chosen."""
+        if self._plan.joint.operator in FOLLOWS:
+            before = partner.begins()
+        dead = bisect_left(store.ends, before) - 1
+        if dead < 1:
+            return
+        if self._plan.joint.within_ms is not None:
+            start = start_of(store.items[dead])
+            if any(start_of(one) > start for one in store.items[:dead]):
+                return  # an older one may be the shorter one
+        store.drop_oldest(dead)
 
     def _keep_left(self, items: list[Occurrence]) -> None:
         if len(items) < len(self._left.items):

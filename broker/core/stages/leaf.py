@@ -15,11 +15,13 @@ from broker.core.stages.base import Site, without
 class LeafStage:
     """One atom of one partition; the agent gives it events in order, none after the watermark."""
 
-    __slots__ = ("_site", "_type", "_watermark", "events")
+    __slots__ = ("_asked_ms", "_site", "_type", "_watermark", "events")
 
-    def __init__(self, site: Site, event_type: str) -> None:
+    def __init__(self, site: Site, event_type: str, asked_ms: int | None = None) -> None:
+        """`asked_ms`: how long its conditions let an event last."""
         self._site = site
         self._type = event_type
+        self._asked_ms = asked_ms
         self._watermark = WATERMARK_NONE
         self.events: list[Event] = []
 
@@ -38,6 +40,16 @@ class LeafStage:
         if self._watermark >= WATERMARK_END:
             return WATERMARK_END
         return self._watermark + 1 - self._site.durations.longest_ms(self._type)
+
+    def begins(self) -> int:
+        """See base.Stage."""
+        if self._watermark >= WATERMARK_END:
+            return WATERMARK_END
+        reach_ms = self._site.durations.reach_ms(self._type)
+        if self._asked_ms is not None and self._asked_ms < reach_ms:
+            reach_ms = self._asked_ms
+        begins = self._watermark + 1 - reach_ms
+        return min([begins, *[event.start for event in self.events]]) if self.events else begins
 
     def floor_after(self, instant: int) -> int:
         """See base.Stage."""

@@ -135,7 +135,7 @@ class NegationStage(Over):
 
     def _expire(self) -> None:
         starts = [start_of(p) for p in self._open]
-        oldest = min([self.inboxes[0].floor(), *starts]) - self._plan.slack_ms
+        oldest = min([self.inboxes[0].begins(), *starts]) - self._plan.slack_ms
         if self._others and any(start_of(q) < oldest for q in self._others):
             self._others = [q for q in self._others if start_of(q) >= oldest]
 
@@ -154,6 +154,10 @@ class NegationStage(Over):
     def floor(self, above: int) -> int:
         """See base.Stage."""
         return min([self.inboxes[0].floor(above), *starts_above(self._open, above)])
+
+    def begins(self) -> int:
+        """See base.Stage."""
+        return min([self.inboxes[0].begins(), *map(start_of, self._open)])
 
     def due(self) -> int | None:
         """See base.Stage."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.agent import WATERMARK_END
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Absence, Occurrence
 from broker.core.operands import Silence
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
@@ -86,6 +86,14 @@ class SilenceStage(Over):
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
         return min([self.watermark, super().hold(), *self._open()])
+
+    def begins(self) -> int:
+        """See base.Stage; where the task began may yet turn out to be earlier."""
+        if self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        if self._early is not None:
+            return WATERMARK_NONE
+        return min([self.inboxes[0].begins(), *self._instants])
 
     def floor_after(self, instant: int) -> int:
         """See base.Stage."""

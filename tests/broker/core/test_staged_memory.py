@@ -1,25 +1,41 @@
-"""Stages forget groups that have nothing open."""
+"""What stages keep: no more than can still matter, and no group that has nothing open."""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from broker.core.intake import IntakeOptions
-from headwater.engine import Pipeline
+from headwater.engine import Extent, Pipeline
 from language import check_text
 
-DECLARED = "event A(tag: text)\nevent B(tag: text)\nsubscription S from u to a\ndetect "
+DECLARED = """
+event A(tag: text, val: int)
+event B(tag: text, val: int)
+event C(tag: text, val: int)
+subscription S from u to a
+detect """
+
+
+def pipeline_of(detect: str, **options: Any) -> Pipeline:
+    return Pipeline(check_text(DECLARED + detect).demand(), IntakeOptions(**options))
+
+
+def admitted(pipeline: Pipeline, events: list[dict[str, Any]]) -> list[Any]:
+    return pipeline.admit(pipeline.intake.from_mappings(events).events)
 
 
 def held_groups(detect: str, tags: int, step_ms: int) -> tuple[int, int]:
     """Groups known and events held after so many groups in a row, each soon silent."""
-    text = f"{DECLARED}{detect}\ngroup by tag"
-    pipeline = Pipeline(check_text(text).demand(), IntakeOptions())
+    pipeline = pipeline_of(f"{detect}\ngroup by tag")
     for number in range(tags):
         kind = "AB"[number % 2]
         event = {"type": kind, "id": str(number), "timestamp": number * step_ms}
         event["tag"] = f"tag-{number // 3}"
-        pipeline.admit(pipeline.intake.from_mappings([event]).events)
+        admitted(pipeline, [event])
     (seat,) = pipeline.matcher._seats.values()
     return len(seat.agent._partitions), pipeline.matcher.held()
 
@@ -41,3 +57,101 @@ def test_groups_that_are_silent_are_forgotten(detect):
     groups, held = held_groups(detect, 3_000, 1_000)
     assert groups < 100
     assert held < 100
+
+
+# Of these the readings alone say what is out of reach: no `within` does.
+BOUNDED = [
+    "[chronicle] A then[..5 s] B",
+    "[first] A then[..5 s] B",
+    "[latest] A then[..5 s] B",
+    "[chronicle] A then[1 s..5 s] B then[..5 s] C",
+    "[chronicle] A equals B",
+    "[chronicle] A parallel B",
+    "[first] A parallel B",
+    "A then[..5 s] nth 2 B",
+    "A then[..5 s, next] B without C",
+    "(A then[..5 s] B) without C",
+    "A then[..5 s] absent B for 3 s",
+    "[one] A then[..5 s] B",
+    "[collect] A then[..5 s] B",
+    "first A then[..5 s] B",
+    "[latest] A then B then C within 5 s",
+    "A then[..5 s] first B",
+    "A then[recent] B* then[recent] C",
+]
+
+
+def readings(seconds: int, draw: random.Random, kinds: str = "ABC") -> Iterator[dict[str, Any]]:
+    """A reading each second or so, sometimes two at one instant."""
+    at = 1_700_000_000_000
+    for number in range(seconds):
+        at += draw.choice((0, 500, 1_000, 2_000))
+        kind = draw.choice(kinds)
+        yield {"type": kind, "id": f"e{number}", "timestamp": at, "val": number, "tag": "t"}
+
+
+def most_held(detect: str, events: list[dict[str, Any]], **options: Any) -> tuple[int, int]:
+    """The most that is held over the first half of a stream, and over the whole of it."""
+    pipeline = pipeline_of(detect, **options)
+    most, half = 0, 0
+    for start in range(0, len(events), 20):
+        admitted(pipeline, events[start : start + 20])
+        most = max(most, pipeline.matcher.held())
+        if start < len(events) // 2:
+            half = most
+    return half, most
+
+
+@pytest.mark.parametrize("detect", BOUNDED)
+def test_what_readings_cannot_reach_any_more_is_dropped(detect):
+    events = list(readings(4_000, random.Random(detect)))
+    half, most = most_held(detect, events)
+    assert most < 200
+    assert most <= half + 40  # in twice the time no more is held
+
+
+@pytest.mark.parametrize("detect", BOUNDED)
+def test_it_is_dropped_also_where_no_result_ever_comes(detect):
+    for kinds in ("A", "B", "C", "AC", "BC"):
+        half, most = most_held(detect, list(readings(2_000, random.Random(kinds), kinds)))
+        assert most < 200, kinds
+        assert most <= half + 40, kinds
+
+
+def test_what_an_event_that_lasts_may_reach_is_kept():
+    """Once a type has lasted, its next event may have begun long ago."""
+    pipeline = pipeline_of("[chronicle] A then[..5 s] B")
+    at = 1_700_000_000_000
+    hour = 3_600_000
+    admitted(pipeline, [{"type": "B", "id": "b0", "start": at - hour, "end": at}])
+    admitted(pipeline, [{"type": "A", "id": "a1", "timestamp": at + 1_000}])
+    admitted(pipeline, [{"type": "C", "id": "c2", "timestamp": at + 5 * hour}])
+    last = {"type": "B", "id": "b3", "start": at + 4_000, "end": at + 6 * hour}
+    assert len(admitted(pipeline, [last]) + pipeline.finish()) == 1
+
+
+def test_that_a_type_has_lasted_is_known_after_a_move():
+    at = 1_700_000_000_000
+    first = pipeline_of("[chronicle] A then[..5 s] B")
+    admitted(first, [{"type": "B", "id": "b0", "start": at - 60_000, "end": at}])
+    second = pipeline_of("[chronicle] A then[..5 s] B")
+    second.matcher.restore(first.matcher.state())
+    admitted(second, [{"type": "A", "id": "a1", "timestamp": at + 1_000}])
+    admitted(second, [{"type": "C", "id": "c2", "timestamp": at + 60_000}])
+    last = {"type": "B", "id": "b3", "start": at + 4_000, "end": at + 90_000}
+    assert len(admitted(second, [last]) + second.finish()) == 1
+
+
+def test_a_recording_keeps_as_long_as_its_longest_events_last():
+    at = 1_700_000_000_000
+    pipeline = pipeline_of("[chronicle] A then[..5 s] B")
+    extent = Extent()
+    long = {"type": "B", "id": "b", "start": at + 4_000, "end": at + 60_000}
+    extent.add(pipeline.intake.from_mappings([long]).events)
+    pipeline.foresee(extent)
+    admitted(pipeline, [{"type": "A", "id": "a", "timestamp": at}])
+    for second in range(1, 60):
+        event = {"type": "A", "id": f"a{second}", "timestamp": at + second * 1_000}
+        admitted(pipeline, [event])
+    (result,) = admitted(pipeline, [long]) + pipeline.finish()
+    assert result.to_dict()["events"]["A"] == ["a"]

@@ -1,0 +1,100 @@
+"""How long events last: for what is waited for, and for what is kept.
+
+Owns what is known of each type. Must not know stages. Invariant: what is kept is never less than
+what is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+class Durations:
+    """How long events of a type last at most.
+
+    A type whose events so far were readings is taken to have readings only: then what it may yet
+    bring begins after the watermark. `limit_ms` is the longest that any event may last. `strict`:
+    past the first event that lasts, the limit is waited for; otherwise the longest so far is taken.
+    What can no longer matter to an event that lasts for up to the limit is forgotten all the same.
+    """
+
+    def __init__(self, limit_ms: int, *, strict: bool) -> None:
+        self._limit_ms = limit_ms
+        self._strict = strict
+        self._longest: dict[str, int] = {}
+        self.lasting = 0  # how many types have had events that last
+        self._foreseen: dict[str, int] | None = None
+
+    def observe(self, event_type: str, duration_ms: int) -> None:
+        """An event of the type lasted so long."""
+        known = self._longest.get(event_type, 0)
+        if duration_ms > known:
+            self._longest[event_type] = duration_ms
+            self.lasting += not known
+
+    def foresee(self, longest_ms: dict[str, int]) -> None:
+        """All events of the input are known; these are the longest of their types."""
+        self._foreseen = longest_ms
+
+    def state(self) -> dict[str, int]:
+        """Plain data: the longest that was observed of each type."""
+        return dict(self._longest)
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Take up such a state."""
+        for event_type, longest_ms in state.items():
+            self.observe(event_type, longest_ms)
+
+    def longest_ms(self, event_type: str, *, detected: bool) -> int:
+        """How long an event of the type that is still to come may last."""
+        if self._foreseen is not None and not detected:
+            return self._foreseen.get(event_type, 0)
+        seen = self._longest.get(event_type, 0)
+        return self._limit_ms if seen and self._strict else seen
+
+    def reach_ms(self, event_type: str, *, detected: bool) -> int:
+        """How long before its end an event that is still to come may begin, for what is kept.
+
+        Waiting for the longest so far is a bet on the others; what is dropped cannot come again.
+        So here an event of a type that has lasted may last up to the limit, and so may a detected
+        one, whatever came before.
+        """
+        if detected:
+            return self._limit_ms
+        if self._foreseen is not None:
+            return self._foreseen.get(event_type, 0)
+        return self._limit_ms if event_type in self._longest else 0
+
+    def longest(self, event_type: str) -> int:
+        """How long the longest of the type so far has lasted."""
+        return self._longest.get(event_type, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """The durations of one task's inputs; `inputs`: type as the task names it → its class's."""
+
+    durations: Durations
+    inputs: Mapping[str, str]
+
+    def longest_ms(self, event_type: str) -> int:
+        """How long an event of the type that is still to come may last."""
+        name = self.inputs[event_type]
+        return self.durations.longest_ms(name, detected=name != event_type)
+
+    def reach_ms(self, event_type: str) -> int:
+        """How long before its end such an event may begin, for what is kept."""
+        name = self.inputs[event_type]
+        return self.durations.reach_ms(name, detected=name != event_type)
+
+    def seen(self) -> dict[str, int]:
+        """Of each input that has lasted, the longest so far, for a snapshot."""
+        longest = {name: self.durations.longest(held) for name, held in self.inputs.items()}
+        return {name: lasted_ms for name, lasted_ms in longest.items() if lasted_ms}
+
+    def know(self, seen: Mapping[str, int]) -> None:
+        """Take that up again."""
+        for name, lasted_ms in seen.items():
+            if name in self.inputs:
+                self.durations.observe(self.inputs[name], lasted_ms)
