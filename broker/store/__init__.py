@@ -8,7 +8,29 @@ never in part. SQLAlchemy is imported when a store is opened, not before.
 from broker.store.errors import StoreError
 from broker.store.outbox import Outbox
 from broker.store.parts import Part
-from broker.store.results import RESULTS, Row, row_of
+from broker.store.results import (
+    RESULTS,
+    Consumer,
+    ConsumersFullError,
+    GoneError,
+    NotYetError,
+    Retention,
+    Row,
+    row_of,
+)
 from broker.store.store import Store
 
-__all__ = ["RESULTS", "Outbox", "Part", "Row", "Store", "StoreError", "row_of"]
+__all__ = [
+    "RESULTS",
+    "Consumer",
+    "ConsumersFullError",
+    "GoneError",
+    "NotYetError",
+    "Outbox",
+    "Part",
+    "Retention",
+    "Row",
+    "Store",
+    "StoreError",
+    "row_of",
+]

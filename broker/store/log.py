@@ -16,19 +16,15 @@ from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from broker.store.errors import StoreError
-from broker.store.results import GoneError, NotYetError, Row, Standing, checked
+from broker.store.results import ROW_BYTES, GoneError, NotYetError, Row, Standing, checked
 from broker.store.tables import LOG, OUTBOX
 
 SOUGHT_MAX: Final = 500  # SQLite of old takes 999 values in a statement
-TAKEN_MAX: Final = (
-    5000  # rows that one transaction of retention removes: it must not hold others up
-)
-CONSUMERS_MAX: Final = 1000  # each is a name that somebody made up
 
 
 def standing(connection: Connection) -> Standing:
     """The log as it stands."""
-    row = connection.execute(select(LOG.c.epoch, LOG.c.earliest, LOG.c.end, LOG.c.kept_bytes)).one()
+    row = connection.execute(select(*(LOG.c[name] for name in Standing.__struct_fields__))).one()
     return Standing(*row)
 
 
@@ -46,36 +42,41 @@ def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
         return len(rows)
     try:
         with connection.begin_nested():
-            _insert(connection, fresh, now_ms)
+            peak_ms = _insert(connection, fresh, now_ms, log.peak_ms)
         added = fresh
     except IntegrityError:
         added = _unknown(connection, fresh)
-        _insert(connection, added, now_ms)
-    size = sum(len(row.payload) for row in added)
+        peak_ms = _insert(connection, added, now_ms, log.peak_ms)
+    kept_bytes = log.kept_bytes + sum(ROW_BYTES + len(row.payload) for row in added)
     connection.execute(
-        update(LOG).values(end=fresh[-1].offset + 1, kept_bytes=log.kept_bytes + size)
+        update(LOG).values(end=fresh[-1].offset + 1, kept_bytes=kept_bytes, peak_ms=peak_ms)
     )
     return len(rows) - len(added)
 
 
-def _insert(connection: Connection, rows: Sequence[Row], now_ms: int) -> None:
-    if rows:
-        connection.execute(
-            insert(OUTBOX),
-            [
-                {
-                    "offset": row.offset,
-                    "id": row.id,
-                    "subscription": row.subscription,
-                    "subscriber": row.subscriber,
-                    "actor": row.actor,
-                    "end_ms": row.end_ms,
-                    "stored_ms": now_ms,
-                    "payload": row.payload,
-                }
-                for row in rows
-            ],
+def _insert(
+    connection: Connection, rows: Sequence[Row], now_ms: int, peak_ms: int | None
+) -> int | None:
+    """Write rows; the latest end with them."""
+    values = []
+    for row in rows:
+        peak_ms = row.end_ms if peak_ms is None else max(peak_ms, row.end_ms)
+        values.append(
+            {
+                "offset": row.offset,
+                "id": row.id,
+                "subscription": row.subscription,
+                "subscriber": row.subscriber,
+                "actor": row.actor,
+                "end_ms": row.end_ms,
+                "peak_ms": peak_ms,
+                "stored_ms": now_ms,
+                "payload": row.payload,
+            }
         )
+    if values:
+        connection.execute(insert(OUTBOX), values)
+    return peak_ms
 
 
 def _compare(connection: Connection, rows: Sequence[Row]) -> None:
@@ -140,3 +141,43 @@ def size_bytes(connection: Connection, begin: int, end: int) -> int:
         columns.offset >= begin, columns.offset < end
     )
     return int(connection.execute(found).scalar_one())
+
+
+def ts_at(connection: Connection, offset: int) -> int | None:
+    """The latest end of all results up to and with this offset, in ms; None before the first.
+
+    Raises GoneError, NotYetError.
+    """
+    within(standing(connection), offset, offset + 1)
+    found = (
+        select(OUTBOX.c.peak_ms)
+        .where(OUTBOX.c.offset <= offset)
+        .order_by(OUTBOX.c.offset.desc())
+        .limit(1)
+    )
+    return connection.execute(found).scalar()
+
+
+def first_offset_after(connection: Connection, ts_ms: int) -> int:
+    """The first offset whose result ends after this time; the end where there is none yet.
+
+    Of what retention has left. The peaks ascend, so that halving finds it without an index.
+    """
+    log = standing(connection)
+    low, high, first = log.earliest, log.end, log.end
+    while low < high:
+        middle = (low + high) // 2
+        found = (
+            select(OUTBOX.c.offset, OUTBOX.c.peak_ms)
+            .where(OUTBOX.c.offset >= middle, OUTBOX.c.offset < high)
+            .order_by(OUTBOX.c.offset)
+            .limit(1)
+        )
+        row = connection.execute(found).first()
+        if row is None:
+            high = middle
+        elif row.peak_ms > ts_ms:
+            high, first = middle, int(row.offset)
+        else:
+            low = int(row.offset) + 1
+    return first

@@ -13,16 +13,18 @@ How a driver uses it:
 `done` is called in the loop's thread when the rows are durable: then, and not before, they may be
 published. While `store.full()` the driver takes no more events in, and begins again when
 `store.on_room` is called. What is appended twice is stored once: rows before `end` are passed over.
+`outbox.keep_from` may name an offset from which the driver itself still needs everything.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from broker.store.results import ROW_BYTES, Row, Standing
+from broker.store.results import ROW_BYTES, Consumer, Retention, Row, Standing, Taken
 from broker.store.writer import Done
 
 if TYPE_CHECKING:
@@ -31,28 +33,42 @@ if TYPE_CHECKING:
     from broker.store.store import Store
 
 WAIT_S_MAX: Final = 60.0  # proxies take longer silence for a dead connection
+# Retention is looked at after so many rows, or so much time, whichever is first.
+LOOK_ROWS: Final = 1000
+LOOK_MS: Final = 60_000
+
+logger = logging.getLogger("headwater.store")
 
 
 class Outbox:
     """The log of one open store. All methods belong to the loop's thread; see `open`."""
 
-    def __init__(self, store: Store, log: Standing) -> None:
+    def __init__(self, store: Store, log: Standing, retention: Retention) -> None:
+        from broker.store import keeping
         from broker.store import log as statements
 
         self.epoch = log.epoch
         self.earliest = log.earliest
         self.end = log.end
+        self.keep_from: int | None = None
         self.repeats = 0
+        self.taken = log.taken
+        self.unread = log.unread
         self._store = store
-        self._statements = statements
+        self._retention = retention
+        self._log = statements
+        self._keeping = keeping
         self._moved = asyncio.Event()
+        self._looked_ms = 0
+        self._looked_end = log.end
+        self._looking = False
 
     @classmethod
-    async def open(cls, store: Store) -> Outbox:
+    async def open(cls, store: Store, retention: Retention | None = None) -> Outbox:
         """The outbox of a store that was opened with the part RESULTS. Raises StoreError."""
         from broker.store import log as statements
 
-        return cls(store, await store.read(statements.standing))
+        return cls(store, await store.read(statements.standing), retention or Retention())
 
     def append(self, rows: Sequence[Row], now_ms: int, done: Done | None = None) -> None:
         """Put rows behind the end, in order; `done` is told when they are durable.
@@ -67,7 +83,7 @@ class Outbox:
 
         def work(connection: Connection) -> None:
             nonlocal repeats
-            repeats = self._statements.append(connection, rows, now_ms)
+            repeats = self._log.append(connection, rows, now_ms)
 
         def stored(error: BaseException | None) -> None:
             if error is None:
@@ -78,6 +94,45 @@ class Outbox:
 
         size = sum(len(row.payload) for row in rows) + ROW_BYTES * len(rows)
         self._store.submit(work, stored, size)
+        if end - self._looked_end >= LOOK_ROWS or now_ms - self._looked_ms >= LOOK_MS:
+            self.retain(now_ms)
+
+    def retain(self, now_ms: int) -> None:
+        """Remove what need not be kept; `append` sees to it as well, from time to time."""
+        self._looked_ms, self._looked_end = now_ms, self.end
+        if self._looking:
+            return
+        self._looking = True
+        keep_from = self.keep_from  # as of now: the writing thread comes later
+        outcome: Taken | None = None
+
+        def work(connection: Connection) -> None:
+            nonlocal outcome
+            outcome = self._keeping.retain(connection, self._retention, now_ms, keep_from)
+
+        def done(error: BaseException | None) -> None:
+            self._looking = False
+            if error is not None or outcome is None:
+                logger.error("retention failed", exc_info=error)
+                return
+            self._take(outcome)
+            if outcome.more:
+                self.retain(now_ms)
+
+        self._store.submit(work, done)
+
+    def _take(self, outcome: Taken) -> None:
+        self.earliest = outcome.earliest
+        self.taken += outcome.rows
+        self.unread += outcome.unread
+        for one in outcome.lapsed:
+            logger.warning(
+                "consumer %s missed results: offsets %d to %d are gone, %d results in all",
+                one.name,
+                one.gap_begin,
+                one.gap_end - 1,
+                one.missed,
+            )
 
     def _move(self, end: int) -> None:
         if end > self.end:
@@ -94,4 +149,36 @@ class Outbox:
 
     async def read(self, begin: int, end: int) -> list[Row]:
         """The rows of begin <= offset < end, for ever the same. Raises GoneError, NotYetError."""
-        return await self._store.read(lambda one: self._statements.read(one, begin, end))
+        return await self._store.read(lambda one: self._log.read(one, begin, end))
+
+    async def size_bytes(self, begin: int, end: int) -> int:
+        """How many bytes of payload a range has."""
+        return await self._store.read(lambda one: self._log.size_bytes(one, begin, end))
+
+    async def ts_at(self, offset: int) -> int | None:
+        """The latest end of all results up to and with this offset, in ms.
+
+        Raises GoneError, NotYetError.
+        """
+        return await self._store.read(lambda one: self._log.ts_at(one, offset))
+
+    async def first_offset_after(self, ts_ms: int) -> int:
+        """The first offset whose result ends after this time; the end where there is none yet."""
+        return await self._store.read(lambda one: self._log.first_offset_after(one, ts_ms))
+
+    async def acknowledge(self, consumer: str, offset: int, now_ms: int) -> Consumer:
+        """A consumer has everything before this offset; durable on return.
+
+        Raises NotYetError, ConsumersFullError.
+        """
+        return await self._store.change(
+            lambda one: self._keeping.acknowledge(one, consumer, offset, now_ms)
+        )
+
+    async def consumers(self) -> list[Consumer]:
+        """Who reads, and how far each has come; by name."""
+        return await self._store.read(self._keeping.consumers)
+
+    async def forget(self, consumer: str) -> bool:
+        """Keep nothing for this consumer any more; whether there was one of that name."""
+        return await self._store.change(lambda one: self._keeping.forget(one, consumer))

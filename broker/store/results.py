@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 HOUR_MS: Final = 3_600_000
-ROW_BYTES: Final = 200  # of a row in memory beside its payload
+ROW_BYTES: Final = 200  # of a row beside its payload, on disk as in memory
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -50,31 +50,63 @@ def row_of(offset: int, subscription: str, subscriber: str, actor: str, payload:
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """The log as it stands: results of offsets earliest … end − 1 can be read."""
+    """The log as it stands: results of offsets earliest … end − 1 can be read.
+
+    `peak_ms` is the latest end of all results so far. `taken` counts what retention has removed,
+    `unread` how many of these not every consumer had acknowledged, or none was there to do so.
+    """
 
     epoch: str
     earliest: int
     end: int
     kept_bytes: int
+    peak_ms: int | None = None
+    taken: int = 0
+    unread: int = 0
 
 
 class Consumer(msgspec.Struct, frozen=True):
-    """One who reads the log and says how far it has come: everything below `offset`."""
+    """One who reads the log and says how far it has come: everything below `offset`.
+
+    `missed` counts the results that retention took before it had acknowledged them; the last such
+    gap is gap_begin <= offset < gap_end. Where it was moved over a gap, `offset` is the gap's end.
+    """
 
     name: str
     offset: int
     acked_ms: int
+    missed: int = 0
+    gap_begin: int = 0
+    gap_end: int = 0
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """How long results are kept: until all consumers have them and `acked_age_ms` has passed.
 
-    None is kept longer than `age_ms_max`, nor while later ones take `size_bytes_max` of payload.
+    Whether anybody has them or not, none is kept longer than `age_ms_max`, and the oldest go while
+    all together take more than `size_bytes_max`. Where nobody consumes, only these two hold.
     """
 
     acked_age_ms: int = HOUR_MS  # somebody may want to look back a little
     age_ms_max: int = 7 * 24 * HOUR_MS  # a consumer that is away over a long weekend misses nothing
     size_bytes_max: int = 2**30  # of a card of 16 GB this leaves most to others
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What one pass of retention did: from then on the log begins at `earliest`.
+
+    `lapsed` are consumers that it took something from; `more` is whether another pass is due.
+    """
+
+    earliest: int
+    rows: int
+    unread: int
+    lapsed: tuple[Consumer, ...]
+    more: bool
+
+
+class ConsumersFullError(StoreError):
+    """No further consumer is taken."""
 
 
 class GoneError(StoreError):
@@ -101,7 +133,13 @@ def _create(connection: Connection) -> None:
     create(connection)
 
 
-RESULTS: Final = Part("results", 1, _create)
+def _second_of_first(connection: Connection) -> None:
+    from broker.store.tables import second_of_first
+
+    second_of_first(connection)
+
+
+RESULTS: Final = Part("results", 2, _create, {1: _second_of_first})
 
 
 def checked(rows: Sequence[Row]) -> None:

@@ -114,6 +114,28 @@ class Store:
             raise StoreError(f"{self.name} is closed")
         return await self._loop.run_in_executor(self._reader, self._read, work)
 
+    async def change(self, work: Callable[[Connection], T]) -> T:
+        """The same as `submit`, for whoever waits: what `work` returned, once that is durable.
+
+        Raises what `work` raised, and StoreError once the store is closed.
+        """
+        future: asyncio.Future[T] = self._loop.create_future()
+        outcome: list[T] = []
+
+        def kept(connection: Connection) -> None:
+            outcome[:] = [work(connection)]
+
+        def done(error: BaseException | None) -> None:
+            if future.done():  # nobody waits any longer
+                return
+            if error is None:
+                future.set_result(outcome[0])
+            else:
+                future.set_exception(error)
+
+        self.submit(kept, done)
+        return await future
+
     async def close(self) -> None:
         """Carry out what waits, and end. Where the database fails, not for ever."""
         if self._closed:

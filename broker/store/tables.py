@@ -1,7 +1,10 @@
 """The tables of results, of who has read them and of what is installed.
 
-Owns their columns and how they are made. Must not know who fills them. Invariant: they are of the
-version that `broker.store.results.RESULTS` names; a change here is a new version and a step to it.
+Owns their columns, how they are made and how older ones are brought up. Must not know who fills
+them. Invariant: they are of the version that `broker.store.results.RESULTS` names; a change here is
+a new version and a step to it.
+
+Format 1 knew neither event times of the log as a whole nor what retention took from whom.
 
 This module imports SQLAlchemy: import it where a store is open, not before.
 """
@@ -18,11 +21,13 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    String,
     Table,
     Text,
     insert,
+    text,
 )
+
+from broker.store.results import ROW_BYTES
 
 METADATA: Final = MetaData()
 
@@ -33,11 +38,13 @@ OUTBOX: Final = Table(
     "outbox",
     METADATA,
     Column("offset", _Number, primary_key=True, autoincrement=False),
-    Column("id", String(200), nullable=False, unique=True),
+    Column("id", Text, nullable=False, unique=True),
     Column("subscription", Text, nullable=False),
     Column("subscriber", Text, nullable=False),
     Column("actor", Text, nullable=False),
     Column("end_ms", BigInteger, nullable=False),
+    # The latest end up to and with this row: it ascends, so that a time is found by halving.
+    Column("peak_ms", BigInteger, nullable=False),
     Column("stored_ms", BigInteger, nullable=False),
     Column("payload", LargeBinary, nullable=False),
 )
@@ -47,25 +54,31 @@ LOG: Final = Table(
     "outbox_log",
     METADATA,
     Column("number", Integer, primary_key=True),
-    Column("epoch", String(32), nullable=False),
+    Column("epoch", Text, nullable=False),
     Column("earliest", BigInteger, nullable=False),
     Column("end", BigInteger, nullable=False),
     Column("kept_bytes", BigInteger, nullable=False),
+    Column("peak_ms", BigInteger),  # nothing before the first result
+    Column("taken", BigInteger, nullable=False),
+    Column("unread", BigInteger, nullable=False),
 )
 
 CONSUMERS: Final = Table(
     "consumers",
     METADATA,
-    Column("name", String(200), primary_key=True),
+    Column("name", Text, primary_key=True),
     Column("offset", BigInteger, nullable=False),
     Column("acked_ms", BigInteger, nullable=False),
+    Column("missed", BigInteger, nullable=False),
+    Column("gap_begin", BigInteger, nullable=False),
+    Column("gap_end", BigInteger, nullable=False),
 )
 
 CATALOGUE: Final = Table(
     "catalogue",
     METADATA,
-    Column("subscriber", String(200), primary_key=True),
-    Column("subscription", String(200), primary_key=True),
+    Column("subscriber", Text, primary_key=True),
+    Column("subscription", Text, primary_key=True),
     Column("seq", BigInteger, nullable=False),
     Column("client", Text, nullable=False),
     Column("installed_ms", BigInteger, nullable=False),
@@ -76,5 +89,35 @@ CATALOGUE: Final = Table(
 def create(connection: Connection) -> None:
     """Make all tables, empty, and draw the epoch of this database."""
     METADATA.create_all(connection)
-    row = {"number": 1, "epoch": secrets.token_hex(8), "earliest": 0, "end": 0, "kept_bytes": 0}
-    connection.execute(insert(LOG), row)
+    row = {"number": 1, "epoch": secrets.token_hex(8), "earliest": 0, "end": 0}
+    connection.execute(insert(LOG), row | {"kept_bytes": 0, "taken": 0, "unread": 0})
+
+
+# The log's own order is that of its offsets; a word of SQL besides, hence the quotes.
+_PEAKS: Final = """
+    UPDATE outbox SET peak_ms = peaks.peak FROM (
+        SELECT "offset" AS place, MAX(end_ms) OVER (ORDER BY "offset") AS peak FROM outbox
+    ) AS peaks WHERE outbox."offset" = peaks.place
+"""
+
+# Format 1 counted payloads alone.
+_SIZES: Final = f"""
+    UPDATE outbox_log SET kept_bytes = kept_bytes + {ROW_BYTES} * (SELECT COUNT(*) FROM outbox)
+"""  # noqa: S608
+
+
+def second_of_first(connection: Connection) -> None:
+    """Format 2 of format 1: the latest end so far, beside each row, and what was missed."""
+    for change in (
+        "ALTER TABLE outbox ADD COLUMN peak_ms BIGINT NOT NULL DEFAULT 0",
+        _PEAKS,
+        "ALTER TABLE outbox_log ADD COLUMN peak_ms BIGINT",
+        "UPDATE outbox_log SET peak_ms = (SELECT MAX(end_ms) FROM outbox)",
+        "ALTER TABLE outbox_log ADD COLUMN taken BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE outbox_log ADD COLUMN unread BIGINT NOT NULL DEFAULT 0",
+        _SIZES,
+        "ALTER TABLE consumers ADD COLUMN missed BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE consumers ADD COLUMN gap_begin BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE consumers ADD COLUMN gap_end BIGINT NOT NULL DEFAULT 0",
+    ):
+        connection.execute(text(change))
