@@ -10,6 +10,7 @@ import gc
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from broker.config import Config
 from broker.wiring import logs
@@ -22,13 +23,13 @@ def run(config: Config) -> None:
     """Run a broker until SIGTERM, SIGINT or SIGHUP. Raises StartError."""
     logs.set_up(config.log, config.broker.name)
     with (
-        claimed(config.broker.data_dir),
+        claimed(config.broker.data_dir) as folder,
         asyncio.Runner(loop_factory=_loop_factory()) as runner,
     ):
-        runner.run(_serve(config))
+        runner.run(_serve(config, folder))
 
 
-async def _serve(config: Config) -> None:
+async def _serve(config: Config, folder: Path | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -40,8 +41,10 @@ async def _serve(config: Config) -> None:
         from broker.credentials import Users
 
         users = Users(config.mqtt.users)
-    site = Site(config, users)
-    where = await site.start()
+    site = Site(config, users, folder)
+    where = await _started(site, stop)
+    if where is None:
+        return
     supervisor = Supervisor()
     alive = asyncio.create_task(_tell_alive(supervisor), name="watchdog")
     try:
@@ -56,6 +59,20 @@ async def _serve(config: Config) -> None:
         alive.cancel()
         await site.stop()
         logs.tell("info", "stopped")
+
+
+async def _started(site: Site, stop: asyncio.Event) -> dict[str, str] | None:
+    """Start it, which may take a while where much is to be recovered; None: told to end before."""
+    starting = asyncio.create_task(site.start(), name="start")
+    stopping = asyncio.create_task(stop.wait(), name="stop")
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await starting
+        return None
+    return await starting
 
 
 async def _tell_alive(supervisor: Supervisor) -> None:

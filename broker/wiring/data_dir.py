@@ -16,8 +16,14 @@ LOCK = "broker.lock"
 
 
 @contextmanager
-def claimed(name: str) -> Iterator[Path]:
-    """Make the directory where it is missing, and hold it. Raises StartError."""
+def claimed(name: str) -> Iterator[Path | None]:
+    """Make the directory where it is missing, and hold it; None of an empty name.
+
+    Raises StartError.
+    """
+    if not name:
+        yield None
+        return
     path = Path(name)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)  # what sensors say concerns nobody else
@@ -26,7 +32,7 @@ def claimed(name: str) -> Iterator[Path]:
         reason = (error.strerror or str(error)).lower()
         raise StartError(
             f"the data directory {path} cannot be written: {reason}; "
-            "name another one as broker.data_dir"
+            "name another one as broker.data_dir, or none to keep nothing"
         ) from None
     try:
         try:

@@ -19,12 +19,13 @@ from broker.wiring.runner import Runner
 
 if TYPE_CHECKING:
     from broker.mqtt.server import MqttServer
+    from broker.wiring.keeping import Keeping
 
 
 class Facade:
     """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
 
-    `proven`: clients log in, so that their names can be relied on.
+    `proven`: clients log in, so that their names can be relied on. `keeping`: what is kept on disk.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Facade:
         fan: ResultFan,
         *,
         proven: bool,
+        keeping: "Keeping | None" = None,
     ) -> None:
         self.missing: list[str] = ["the MQTT face", "the HTTP face"]
         self._runner = runner
@@ -43,15 +45,17 @@ class Facade:
         self._server = server
         self._fan = fan
         self._proven = proven
+        self._keeping = keeping
         self._since_ms = runner.now_ms()
 
     def healthy(self) -> bool:
         """Whether no fault of the program's own has been met."""
-        return not self._runner.faults
+        kept = self._keeping
+        return not self._runner.faults and (kept is None or not kept.promises.faults)
 
     def ready(self) -> Sequence[str]:
-        """What is still missing."""
-        return self.missing
+        """What is still missing, or why intake is held."""
+        return [*self.missing, *(self._keeping.gate.reasons() if self._keeping else ())]
 
     def ledger(self) -> Ledger:
         """The core's account, and what the faces add."""
@@ -98,6 +102,7 @@ class Facade:
             "repeat_memory": core.remembered,
             "mqtt": self._server.counters(),
             "http_followers": len(self._fan),
+            "journal": self._keeping.counters() if self._keeping else None,
         }
 
     async def submit(self, text: str, client: str) -> Reply:

