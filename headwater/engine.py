@@ -13,7 +13,7 @@ from typing import Any
 from broker.core.agent import Result
 from broker.core.event import Event as CoreEvent
 from broker.core.event import in_order
-from broker.core.intake import Intake, IntakeOptions
+from broker.core.intake import Decoded, Intake, IntakeOptions
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.matcher import Matcher
@@ -140,7 +140,7 @@ class Engine:
         ).demand()
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
         self._pipeline = Pipeline(
-            self.specification, IntakeOptions(lateness_ms=lateness_ms or 0), drift
+            self.specification, IntakeOptions(lateness_ms=lateness_ms or 0, typed=True), drift
         )
         self._finished = False
 
@@ -152,8 +152,7 @@ class Engine:
         """
         if self._finished:
             raise RuntimeError("the engine is finished; make a new one")
-        items = [event.fields if isinstance(event, Event) else event for event in events]
-        decoded = self._pipeline.intake.from_mappings(items)
+        decoded = self._decoded(events if isinstance(events, list) else list(events))
         if decoded.rejections:
             bad = decoded.rejections[0]
             raise EventError(f"event {bad.index} of the batch: {bad.message}")
@@ -161,6 +160,18 @@ class Engine:
             self._everything += decoded.events
             return []
         return _plain(self._pipeline.admit(decoded.events))
+
+    def _decoded(self, events: list[Event | Mapping[str, Any]]) -> Decoded:
+        try:
+            typed = [event.typed for event in events]  # type: ignore[union-attr]
+        except AttributeError:
+            pass  # there are mappings among them
+        else:
+            decoded = self._pipeline.intake.from_typed(typed)
+            if decoded is not None:
+                return decoded
+        items = [event.to_dict() if isinstance(event, Event) else event for event in events]
+        return self._pipeline.intake.from_mappings(items)
 
     def finish(self) -> list[dict[str, Any]]:
         """Nothing more will come: decide all that is open; the results that this gives."""

@@ -1,13 +1,16 @@
 """The event that a program hands to the engine.
 
-Owns the public event class. Must not know how the core holds events. Invariant: it says exactly
-what the same event says as JSON.
+Owns the public event class. Must not know how the core takes events in. Invariant: it says exactly
+what the same event says as JSON, and it never changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from broker.core.event import Event as CoreEvent
+from broker.core.typed import typed
 
 RESERVED = (
     "type",
@@ -29,43 +32,59 @@ class Event:
     `position` is (lat, lon) in degrees or {"x":, "y":} in metres; `uncertainty` is ε in ms.
     An attribute with a reserved name's spelling cannot exist; `attributes` takes a mapping as well.
 
+    A plain reading is checked when it is made, so that an engine whose text declares its attributes
+    so, in this order, takes it at once. An engine decides about any other when it gets it.
+
     >>> Event("Temp", source="t7", timestamp=1191234567000, val=21.5).to_dict()
     {'type': 'Temp', 'source': 't7', 'timestamp': 1191234567000, 'val': 21.5}
     """
 
-    __slots__ = ("fields",)
+    __slots__ = ("_said", "typed")
+
+    typed: CoreEvent | None  # what an engine may take
 
     def __init__(
         self, type: str, /, *, attributes: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
-        self.fields: dict[str, Any] = {"type": type}
-        for name in RESERVED[1:]:
-            if fields.get(name) is not None:
-                self.fields[name] = fields[name]
-        clash = [name for name in attributes or () if name in RESERVED]
-        if clash:
-            raise ValueError(f"found attribute {clash[0]}, which is a reserved key of events")
-        self.fields.update(attributes or {})
-        self.fields.update((name, value) for name, value in fields.items() if name not in RESERVED)
+        said: dict[str, Any] = {"type": type, **fields}
+        if None in fields.values():
+            said = {key: one for key, one in said.items() if one is not None or key not in RESERVED}
+        if attributes:
+            clash = [name for name in attributes if name in RESERVED]
+            if clash:
+                raise ValueError(f"found attribute {clash[0]}, which is a reserved key of events")
+            said.update(attributes)
+        self._said = said
+        self.typed = typed(said)
 
     @property
     def type(self) -> str:
         """The event type's name."""
-        kind: str = self.fields["type"]
+        kind: str = self._said["type"]
         return kind
 
     def to_dict(self) -> dict[str, Any]:
         """The event as JSON data."""
-        return dict(self.fields)
+        return dict(self._said)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Event) and other.fields == self.fields
+        return isinstance(other, Event) and other._said == self._said
 
     def __hash__(self) -> int:
-        return hash((self.fields["type"], self.fields.get("id"), self.fields.get("end")))
+        return hash((self._said["type"], self._said.get("id"), self._said.get("end")))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._said,)
 
     def __repr__(self) -> str:
         rest = "".join(
-            f", {name}={value!r}" for name, value in self.fields.items() if name != "type"
+            f", {name}={value!r}" for name, value in self._said.items() if name != "type"
         )
-        return f"Event({self.fields['type']!r}{rest})"
+        return f"Event({self._said['type']!r}{rest})"
+
+
+def _again(said: dict[str, Any]) -> Event:
+    """A copy, unpickled."""
+    fields = {name: value for name, value in said.items() if name in RESERVED[1:]}
+    attributes = {name: value for name, value in said.items() if name not in RESERVED}
+    return Event(said["type"], attributes=attributes, **fields)

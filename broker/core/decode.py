@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from broker.core.limits import Limits
     from broker.core.registry import Format, Reader, TypeRegistry
 
-CONVERT_ERRORS = (*DECODE_ERRORS, OverflowError)
+CONVERT_ERRORS = (*DECODE_ERRORS, UnicodeEncodeError, OverflowError)
 
 _WHITE = b" \t\r\n"
 _OPENINGS = (b"{", b"[")  # of nearly all JSON; in msgpack they are small numbers

@@ -55,6 +55,8 @@ def of_error(error: Exception, index: int | None = None) -> Rejection:
     """The rejection that a decoding error means."""
     if isinstance(error, RecursionError):
         return rejection(reasons.TOO_DEEP, "nesting", index)
+    if isinstance(error, UnicodeEncodeError):
+        return rejection(reasons.WRONG_TYPE, "an unpaired surrogate", index)
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
         return rejection(reasons.NOT_JSON, _lowered(text), index)

@@ -45,13 +45,15 @@ class IntakeOptions(msgspec.Struct, frozen=True, kw_only=True):
     recording of which all is on time. `by_source` gives each source its clock, as a live broker
     needs; otherwise the whole input is one stream. `idle_timeout_ms` (with `by_source`): a source
     silent for so long is not waited for; None waits. `require_timestamp` refuses readings without
-    a time instead of stamping them with their arrival.
+    a time instead of stamping them with their arrival. `typed`: each type is declared but once, and
+    readings may come as `typed.typed` makes them.
     """
 
     lateness_ms: int | None = 0
     by_source: bool = False
     idle_timeout_ms: int | None = None
     require_timestamp: bool = False
+    typed: bool = False
 
 
 class Admitted(msgspec.Struct):
@@ -78,7 +80,7 @@ class Intake:
         options = options or IntakeOptions()
         limits = limits or Limits()
         self.ledger = ledger or Ledger()
-        self.registry = TypeRegistry(limits)
+        self.registry = TypeRegistry(limits, shared=options.typed)
         self._advertised = Advertised(limits)
         normaliser = Normaliser(
             limits, self._advertised, require_timestamp=options.require_timestamp
@@ -162,6 +164,12 @@ class Intake:
     ) -> Decoded:
         """The one event that a mapping says: in `events`, `rejections`, or `skipped`."""
         return self.from_mappings([item], arrival_ms)
+
+    def from_typed(self, events: list[Any]) -> Decoded | None:
+        """Readings that `typed.typed` has made; None where one is of no declared type as it is."""
+        if self._advertised.describing or not self.registry.exact().issuperset(map(type, events)):
+            return None
+        return self._counted(Decoded(events))
 
     def admit(self, events: list[Event], now: int = 0, source: str | None = None) -> Admitted:
         """Judge decoded events among all that came before: late, repeated, or new.

@@ -86,7 +86,7 @@ class Normaliser:
                 if (
                     end > latest
                     or own != source
-                    or (place is not None and not (place.__class__ is list and _on_earth(place)))
+                    or (place is not None and not (place.__class__ is list and on_earth(place)))
                 ):
                     suspects.append(event)
                 elif known is not None:
@@ -97,7 +97,7 @@ class Normaliser:
                 event.start = end
                 place = event.position
                 if end > latest or (
-                    place is not None and not (place.__class__ is list and _on_earth(place))
+                    place is not None and not (place.__class__ is list and on_earth(place))
                 ):
                     suspects.append(event)
         else:
@@ -210,7 +210,8 @@ class Normaliser:
         return None
 
 
-def _on_earth(place: list[float]) -> bool:
+def on_earth(place: list[float]) -> bool:
+    """Whether a place is one in degrees, without height."""
     return len(place) == 2 and -90.0 <= place[0] <= 90.0 and -180.0 <= place[1] <= 180.0
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 from weakref import WeakSet
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 RESERVED = frozenset(
     ("type", "id", "source", "location", "position", "timestamp", "start", "end", "uncertainty")
 )
+
+FORMS_MAX = 1_024  # types whose forms are kept for the next who declares them
 
 Form = Literal["exact", "loose", "lenient"]
 Format = Literal["json", "msgpack"]
@@ -83,15 +86,10 @@ class Reader:
         return self._forms[form]
 
 
-class TypeEntry:
-    """A declared type as it stands: its attributes, classes and decoders."""
+class TypeForms:
+    """The classes of a type with these attributes, and its decoders."""
 
-    def __init__(
-        self, name: str, attributes: dict[str, AttributeType], version: int, limits: Limits
-    ) -> None:
-        self.name = name
-        self.attributes = attributes
-        self.version = version
+    def __init__(self, name: str, attributes: Mapping[str, AttributeType], limits: Limits) -> None:
         base = event_class(name, attributes)
         kinds = _kinds(limits)
         typed = [(slot_of(key), kinds[kind], None) for key, kind in attributes.items()]
@@ -103,16 +101,43 @@ class TypeEntry:
         self.plain = _plain(attributes)
 
 
-class TypeRegistry:
-    """All declared types; `version` grows with each change of any class."""
+@lru_cache(maxsize=FORMS_MAX)
+def type_forms(
+    name: str, attributes: tuple[tuple[str, AttributeType], ...], limits: Limits
+) -> TypeForms:
+    """The forms of a type that are the same wherever it is declared so, and never change."""
+    return TypeForms(name, dict(attributes), limits)
 
-    def __init__(self, limits: Limits) -> None:
+
+class TypeEntry:
+    """A declared type as it stands: its attributes, classes and decoders."""
+
+    def __init__(
+        self, name: str, attributes: dict[str, AttributeType], version: int, forms: TypeForms
+    ) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.version = version
+        self.exact, self.loose, self.lenient = forms.exact, forms.loose, forms.lenient
+        self.reader = forms.reader
+        self.plain = forms.plain
+
+
+class TypeRegistry:
+    """All declared types; `version` grows with each change of any class.
+
+    With `shared` its classes are those of every such registry: each type is declared but once.
+    """
+
+    def __init__(self, limits: Limits, *, shared: bool = False) -> None:
         self.version = 0
+        self._shared = shared
         self.entries: dict[str, TypeEntry] = {}
         self._limits = limits
         self._declared: dict[str, dict[str, dict[str, AttributeType]]] = {}  # type → owner → …
         self._classes: dict[str, WeakSet[type[Event]]] = {}
         self._union: Reader | None = None
+        self._exact: frozenset[type[Event]] | None = None
 
     def declare(self, event_types: Iterable[EventType], owner: str) -> bool:
         """Declare types for an owner, all or none; whether any class was replaced.
@@ -143,6 +168,12 @@ class TypeRegistry:
         for name in [n for n, known in self._classes.items() if not known]:
             del self._classes[name]
         return changed
+
+    def exact(self) -> frozenset[type[Event]]:
+        """The exact classes of all types."""
+        if self._exact is None:
+            self._exact = frozenset(entry.exact for entry in self.entries.values())
+        return self._exact
 
     def reader(self) -> Reader:
         """The decoders for payloads that name their type themselves."""
@@ -179,8 +210,11 @@ class TypeRegistry:
         if entry is not None and entry.attributes == attributes:
             return False
         self._changed()
-        entry = TypeEntry(name, attributes, self.version, self._limits)
-        self.entries[name] = entry
+        if self._shared:
+            forms = type_forms(name, tuple(attributes.items()), self._limits)
+        else:
+            forms = TypeForms(name, attributes, self._limits)
+        entry = self.entries[name] = TypeEntry(name, attributes, self.version, forms)
         known = self._classes.setdefault(name, WeakSet())
         for older in known:
             for attribute in attributes.keys() - set(older.attributes):
@@ -191,7 +225,7 @@ class TypeRegistry:
 
     def _changed(self) -> None:
         self.version += 1
-        self._union = None
+        self._union = self._exact = None
 
 
 def _check_names(event_type: EventType) -> None:
