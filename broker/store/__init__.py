@@ -16,6 +16,8 @@ from broker.store.results import (
     NotYetError,
     Retention,
     Row,
+    Standing,
+    TooLargeError,
     row_of,
 )
 from broker.store.store import Store
@@ -30,7 +32,9 @@ __all__ = [
     "Part",
     "Retention",
     "Row",
+    "Standing",
     "Store",
     "StoreError",
+    "TooLargeError",
     "row_of",
 ]

@@ -16,7 +16,15 @@ from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from broker.store.errors import StoreError
-from broker.store.results import ROW_BYTES, GoneError, NotYetError, Row, Standing, checked
+from broker.store.results import (
+    ROW_BYTES,
+    GoneError,
+    NotYetError,
+    Row,
+    Standing,
+    TooLargeError,
+    checked,
+)
 from broker.store.tables import LOG, OUTBOX
 
 SOUGHT_MAX: Final = 500  # SQLite of old takes 999 values in a statement
@@ -106,9 +114,14 @@ def _unknown(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     return unknown
 
 
-def read(connection: Connection, begin: int, end: int) -> list[Row]:
-    """The rows of begin <= offset < end, for ever the same. Raises GoneError, NotYetError."""
+def read(connection: Connection, begin: int, end: int, bytes_max: int | None = None) -> list[Row]:
+    """The rows of begin <= offset < end, for ever the same.
+
+    Raises GoneError, NotYetError, and TooLargeError where the payloads are more than `bytes_max`.
+    """
     within(standing(connection), begin, end)
+    if bytes_max is not None:
+        _fits(connection, begin, end, bytes_max)
     columns = OUTBOX.c
     found = (
         select(
@@ -126,21 +139,31 @@ def read(connection: Connection, begin: int, end: int) -> list[Row]:
     return [Row(*row) for row in connection.execute(found)]
 
 
+def _fits(connection: Connection, begin: int, end: int, bytes_max: int) -> None:
+    """Raise TooLargeError, with the end up to which it would fit; one row always does."""
+    columns = OUTBOX.c
+    within_range = (columns.offset >= begin, columns.offset < end)
+    total = select(func.coalesce(func.sum(func.length(columns.payload)), 0)).where(*within_range)
+    if connection.execute(total).scalar_one() <= bytes_max:
+        return
+    sizes = (
+        select(columns.offset, func.length(columns.payload))
+        .where(*within_range)
+        .order_by(columns.offset)
+    )
+    taken = 0
+    for count, (offset, size) in enumerate(connection.execute(sizes)):
+        taken += size
+        if taken > bytes_max and count:
+            raise TooLargeError(begin, int(offset), bytes_max)
+
+
 def within(log: Standing, begin: int, end: int) -> None:
     """Raise GoneError or NotYetError unless the log holds the range."""
     if begin < log.earliest:
         raise GoneError(log)
     if end > log.end or begin > log.end:
         raise NotYetError(log)
-
-
-def size_bytes(connection: Connection, begin: int, end: int) -> int:
-    """How many bytes of payload a range has."""
-    columns = OUTBOX.c
-    found = select(func.coalesce(func.sum(func.length(columns.payload)), 0)).where(
-        columns.offset >= begin, columns.offset < end
-    )
-    return int(connection.execute(found).scalar_one())
 
 
 def ts_at(connection: Connection, offset: int) -> int | None:

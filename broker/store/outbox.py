@@ -19,7 +19,6 @@ published. While `store.full()` the driver takes no more events in, and begins a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from broker.store.store import Store
 
-WAIT_S_MAX: Final = 60.0  # proxies take longer silence for a dead connection
 # Retention is looked at after so many rows, or so much time, whichever is first.
 LOOK_ROWS: Final = 1000
 LOOK_MS: Final = 60_000
@@ -140,20 +138,18 @@ class Outbox:
             self._moved.set()
             self._moved = asyncio.Event()
 
-    async def beyond(self, after: int, wait_s: float) -> None:
-        """Wait until the log ends elsewhere than at `after`, for at most so long."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(wait_s, WAIT_S_MAX)):
-                while self.end == after:
-                    await self._moved.wait()
+    async def beyond(self, after: int) -> None:
+        """Wait until the log ends elsewhere than at `after`; whoever waits sets a bound."""
+        while self.end == after:
+            await self._moved.wait()
 
-    async def read(self, begin: int, end: int) -> list[Row]:
-        """The rows of begin <= offset < end, for ever the same. Raises GoneError, NotYetError."""
-        return await self._store.read(lambda one: self._log.read(one, begin, end))
+    async def read(self, begin: int, end: int, bytes_max: int | None = None) -> list[Row]:
+        """The rows of begin <= offset < end, for ever the same.
 
-    async def size_bytes(self, begin: int, end: int) -> int:
-        """How many bytes of payload a range has."""
-        return await self._store.read(lambda one: self._log.size_bytes(one, begin, end))
+        Raises GoneError, NotYetError, and TooLargeError where the payloads are more than
+        `bytes_max`.
+        """
+        return await self._store.read(lambda one: self._log.read(one, begin, end, bytes_max))
 
     async def ts_at(self, offset: int) -> int | None:
         """The latest end of all results up to and with this offset, in ms.

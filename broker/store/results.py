@@ -127,6 +127,17 @@ class NotYetError(StoreError):
         self.standing = standing
 
 
+class TooLargeError(StoreError):
+    """A range is larger than the reader will take; up to `fits` it is not."""
+
+    def __init__(self, begin: int, fits: int, bytes_max: int) -> None:
+        super().__init__(
+            f"this range has more than {bytes_max} bytes; the results from {begin} up to {fits} "
+            "have not"
+        )
+        self.fits = fits
+
+
 def _create(connection: Connection) -> None:
     from broker.store.tables import create
 

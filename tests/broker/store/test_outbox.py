@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from broker.store import RESULTS, Outbox, Row, Store, StoreError, row_of
-from broker.store.results import GoneError, NotYetError
+from broker.store import (
+    RESULTS,
+    GoneError,
+    NotYetError,
+    Outbox,
+    Row,
+    Store,
+    StoreError,
+    TooLargeError,
+    row_of,
+)
 
 
 def row(offset: int, *, name: str = "", end_ms: int = 0, size: int = 10) -> Row:
@@ -132,9 +141,9 @@ def test_whoever_waits_is_woken_by_the_next_result_and_not_before(tmp_path):
     async def run() -> None:
         async with opened(tmp_path) as outbox:
             await appended(outbox, row(0))
-            await outbox.beyond(0, 5)  # is beyond already
-            await outbox.beyond(1, 0.01)  # nothing comes
-            waiting = asyncio.create_task(outbox.beyond(1, 10))
+            async with asyncio.timeout(2):
+                await outbox.beyond(0)  # is beyond already
+            waiting = asyncio.create_task(outbox.beyond(1))
             await asyncio.sleep(0)
             assert not waiting.done()
             await appended(outbox, row(1))
@@ -149,3 +158,19 @@ def test_a_row_takes_id_and_end_from_its_payload():
     assert row_of(4, "Frost", "team", "alerts", payload) == Row(
         4, "f-1", "Frost", "team", "alerts", 9, payload
     )
+
+
+def test_a_range_that_is_too_large_names_one_that_is_not(tmp_path):
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            rows = [row(0, size=100), row(1, size=5), row(2, size=5), row(3, size=1)]
+            await appended(outbox, *rows)
+            assert await outbox.read(0, 4, 111) == rows
+            for begin, end, bytes_max, fits in ((0, 4, 110, 3), (0, 4, 20, 1), (1, 4, 9, 2)):
+                with pytest.raises(TooLargeError) as caught:
+                    await outbox.read(begin, end, bytes_max)
+                assert caught.value.fits == fits
+                expected = [one for one in rows if begin <= one.offset < fits]
+                assert await outbox.read(begin, fits, bytes_max) == expected
+
+    asyncio.run(run())
