@@ -128,6 +128,11 @@ class JoinSection(msgspec.Struct, frozen=True, kw_only=True):
         About("the same in bytes; one message alone may be larger", "bytes", 1, 2**40),
     ] = 67_108_864
 
+    @property
+    def is_5(self) -> bool:
+        """Whether MQTT 5 is spoken."""
+        return self.protocol == "5"
+
 
 SECTION = "joins"
 _VARIABLE = "HEADWATER__JOINS__"
