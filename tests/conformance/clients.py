@@ -7,7 +7,7 @@ PINGREQ follows, and what the server had to say before has to come before its PI
 import itertools
 import socket
 import struct
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from tests.conformance import wire as w
 
@@ -92,17 +92,23 @@ class Client:
 
     def messages(self):
         """The PUBLISHes up to now, and nothing else came; they are acknowledged in full."""
-        said = self.rest()
-        for got in said:
-            assert got.kind == w.PUBLISH, str(got)
-        for got in said:
-            if got.qos == 1:
-                self.send(w.ack(w.PUBACK, got.pid))
-            elif got.qos == 2:
-                self.send(w.ack(w.PUBREC, got.pid))
-                assert self.answer(w.PUBREL).pid == got.pid
-                self.send(w.ack(w.PUBCOMP, got.pid))
-        return said
+        found = []
+        while said := self.rest():  # what is acknowledged may make room for more
+            for got in said:
+                assert got.kind == w.PUBLISH, str(got)
+            for got in said:
+                self.finish(got)
+            found += said
+        return found
+
+    def finish(self, got):
+        """Acknowledge a message as its QoS asks."""
+        if got.qos == 1:
+            self.send(w.ack(w.PUBACK, got.pid))
+        elif got.qos == 2:
+            self.send(w.ack(w.PUBREC, got.pid))
+            assert self.answer(w.PUBREL).pid == got.pid
+            self.send(w.ack(w.PUBCOMP, got.pid))
 
     def take(self):
         """The next packet, a PUBLISH that is not acknowledged."""
@@ -246,6 +252,18 @@ class Scene:
 
     def not_spoken(self, reason):
         raise NotSpoken(reason)
+
+    @contextmanager
+    def another(self, **options):
+        """A scene with a server of other settings, where a test can have one."""
+        if self.peer.lenient:
+            self.not_spoken("a test cannot choose this server's settings")
+        with type(self.peer)(**options) as peer:
+            scene = Scene(peer)
+            try:
+                yield scene
+            finally:
+                scene.close()
 
     def pass_time(self, seconds):
         self.peer.pass_time(seconds)

@@ -1,5 +1,6 @@
 """CONNECT, its flags and fields, and CONNACK: sections 3.1 and 3.2 but for wills and sessions."""
 
+from broker.mqtt.limits import Limits
 from tests.conformance import wire as w
 from tests.conformance.statements import states
 
@@ -128,7 +129,7 @@ def test_the_assigned_identifier_is_told(scene, version):
     assert name
     again = scene.connect(version, name)
     assert again.connack.of(w.ASSIGNED_ID) is None
-    assert client.refused(0x8E)
+    client.refused(0x8E)
 
 
 @states("Without an identifier a 3.1.1 client asks for a clean session.", v311="3.1.3-7")
@@ -235,6 +236,28 @@ def test_the_second_connection_takes_over(scene, version):
     code = first.refused(0x8E)
     assert code is None if version == w.V311 else code == 0x8E
     second.ping()
+
+
+class OnlyAnna:
+    """Who may come in, for a server with users."""
+
+    def __bool__(self):
+        return True
+
+    def remembered(self, name, password):
+        return False
+
+    def login(self, name, password):
+        return (name, password) == ("anna", "right")
+
+
+@states("Who fails a further check, as that of the password, is closed.", v5="3.1.4-2")
+def test_who_may_not_come_in_is_closed(scene, version):
+    with scene.another(users=OnlyAnna()) as inside:
+        assert inside.connect(version, user="anna", password=b"right").connack.code == 0
+        for user, password in (("anna", b"wrong"), ("bert", b"right"), (None, None)):
+            said = inside.greet(version, user=user, password=password).ended()
+            assert [(got.kind, got.code in {0x86, 0x87}) for got in said] == [(w.CONNACK, True)]
 
 
 @states("A good CONNECT is processed as its clean flag says.", v311="3.1.4-3", v5="3.1.4-4")
@@ -350,11 +373,12 @@ def test_no_connack_where_no_code_fits(scene, version):
 @states("A CONNACK has one of the reason codes that the standard lists.", v5="3.2.2-8")
 def test_connack_codes_are_listed(scene, version):
     listed = {0, *range(0x80, 0x8B), 0x8C, 0x90, 0x95, 0x97, 0x99, 0x9A, 0x9B, 0x9C, 0x9D, 0x9F}
-    clients = [scene.greet(version), refuse(scene, version), scene.greet(version, bits=1)]
-    clients.append(scene.greet(version, will=w.Will("a/#")))
-    for client in clients:
-        got = client.next()
-        assert (got.kind, got.code in listed) == (w.CONNACK, True)
+    assert scene.connect(version).connack.code in listed
+    refused = [refuse(scene, version), scene.greet(version, bits=1)]
+    refused.append(scene.greet(version, will=w.Will("a/#")))
+    for client in refused:
+        said = client.ended()
+        assert [(got.kind, got.code in listed) for got in said] in ([], [(w.CONNACK, True)])
 
 
 @states("A server without QoS 2 says so in CONNACK by the highest QoS that it has.", v5="3.2.2-9")
@@ -429,6 +453,15 @@ def test_an_alias_above_the_servers_maximum(scene, version):
     most = client.connack.of(w.ALIAS_MAX, 0)
     client.send(w.publish(version, scene.topic(), props=[(w.ALIAS, most + 1)]))
     client.refused(0x94)
+
+
+@states("Where the server told no alias maximum, or 0, a topic alias closes.", v5="3.2.2-18")
+def test_no_alias_where_none_may_be(scene, version):
+    with scene.another(limits=Limits(topic_alias_max=0)) as inside:
+        client = inside.connect(version)
+        assert client.connack.of(w.ALIAS_MAX, 0) == 0
+        client.send(w.publish(version, scene.topic(), props=[(w.ALIAS, 1)]))
+        client.refused(0x94)
 
 
 @states("Response information comes only where the client asked for it.", v5="3.1.2-28")

@@ -69,7 +69,7 @@ def aliases(scene, client):
 def test_alias_0_closes(scene, version):
     client = scene.connect(version)
     client.send(w.publish(version, scene.topic(), b"x", props=[(w.ALIAS, 0)]))
-    client.refused(0x82, 0x94)
+    client.refused(0x81, 0x82, 0x94)
 
 
 @states("A client's topic alias is not above the maximum that the server told.", v5="3.3.2-9")

@@ -49,6 +49,8 @@ def test_qos_3_closes(scene, version):
     "A message with RETAIN is stored with its QoS, instead of the topic's last.",
     v311="3.3.1-5",
     v5="3.3.1-5",
+    within="past `retained_messages_max` or `retained_bytes_max` it goes to subscribers and is not "
+    "stored; an MQTT 5 publisher is told (151)",
 )
 def test_retain_stores_the_message_and_its_qos(scene, version):
     topic = scene.topic()
@@ -203,7 +205,7 @@ def test_a_topic_with_wildcards_closes(scene, version):
     for bad in ("+", "#", scene.topic("+"), scene.topic("a#"), scene.topic("a+b")):
         client = scene.connect(version)
         client.send(w.publish(version, bad, b"x"))
-        client.refused(0x81, 0x90)
+        client.refused(0x81, 0x82, 0x90)
 
 
 @states("What a subscriber gets has a topic that its filter matches.", v311="3.3.2-3", v5="3.3.2-3")

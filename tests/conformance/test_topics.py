@@ -9,7 +9,7 @@ def test_no_wildcards_in_names(scene, version):
     for bad in (scene.topic("+"), scene.topic("#"), "+/x"):
         client = scene.connect(version)
         client.send(w.publish(version, bad, b"x", 1, 1))
-        client.refused(0x81, 0x90)
+        client.refused(0x81, 0x82, 0x90)
     said = scene.greet(version, will=w.Will(scene.topic("#"))).ended()
     assert all(got.kind == w.CONNACK and got.code for got in said)
 
