@@ -7,16 +7,14 @@ the events and on the order of time alone, never on how they were batched.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from operator import itemgetter
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.choice import due, hold, take
 from broker.core.choices import MAYBE, Maybe
-from broker.core.event import Event, Order
+from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.operands import Silence, composite, operands
@@ -30,6 +28,7 @@ from broker.core.pattern_agent import (
     Handover,
     Outcome,
 )
+from broker.core.pending import Pending
 from broker.core.shelf import Shelf
 from broker.core.staged_partition import (
     Partition,
@@ -89,7 +88,7 @@ class StagedAgent:
         self._contiguous = any(joint.next for joint in layout.joints)
         self._lags = assigned_lag(case, layout)
         self._begin: int | None = None
-        self._pending: list[tuple[Order, int, Event]] = []
+        self._pending = Pending()
         self._partitions: dict[Any, Partition] = {}
         self._due: list[tuple[int, int, tuple[Any, ...]]] = []
         self._serial = 0
@@ -140,7 +139,8 @@ class StagedAgent:
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
-        times = [self._pending[0][0][0]] if self._pending else []
+        first = self._pending.first_end
+        times = [] if first is None else [first]
         while self._due and self._is_stale(*self._due[0]):
             heappop(self._due)
         if self._due:
@@ -162,7 +162,8 @@ class StagedAgent:
     def adopt(self, other: Handover) -> None:
         """Go on where an agent of the same layout has stopped."""
         self._watermark = other.watermark
-        self._pending = list(other.pending)
+        for _, at, event in other.pending:
+            self._pending.add(at, (event,))
         for old, stores in other.held:
             partition = self._partition(old.group)
             for stage, (lefts, rights) in zip(partition.site.joints, stores, strict=True):
@@ -187,13 +188,10 @@ class StagedAgent:
             for event in passed:
                 if event.start < event.end:
                     self._durations.durations.observe(event.event_type, event.end - event.start)
-            pending += [(event.order, at, event) for event in passed]
-        if batch:
-            pending.sort(key=itemgetter(0, 1))
+            pending.add(at, passed)
         until = WATERMARK_END if self._at_once else self._watermark
-        ready = bisect_right(pending, until, key=lambda entry: entry[0][0])
         touched: dict[tuple[Any, ...], None] = {}
-        for _, at, event in pending[:ready]:
+        for at, event in pending.release(until):
             key = () if self._key is None else self._key(event)
             if key is None:
                 continue
@@ -205,7 +203,6 @@ class StagedAgent:
                 partition.log.append((at, event))
             self._give(partition.site, at, event)
             touched[key] = None
-        del pending[:ready]
         return touched
 
     def _give(self, site: Site, at: int, event: Event) -> None:
@@ -366,7 +363,7 @@ class StagedAgent:
             "watermark": self._watermark,
             "overflow": self.dropped_overflow,
             "inverted": self._outcome.dropped_inverted,
-            "pending": [[at, shelf.put(event)] for _, at, event in self._pending],
+            "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
             "partitions": partitions,
             "events": shelf.packed(),
         }
@@ -382,9 +379,9 @@ class StagedAgent:
             self.doubt.most_ms = max(self.doubt.most_ms, state["doubt_ms"] or 0)
         self.dropped_overflow = state["overflow"]
         self._outcome.dropped_inverted = state["inverted"]
-        self._pending = [
-            (event.order, at, event) for at, n in state["pending"] for event in (shelf.get(n),)
-        ]
+        self._pending = Pending()
+        for at, n in state["pending"]:
+            self._pending.add(at, (shelf.get(n),))
         self._partitions, self._due, self._size = {}, [], 0
         for group, begin, named, root, waiting, log in state["partitions"]:
             key = tuple(group)

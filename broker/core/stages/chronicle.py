@@ -6,13 +6,12 @@ at most one occurrence that the operator passes on (LANGUAGE: contexts).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import merge
 from typing import Any
 
-from broker.core.occurrence import Occurrence, events_of, flat, identity, order_of
+from broker.core.occurrence import Occurrence, events_of, flat, identity
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of
 from broker.core.stages.joint import Further, JointPlan
+from broker.core.stages.sides import in_order
 
 LEFT, RIGHT = 0, 1
 
@@ -42,23 +41,12 @@ class ChronicleStage(Over):
         left, right = self.inboxes
         limit = min(left.fill(watermark), right.fill(watermark))
         made, self._before = self._before, []
-        for side, item in self._in_order(left.take(limit), right.take(limit)):
+        for side, item in in_order((left.take(limit), right.take(limit)), -1):
             if side == RIGHT:
                 self._further.arrived([item])
             self._take(side, item, made)
         self._expire(limit)
         return made
-
-    def _in_order(
-        self, lefts: list[Occurrence], rights: list[Occurrence]
-    ) -> Iterator[tuple[int, Occurrence]]:
-        """Both sides as one; of one event on both sides the right one, which completes."""
-        entries = merge(
-            ((order_of(item), LEFT, item) for item in lefts),
-            ((order_of(item), RIGHT, item) for item in rights),
-            key=lambda entry: (entry[0][:4], -entry[1], entry[0][4]),
-        )
-        return ((side, item) for _, side, item in entries)
 
     def _take(self, side: int, item: Occurrence, made: list[Occurrence]) -> None:
         completes = side == RIGHT or not self._plan.follows_only

@@ -11,21 +11,21 @@ element comes first, so that it advances the run.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
 from broker.core.agent import WATERMARK_END
-from broker.core.event import Order
-from broker.core.occurrence import Occurrence, events_of, flat, order_of
-from broker.core.operands import FOLLOWS, Joint, Leaf
+from broker.core.occurrence import Occurrence, events_of, flat
+from broker.core.operands import FOLLOWS, Joint, Leaf, composite
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
 from broker.core.stages.joint import Further, JointPlan
 from broker.core.stages.judge import Judge
+from broker.core.stages.sides import Entry, in_order
 
 # Operators whose operands can only come in the order of the text; the others begin with any.
 IN_THEIR_ORDER = FOLLOWS | {"meets", "overlaps"}
-
-Entry = tuple[Order, int, Occurrence]  # order, element, occurrence
 
 
 @dataclass(slots=True)
@@ -47,6 +47,7 @@ class CourseStage(Over):
         "_endless",
         "_entries",
         "_further",
+        "_has_composites",
         "_judge",
         "_latest",
         "_limit",
@@ -64,9 +65,10 @@ class CourseStage(Over):
         self._plans = plans
         self._judge = judge
         self._latest = plans[0].joint.context == "latest"
-        self._sign = -1 if plans[0].joint.operator in IN_THEIR_ORDER else 1
+        self._sign: Literal[-1, 1] = -1 if plans[0].joint.operator in IN_THEIR_ORDER else 1
         self._elements = [plans[0].joint.left, *(plan.joint.right for plan in plans)]
         self._endless = self._is_endless()
+        self._has_composites = any(map(composite, self._elements))
         self._further = [Further(plan, site) for plan in plans]
         self._entries: list[Entry] = []
         self._run: Run | None = None
@@ -83,24 +85,20 @@ class CourseStage(Over):
         """See base.Stage."""
         self.watermark = watermark
         self._limit = limit = min([inbox.fill(watermark) for inbox in self.inboxes])
-        new: list[Entry] = []
-        for element, inbox in enumerate(self.inboxes):
-            items = inbox.take(limit)
-            if element:
-                self._further[element - 1].arrived(items)
-            new += [(order_of(item), element, item) for item in items]
-        new.sort(key=self._rank)
-        self._entries += [entry for entry in new if not self._is_spent(entry[2])]
+        taken = [inbox.take(limit) for inbox in self.inboxes]
+        for further, items in zip(self._further, taken[1:], strict=True):
+            further.arrived(items)
+        self._entries += [one for one in in_order(taken, self._sign) if not self._is_spent(one[1])]
         made, self._before = self._before, []
         while self._go_on(made):
             pass
         self._expire()
         return made
 
-    def _rank(self, entry: Entry) -> tuple[Any, ...]:
-        return (entry[0][:4], self._sign * entry[1], entry[0][4])
-
     def _is_spent(self, item: Occurrence) -> bool:
+        if item.__class__ is not tuple:
+            spent: bool = item.end <= self._spent
+            return spent
         return any(member.end <= self._spent for member in flat(events_of(item)))
 
     # --- runs ----------------------------------------------------------------------------
@@ -114,7 +112,7 @@ class CourseStage(Over):
                 return False
         entries = self._entries
         while run.at < len(entries):
-            _, element, item = entries[run.at]
+            element, item = entries[run.at]
             if self._latest and self._is_passed(run, end_of(item)):
                 return self._drop(run)
             run.at += 1
@@ -146,7 +144,7 @@ class CourseStage(Over):
         return instant > last + _longer(self._plans[len(run.filled) - 1], bound.high_ms)
 
     def _next_run(self) -> Run | None:
-        for at, (_, element, item) in enumerate(self._entries):
+        for at, (element, item) in enumerate(self._entries):
             if element == 0 or self._sign > 0:
                 del self._entries[:at]
                 return Run({element: item}, 0, 1)
@@ -196,7 +194,10 @@ class CourseStage(Over):
         if self._chosen is not None:
             self._chosen.append(whole)
         self._spent = end_of(whole)
-        self._entries = [entry for entry in self._entries if not self._is_spent(entry[2])]
+        count = bisect_right(self._entries, self._spent, key=_end_of_entry)
+        del self._entries[:count]
+        if self._has_composites:
+            self._entries = [entry for entry in self._entries if not self._is_spent(entry[1])]
         self._run = None
 
     # --- ends ----------------------------------------------------------------------------
@@ -291,7 +292,7 @@ class CourseStage(Over):
         asked = [further for further in self._further if further.asked]
         if not asked:
             return
-        ends = [end_of(item) for _, _, item in self._entries]
+        ends = [end_of(item) for _, item in self._entries[:1]]
         if self._run is not None:
             ends += map(end_of, self._run.filled.values())
         oldest = min(ends, default=self._limit)
@@ -308,7 +309,7 @@ class CourseStage(Over):
             return hold
         starts = (
             end_of(item)
-            for _, element, item in self._entries[run.start + 1 :]
+            for element, item in islice(self._entries, run.start + 1, None)
             if element == 0 or self._sign > 0
         )
         return min(hold, next(starts, WATERMARK_END + 1) - 1)
@@ -334,7 +335,7 @@ class CourseStage(Over):
         """See base.Over."""
         filled = [] if self._run is None else list(self._run.filled.values())
         rights = [item for further in self._further for item in further.rights]
-        return [[item for _, _, item in self._entries], filled, rights]
+        return [[item for _, item in self._entries], filled, rights]
 
     def shed(self, count: int) -> int:
         """See base.Stage: the oldest candidates go, and with them the run that they are of."""
@@ -356,7 +357,7 @@ class CourseStage(Over):
             self.watermark,
             self._limit,
             self._spent,
-            [[element, item] for _, element, item in self._entries],
+            [list(entry) for entry in self._entries],
             None if run is None else [[list(one) for one in run.filled.items()], run.start, run.at],
             [further.rights for further in self._further],
             [inbox.state() for inbox in self.inboxes],
@@ -365,12 +366,16 @@ class CourseStage(Over):
     def restore(self, state: Any) -> None:
         """See base.Stage."""
         self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
-        self._entries = [(order_of(item), element, item) for element, item in entries]
+        self._entries = [(element, item) for element, item in entries]
         self._run = None if run is None else Run(dict(map(tuple, run[0])), run[1], run[2])
         for further, items in zip(self._further, rights, strict=True):
             further.rights = items
         for inbox, part in zip(self.inboxes, inboxes, strict=True):
             inbox.restore(part)
+
+
+def _end_of_entry(entry: Entry) -> int:
+    return end_of(entry[1])
 
 
 def _longer(plan: JointPlan, limit_ms: int) -> int:
