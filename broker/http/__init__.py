@@ -8,6 +8,7 @@ costs more than its stated bound.
 from broker.http.app import HttpOptions, Listener, ListenError, listen, make_app
 from broker.http.facade import BrokerFacade, Ledger, Reply
 from broker.http.fan import Follower, FollowersFullError, ResultFan
+from broker.http.log_facade import ResultLog
 
 __all__ = [
     "BrokerFacade",
@@ -19,6 +20,7 @@ __all__ = [
     "Listener",
     "Reply",
     "ResultFan",
+    "ResultLog",
     "listen",
     "make_app",
 ]

@@ -16,6 +16,9 @@ from broker.http.connections import IDLE_WAIT_S, Patience, acceptor, log
 from broker.http.facade import BrokerFacade
 from broker.http.guard import foreign_pages_kept_out, told_as_json, users_only
 from broker.http.handlers import Handlers
+from broker.http.log_facade import ResultLog
+from broker.http.log_handlers import LogHandlers
+from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
@@ -47,10 +50,12 @@ def make_app(
     users: Users,
     options: HttpOptions | None = None,
     failures: Logins | None = None,
+    *,
+    log: ResultLog | None = None,
 ) -> web.Application:
     """The application for a broker. Where `users` is empty nobody is asked for a password.
 
-    `failures` remembers failed logins.
+    `failures` remembers failed logins; `log` is where the broker keeps results, if it does.
     """
     options = options or HttpOptions()
     open_paths = frozenset(route.path for route in ROUTES if route.open)
@@ -66,9 +71,12 @@ def make_app(
     app[_PATIENCE] = patience
     app.on_response_prepare.append(_say_no_more_than_needed)
     handlers = Handlers(facade, text_bytes_max=options.text_bytes_max, with_users=bool(users))
+    log_handlers = LogHandlers(log)
+    app.on_shutdown.append(log_handlers.shutdown)
     for route in ROUTES:
+        owner = log_handlers if route in LOG_ROUTES else handlers
         path = route.path.replace("{name}", "{name:.+}")  # names of subscriptions may hold `/`
-        app.router.add_route(route.method, path, handlers.by_name(route.name))
+        app.router.add_route(route.method, path, owner.by_name(route.name))
     return app
 
 

@@ -6,7 +6,8 @@ valid OpenAPI 3.1 document.
 
 from typing import Any
 
-from broker.http.routes import ROUTES, SCHEMAS, Answer, Parameter, Route
+from broker.http.route import Answer, Parameter, Route
+from broker.http.routes import ROUTES, SCHEMAS
 
 OTHERWISE = Answer("refused, as by a page of another site, or failed; the message says why")
 
@@ -59,12 +60,13 @@ def _parameter(one: Parameter) -> dict[str, Any]:
     return {
         "name": one.name,
         "in": one.where,
-        "required": one.where == "path",
+        "required": one.needed or one.where == "path",
         "description": one.meaning,
-        "schema": {"type": "string"},
+        "schema": one.schema,
     }
 
 
 def _response(answer: Answer) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{answer.schema}"}
-    return {"description": answer.meaning, "content": {answer.media: {"schema": schema}}}
+    content = {media: {"schema": schema} for media in (answer.media, *answer.others)}
+    return {"description": answer.meaning, "content": content}

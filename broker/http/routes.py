@@ -5,27 +5,11 @@ and the tests read it. Must not know how a request is answered. Invariant: a pat
 stands here, and one that stands here is served.
 """
 
-from typing import Any
-
-import msgspec
-
-Schema = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-NAMES: Schema = {"type": "array", "items": TEXT}
-
-
-def _object(required: str, /, **properties: Schema) -> Schema:
-    """An object schema; `required` lists the keys that are always there, with blanks between."""
-    shape: Schema = {"type": "object", "properties": properties}
-    if required:
-        shape["required"] = required.split()
-    return shape
-
+from broker.http.log_routes import LOG_ROUTES, LOG_SCHEMAS
+from broker.http.route import COUNT, NAMES, TEXT, Answer, Parameter, Route, Schema, shape_of
 
 SCHEMAS: dict[str, Schema] = {
-    "Diagnostic": _object(
+    "Diagnostic": shape_of(
         "message",
         code=TEXT,
         message=TEXT,
@@ -33,18 +17,18 @@ SCHEMAS: dict[str, Schema] = {
         column={"type": "integer", "minimum": 1},
         hint=TEXT,
     ),
-    "Problem": _object(
+    "Problem": shape_of(
         "ok errors",
         ok={"type": "boolean", "enum": [False]},
         errors={"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
     ),
-    "Reply": _object(
+    "Reply": shape_of(
         "ok",
         ok={"type": "boolean", "enum": [True]},
         subscriptions=NAMES,
         definitions=NAMES,
     ),
-    "Subscription": _object(
+    "Subscription": shape_of(
         "subscription subscriber state",
         subscription=TEXT,
         subscriber=TEXT,
@@ -53,46 +37,18 @@ SCHEMAS: dict[str, Schema] = {
         state=TEXT,
         results=COUNT,
     ),
-    "Subscriptions": _object(
+    "Subscriptions": shape_of(
         "subscriptions",
         subscriptions={"type": "array", "items": {"$ref": "#/components/schemas/Subscription"}},
     ),
-    "Health": _object("healthy", healthy={"type": "boolean"}),
-    "Readiness": _object("ready missing", ready={"type": "boolean"}, missing=NAMES),
-    "Status": _object(""),
-    "Result": _object("subscription", subscription=TEXT),
-    "OpenApi": _object("openapi", openapi=TEXT),
+    "Health": shape_of("healthy", healthy={"type": "boolean"}),
+    "Readiness": shape_of("ready missing", ready={"type": "boolean"}, missing=NAMES),
+    "Status": shape_of(""),
+    "Result": shape_of("subscription", subscription=TEXT),
+    "OpenApi": shape_of("openapi", openapi=TEXT),
     "Text": TEXT,
+    **LOG_SCHEMAS,
 }
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """One response: its meaning, the schema's name and the media type."""
-
-    meaning: str
-    schema: str = "Problem"
-    media: str = "application/json"
-
-
-class Parameter(msgspec.Struct, frozen=True):
-    """A parameter in the path or, optional, behind the `?`."""
-
-    name: str
-    meaning: str
-    where: str = "query"
-
-
-class Route(msgspec.Struct, frozen=True):
-    """One row. `open` routes need no user; `body` says what a text/plain body holds."""
-
-    method: str
-    path: str
-    name: str
-    meaning: str
-    answers: dict[int, Answer]
-    parameters: tuple[Parameter, ...] = ()
-    body: str = ""
-    open: bool = False
 
 
 _CLIENT = Parameter("client", "who asks, where no users are configured; else it is the user")
@@ -185,4 +141,5 @@ ROUTES: tuple[Route, ...] = (
         "This interface, described",
         {200: Answer("OpenAPI 3.1", "OpenApi")},
     ),
+    *LOG_ROUTES,
 )

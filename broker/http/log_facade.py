@@ -1,0 +1,50 @@
+"""What the HTTP face asks of the log of results.
+
+Owns this interface. Must not know databases. Invariant: what it tells as there is durable.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from broker.store import Consumer, Row
+
+
+class ResultLog(Protocol):
+    """The log as the HTTP face sees it; `broker.store.Outbox` is one.
+
+    Results of offsets earliest … end − 1 can be read. Each method that waits for the database may
+    raise StoreError besides what stands at it.
+    """
+
+    @property
+    def epoch(self) -> str:
+        """The log's own name: where it is another, so are all offsets."""
+
+    @property
+    def earliest(self) -> int:
+        """The first offset that can still be read."""
+
+    @property
+    def end(self) -> int:
+        """The first offset that is not there yet."""
+
+    async def beyond(self, after: int) -> None:
+        """Wait until the log ends elsewhere than at `after`."""
+
+    async def read(self, begin: int, end: int, bytes_max: int | None = None) -> list[Row]:
+        """Exactly this half-open range. Raises GoneError, NotYetError, TooLargeError."""
+
+    async def ts_at(self, offset: int) -> int | None:
+        """The latest end of all results up to and with it. Raises GoneError, NotYetError."""
+
+    async def first_offset_after(self, ts_ms: int) -> int:
+        """The first offset whose result ends after this time; the end where there is none yet."""
+
+    async def acknowledge(self, consumer: str, offset: int, now_ms: int) -> Consumer:
+        """A consumer has everything before it. Raises NotYetError, ConsumersFullError."""
+
+    async def consumers(self) -> Sequence[Consumer]:
+        """All of them, by name."""
+
+    async def forget(self, consumer: str) -> bool:
+        """Keep nothing for it any more; whether it was known."""

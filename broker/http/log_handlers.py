@@ -1,0 +1,248 @@
+"""How each route of the log is answered.
+
+Owns the translation between HTTP and the log. Must not know databases. Invariant: an answer to a
+range is the whole range or a refusal that says what can be had; and nobody is made to wait longer,
+or is sent more, than the bounds here.
+"""
+
+import asyncio
+import functools
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from broker.http.guard import Handler
+from broker.http.log_facade import ResultLog
+from broker.http.log_formats import FORMATS, FormatMissingError
+from broker.store import (
+    Consumer,
+    ConsumersFullError,
+    GoneError,
+    NotYetError,
+    Standing,
+    StoreError,
+    TooLargeError,
+)
+
+ROWS_MAX: Final = 10_000  # offsets of one range; the answer is built in memory
+RANGE_BYTES_MAX: Final = 16 * 2**20  # of its payloads, for the same reason
+WAIT_S_MAX: Final = 60.0  # proxies and clients take a longer silence for a dead connection
+WAITING_MAX: Final = 200  # who asks to wait beyond that is answered at once, and may ask again
+CONSUMER_LENGTH_MAX: Final = 128
+ELSEWHERE_ROWS: Final = 200  # writing more rows than that would hold the event loop up
+NO_LOG: Final = "this broker keeps no results: it has no data directory (broker.data_dir)"
+
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+_SIGNED = re.compile(r"-?\d{1,18}", re.ASCII)
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+
+
+class _RefusedError(Exception):
+    """A request that gets no answer but this."""
+
+    def __init__(self, status: int, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.response = _json(
+            {"ok": False, "errors": [{"message": message}]} | more,
+            status,
+        )
+
+
+def _json(body: object, status: int = 200) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(body), status=status, content_type="application/json"
+    )
+
+
+def _told(method: Callable[..., Awaitable[web.Response]]) -> Any:
+    """Refusals and failures of the log as answers."""
+
+    @functools.wraps(method)
+    async def answered(self: "LogHandlers", request: web.Request) -> web.Response:
+        try:
+            return await method(self, request)
+        except _RefusedError as refused:
+            return refused.response
+        except GoneError as error:
+            return _refusal(410, error, error.standing)
+        except NotYetError as error:
+            return _refusal(416, error, error.standing)
+        except TooLargeError as error:
+            return _RefusedError(413, str(error), fits=error.fits).response
+        except StoreError as error:
+            return _RefusedError(503, str(error)).response
+
+    return answered
+
+
+def _refusal(status: int, error: StoreError, log: Standing) -> web.Response:
+    more = {"epoch": log.epoch, "earliest": log.earliest, "end": log.end}
+    return _RefusedError(status, str(error), **more).response
+
+
+class LogHandlers:
+    """One coroutine for each row of the table of the log's routes, under the row's name."""
+
+    def __init__(self, log: ResultLog | None) -> None:
+        self._kept = log
+        self._waiting: dict[asyncio.Timeout, None] = {}
+
+    def by_name(self, name: str) -> Handler:
+        """The handler of a route."""
+        found: Handler = getattr(self, name)
+        return found
+
+    async def shutdown(self, _app: web.Application) -> None:
+        """Answer all who wait, as this is the end."""
+        now = asyncio.get_running_loop().time()
+        for deadline in self._waiting:
+            deadline.reschedule(now)
+
+    def _log(self, request: web.Request) -> ResultLog:
+        """The log; refuses where there is none, or another than the request means."""
+        log = self._kept
+        if log is None:
+            raise _RefusedError(503, NO_LOG)
+        epoch = request.query.get("epoch")
+        if epoch is not None and epoch != log.epoch:
+            message = "the log is another one: offsets of the epoch asked for mean nothing here"
+            raise _RefusedError(409, message, epoch=log.epoch, earliest=log.earliest, end=log.end)
+        return log
+
+    @_told
+    async def log_offsets(self, request: web.Request) -> web.Response:
+        """Where the log begins and ends; with `after`, once it has gone on from there."""
+        log = self._log(request)
+        after = _number(request, "after", None)
+        wait_s = _wait_s(request)
+        if after is not None and wait_s and log.end == after and len(self._waiting) < WAITING_MAX:
+            await self._wait(log, after, wait_s)
+        return _json(
+            {
+                "epoch": log.epoch,
+                "earliest": log.earliest,
+                "end": log.end,
+                "rows_max": ROWS_MAX,
+            }
+        )
+
+    async def _wait(self, log: ResultLog, after: int, wait_s: float) -> None:
+        deadline = asyncio.timeout(wait_s)
+        self._waiting[deadline] = None
+        try:
+            async with deadline:
+                await log.beyond(after)
+        except TimeoutError:
+            pass
+        finally:
+            del self._waiting[deadline]
+
+    @_told
+    async def log_range(self, request: web.Request) -> web.Response:
+        """Exactly the results of the range."""
+        log = self._log(request)
+        begin, end = _number(request, "from"), _number(request, "to")
+        if end < begin:
+            raise _RefusedError(400, f"`to` is {end}: it must not be less than `from`, {begin}")
+        if end - begin > ROWS_MAX:
+            fits = begin + ROWS_MAX
+            message = f"a range has at most {ROWS_MAX} offsets; ask for {begin} up to {fits} first"
+            raise _RefusedError(413, message, fits=fits)
+        name = request.query.get("format", "json")
+        if name not in FORMATS:
+            raise _RefusedError(400, f"`format` is {name[:40]}; there are {', '.join(FORMATS)}")
+        content_type, render = FORMATS[name]
+        rows = await log.read(begin, end, RANGE_BYTES_MAX)
+        try:
+            if len(rows) > ELSEWHERE_ROWS:
+                body = await asyncio.to_thread(render, log.epoch, begin, end, rows)
+            else:
+                body = render(log.epoch, begin, end, rows)
+        except FormatMissingError as error:
+            raise _RefusedError(406, str(error)) from None
+        return web.Response(body=body, content_type=content_type)
+
+    @_told
+    async def log_ack(self, request: web.Request) -> web.Response:
+        """A consumer has everything before an offset."""
+        log = self._log(request)
+        consumer, offset = _consumer(request.query.get("consumer")), _number(request, "offset")
+        try:
+            one = await log.acknowledge(consumer, offset, time.time_ns() // 1_000_000)
+        except ConsumersFullError as full:
+            raise _RefusedError(503, str(full)) from None
+        return _json({"epoch": log.epoch} | _shown(one))
+
+    @_told
+    async def log_consumers(self, request: web.Request) -> web.Response:
+        """Who reads, how far each has come, and what it missed."""
+        log = self._log(request)
+        return _json({"epoch": log.epoch, "consumers": [_shown(c) for c in await log.consumers()]})
+
+    @_told
+    async def log_forget(self, request: web.Request) -> web.Response:
+        """Nothing is kept for a consumer any more."""
+        log = self._log(request)
+        name = request.match_info["name"]
+        if not await log.forget(name):
+            raise _RefusedError(404, f"there is no consumer {name[:CONSUMER_LENGTH_MAX]}")
+        return _json({"ok": True})
+
+    @_told
+    async def log_ts_at(self, request: web.Request) -> web.Response:
+        """The event time that the log has reached at an offset."""
+        log = self._log(request)
+        offset = _number(request, "offset")
+        return _json({"epoch": log.epoch, "offset": offset, "ts": await log.ts_at(offset)})
+
+    @_told
+    async def log_first_offset_after(self, request: web.Request) -> web.Response:
+        """The first offset beyond an event time."""
+        log = self._log(request)
+        ts_ms = _number(request, "ts", form=_SIGNED)
+        return _json(
+            {"epoch": log.epoch, "ts": ts_ms, "offset": await log.first_offset_after(ts_ms)}
+        )
+
+
+def _shown(one: Consumer) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "consumer": one.name,
+        "offset": one.offset,
+        "acked_at": one.acked_ms,
+        "missed": one.missed,
+    }
+    if one.missed:
+        shown["gap"] = {"from": one.gap_begin, "to": one.gap_end}
+    return shown
+
+
+def _consumer(name: str | None) -> str:
+    if not name or len(name) > CONSUMER_LENGTH_MAX or not name.isprintable():
+        wanted = f"a name of 1 to {CONSUMER_LENGTH_MAX} printable characters"
+        raise _RefusedError(400, f"`consumer` is needed: {wanted}")
+    return name
+
+
+def _wait_s(request: web.Request) -> float:
+    text = request.query.get("wait", "0")
+    if not _SECONDS.fullmatch(text):
+        raise _RefusedError(400, f"`wait` is {text[:40]}: expected seconds, such as 5 or 0.5")
+    return min(float(text), WAIT_S_MAX)
+
+
+def _number(
+    request: web.Request, name: str, *otherwise: None, form: re.Pattern[str] = _WHOLE
+) -> Any:
+    text = request.query.get(name)
+    if text is None:
+        if otherwise:
+            return None
+        raise _RefusedError(400, f"`{name}` is needed: a whole number")
+    if not form.fullmatch(text):
+        raise _RefusedError(400, f"`{name}` is {text[:40]}: expected a whole number")
+    return int(text)
