@@ -27,7 +27,7 @@ class Split(Struct, frozen=True):
 
     `refused` are those of sources for which no place is left. Of the events on time, `ordered` says
     that none is known to end before the one before it, `apart` that no two then end together, and
-    `span` between which times all of them end, where that is known without looking.
+    `newest` after which time none of them ends, where that is known without looking.
     """
 
     on_time: list[Event]
@@ -35,7 +35,7 @@ class Split(Struct, frozen=True):
     refused: list[Event]
     ordered: bool = False
     apart: bool = False
-    span: tuple[int, int] | None = None
+    newest: int | None = None
 
 
 class Clock(Protocol):
@@ -104,8 +104,8 @@ class StreamClock:
             return Split(events, [], [])
         ahead = course(events, self._newest, WATERMARK_NONE, lateness_ms)
         if not ahead.late:
-            least, self._newest = self._newest - lateness_ms, ahead.newest
-            return Split(events, [], [], ahead.ordered, ahead.apart, (least, ahead.newest))
+            self._newest = ahead.newest
+            return Split(events, [], [], ahead.ordered, ahead.apart, ahead.newest)
         split, self._newest = sifted(events, self._newest, {}, lateness_ms)
         return split
 

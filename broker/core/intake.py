@@ -178,7 +178,7 @@ class Intake:
         """
         split = self._clock.split(events, now, source)
         fresh, repeats = self._repeats.admit(
-            split.on_time, ordered=split.ordered, apart=split.apart, span=split.span
+            split.on_time, ordered=split.ordered, apart=split.apart, newest=split.newest
         )
         if self._repeats.due:
             self._repeats.advance(self._clock.floor(now))

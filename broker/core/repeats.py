@@ -4,17 +4,14 @@ Owns that memory. Must not know clocks: it is told how far back it has to reach.
 events with one id and end that end after the watermark, the first alone passes, wherever the
 batches were cut; memory is bounded by what arrived after the watermark, and by a limit.
 
-The memory is cut into generations by arrival, so that what the watermark has passed goes as a whole
-and nothing that stays is touched for it. A stream in order pays one comparison for an event: what
-ends after all that was seen is new. Where events come in another order, a batch asks each
-generation that reaches so far back once whether it has any of their ids; only where one has, event
-by event whether it has that id with that end. What a generation needs for an answer is made when
-the first such question comes.
+A stream in order pays one comparison for an event: what ends after all that was seen is new. Where
+events come in another order they are found by their ends, few of which are equal as a rule; only
+events of one end are told apart by their ids.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -23,55 +20,9 @@ if TYPE_CHECKING:
     from broker.core.event import Event
 
 SLACK = 1_024  # events by which it may grow before it is worth forgetting some
-GENERATIONS = 4  # about so many at once
 
-_id = attrgetter("id")
 _end = attrgetter("end")
-_key = attrgetter("id", "end")
-
-
-class _Generation:
-    """Events that arrived one after the other, and by what they are found."""
-
-    __slots__ = ("_by_key", "_ids", "_keyed", "_named", "events", "greatest")
-
-    def __init__(self, greatest: int) -> None:
-        self.events: list[Event] = []
-        self.greatest = greatest  # none of them ends later
-        self._ids: set[str] = set()  # of the first `_named` events
-        self._named = 0
-        self._by_key: dict[tuple[str, int], Event] = {}  # of the first `_keyed` events
-        self._keyed = 0
-
-    def has_any(self, ids: set[str]) -> bool:
-        """Whether any of its events has one of the ids."""
-        if self._named < len(self.events):
-            self._ids.update(map(_id, self.events[self._named :] if self._named else self.events))
-            self._named = len(self.events)
-        return not self._ids.isdisjoint(ids)
-
-    def get(self, key: tuple[str, int]) -> Event | None:
-        """Its event of an id and end."""
-        if self._keyed < len(self.events):
-            rest = self.events[self._keyed :]
-            self._by_key.update(zip(map(_key, rest), rest, strict=True))
-            self._keyed = len(self.events)
-        return self._by_key.get(key)
-
-    def add(self, events: list[Event], greatest: int, ids: set[str] | None) -> None:
-        """Remember new events; their ids, where they are known."""
-        if ids is not None and self._named == len(self.events):
-            self._ids |= ids
-            self._named += len(events)
-        self.events += events
-        self.greatest = max(self.greatest, greatest)
-
-    def add_keyed(self, event: Event, key: tuple[str, int]) -> None:
-        """Remember one new event, just asked for."""
-        self.events.append(event)
-        self._by_key[key] = event
-        self._keyed += 1
-        self.greatest = max(self.greatest, key[1])
+_key = attrgetter("end", "id")
 
 
 class Repeats:
@@ -81,32 +32,38 @@ class Repeats:
         self._events_max = events_max
         self._slack = slack
         self._newest: int | None = None  # nothing remembered ends later
-        self._generations: deque[_Generation] = deque()
-        self._count = 0
+        self._batches: deque[tuple[int, list[Event]]] = deque()  # (greatest end, its events)
+        self._unfolded = 0  # events in the batches
+        # Those that came in no order: by end the event, or those of that end by id.
+        self._by_end: dict[int, Event | dict[str, Event]] = {}
+        self._folded = 0  # events in it
         self._prune_at = slack
-        self._ids_come_again = False  # with other ends: then there is no use in asking for ids
         self.forgotten = 0
 
     @property
     def due(self) -> bool:
         """Whether it has grown so far that it is worth telling it the watermark."""
-        return self._count > self._prune_at
+        return self._unfolded + self._folded > self._prune_at
 
     def __len__(self) -> int:
-        return self._count
+        return self._unfolded + self._folded
 
     def events(self) -> list[Event]:
-        """All that are remembered, in the order of their arrival."""
-        return [event for generation in self._generations for event in generation.events]
+        """All that are remembered, by end and id."""
+        found = [event for _, events in self._batches for event in events]
+        for one in self._by_end.values():
+            found += one.values() if isinstance(one, dict) else [one]
+        return sorted(found, key=_key)
 
     def restore(self, events: Iterable[Event]) -> None:
         """Remember these alone; they are no repeats of each other."""
-        self._generations.clear()
-        self._count, self._newest, self._prune_at = 0, None, self._slack
         kept = list(events)
-        if kept:
-            self._newest = max(map(_end, kept))
-            self._add(kept, self._newest, None)
+        self._batches.clear()
+        self._by_end.clear()
+        self._unfolded = self._folded = 0
+        self._newest = max(map(_end, kept), default=None)
+        self._prune_at = self._slack
+        self._enter(kept)
 
     def admit(
         self,
@@ -114,97 +71,91 @@ class Repeats:
         *,
         ordered: bool = False,
         apart: bool = False,
-        span: tuple[int, int] | None = None,
+        newest: int | None = None,
     ) -> tuple[list[Event], list[tuple[Event, bool]]]:
         """(new events, repeats); each repeat comes with whether it says something else.
 
         `ordered` says that none of the events is known to end before the one before it, `apart`
-        that no two of them end at the same time, and `span` between which times all end.
+        that no two of them end at the same time, and `newest` after which time none ends.
         """
         if not events:
             return events, []
-        if ordered:
-            least, greatest = events[0].end, events[-1].end
-        elif span is not None:
-            least, greatest = span
+        before = self._newest
+        if newest is None:
+            newest = events[-1].end if ordered else max(map(_end, events))
+        if before is None or newest > before:
+            self._newest = newest
+        repeats: list[tuple[Event, bool]] = []
+        if ordered and apart and (before is None or events[0].end > before):
+            self._batches.append((newest, list(events)))
+            self._unfolded += len(events)
         else:
-            ends = [event.end for event in events]
-            least, greatest = min(ends), max(ends)
-        newest = self._newest
-        ids = None
-        if newest is None or greatest > newest:
-            self._newest = greatest
-        if not (ordered and apart and (newest is None or least > newest)):
-            ids = self._new_ids(events, least)
-            if ids is None:
-                return self._one_by_one(events)
-        self._add(events, greatest, ids)
-        if self._count > self._events_max:
+            if self._batches:
+                self._fold()
+            repeats = self._enter(events)
+            if repeats:
+                events = _without(events, repeats)
+        if self._unfolded + self._folded > self._events_max:
             self._forget()
-        return events, []
+        return events, repeats
 
     def advance(self, watermark: int) -> None:
-        """Forget what ends at or before the watermark: a repeat of it would be late."""
-        generations = self._generations
-        while generations and generations[0].greatest <= watermark:
-            self._count -= len(generations.popleft().events)
-        self._prune_at = self._count + self._slack
+        """Forget what ends at or before the watermark: a repeat of it would be late.
 
-    def _current(self, greatest: int) -> _Generation:
-        """The generation that takes what is new."""
-        generations = self._generations
-        if generations and len(generations[-1].events) < max(
-            self._slack, self._count // GENERATIONS
-        ):
-            return generations[-1]
-        generations.append(_Generation(greatest))
-        self._ids_come_again = False  # perhaps no longer
-        return generations[-1]
+        All is looked through, so it is called when much has come since; see `due`.
+        """
+        batches = self._batches
+        while batches and batches[0][0] <= watermark:
+            self._unfolded -= len(batches.popleft()[1])
+        if self._by_end:
+            kept = {end: one for end, one in self._by_end.items() if end > watermark}
+            self._by_end = kept
+            several = [len(one) for one in kept.values() if isinstance(one, dict)]
+            self._folded = len(kept) - len(several) + sum(several)
+        self._prune_at = 2 * len(self) + self._slack
 
-    def _add(self, events: list[Event], greatest: int, ids: set[str] | None) -> None:
-        self._current(greatest).add(events, greatest, ids)
-        self._count += len(events)
-
-    def _new_ids(self, events: list[Event], least: int) -> set[str] | None:
-        """The events' ids where each is new; None where it takes a closer look to tell."""
-        if self._ids_come_again:
-            return None
-        ids = set(map(_id, events))
-        if len(ids) < len(events):
-            return None
-        for generation in self._generations:
-            if generation.greatest >= least and generation.has_any(ids):
-                return None
-        return ids
-
-    def _one_by_one(self, events: list[Event]) -> tuple[list[Event], list[tuple[Event, bool]]]:
-        fresh = []
-        repeats: list[tuple[Event, bool]] = []
-        for event in events:
-            key = _key(event)
-            for generation in self._generations:
-                if generation.greatest >= key[1]:
-                    first = generation.get(key)
-                    if first is not None:
-                        repeats.append((event, _said(first) != _said(event)))
-                        break
+    def _enter(self, events: list[Event]) -> list[tuple[Event, bool]]:
+        """Remember events that are new by their ends; the repeats among them."""
+        by_end = self._by_end
+        put = by_end.__setitem__
+        beside = [event for event in events if (end := event.end) in by_end or put(end, event)]
+        repeats = []
+        for event in beside:
+            held = by_end[event.end]
+            if not isinstance(held, dict):
+                held = by_end[event.end] = {held.id: held}
+            first = held.get(event.id)
+            if first is None:
+                held[event.id] = event
             else:
-                current = self._current(key[1])
-                current.get(key)
-                current.add_keyed(event, key)
-                self._count += 1
-                fresh.append(event)
-        self._ids_come_again = not repeats
-        if self._count > self._events_max:
-            self._forget()
-        return fresh, repeats
+                repeats.append((event, _said(first) != _said(event)))
+        self._folded += len(events) - len(repeats)
+        return repeats
+
+    def _fold(self) -> None:
+        for _, events in self._batches:
+            self._enter(events)
+        self._batches.clear()
+        self._unfolded = 0
 
     def _forget(self) -> None:
         """Past the limit the half that ends first goes; a repeat of those is taken for new."""
-        events = sorted(self.events(), key=lambda event: (event.end, event.id))
+        events = self.events()
         kept = events[len(events) - self._events_max // 2 :]
         self.forgotten += len(events) - len(kept)
         self.restore(kept)
+
+
+def _without(events: list[Event], repeats: list[tuple[Event, bool]]) -> list[Event]:
+    """The events that are no repeats; where one object stands several times, the last go first."""
+    again = Counter([id(event) for event, _ in repeats])
+    kept = []
+    for event in reversed(events):
+        if again[id(event)]:
+            again[id(event)] -= 1
+        else:
+            kept.append(event)
+    return kept[::-1]
 
 
 def _said(event: Event) -> tuple[Any, ...]:

@@ -11,25 +11,27 @@ from tests.planted.fault import CORE, EVERYTHING, part
 REPEATS = part(
     "broker/core/repeats.py",
     r"""
-same-id-is-a-repeat: an event with the id of another and another end is ignored
-- _key = attrgetter("id", "end")
-+ _key = lambda event: (event.id, 0)
+same-id-is-a-repeat: an event with the end of another and another id is ignored
+- first = held.get(event.id)
++ first = held.get(next(iter(held)))
 
 tie-is-new: a repeat of the newest event is let in
-- (newest is None or least > newest)
-+ (newest is None or least >= newest)
+- events[0].end > before):
++ events[0].end >= before):
 
 memory-short: the memory does not reach back to the watermark
-- if generation.greatest >= least and
-+ if generation.greatest > least + 4 and
+- if end > watermark}
++ if end > watermark + 2}
 
-memory-cleared-early: what the watermark has not passed is forgotten
-- generations[0].greatest <= watermark:
-+ generations[0].greatest <= watermark + 257:
+memory-cleared-early: a batch goes before the watermark has passed its last event
+- batches[0][0] <= watermark:
++ batches[0][0] <= watermark + 257:
 
-ids-of-one-batch-unseen: a batch that says an event twice is taken as a whole
-- if len(ids) < len(events):
-+ if len(ids) > len(events):
+fold-forgets: what came in order is forgotten when an event comes that does not
+- for _, events in self._batches:
+-             self._enter(events)
++ for _, events in self._batches:
++             self._enter(events[1:])
 
 newest-forgotten: past the limit the newest are forgotten and not the oldest
 - events[len(events) - self._events_max // 2 :]
