@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from broker.core.chain_agent import ChainAgent, links_of
 from broker.core.operands import composite
 from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
 from broker.core.pattern import Layout, lay_out
@@ -102,12 +103,26 @@ class Agents:
         made = {output.event_type: output}
         return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
 
-    def _of_pattern(self, task: Task, case: Case, outcome: Any) -> PatternAgent | StagedAgent:
+    def _of_pattern(
+        self, task: Task, case: Case, outcome: Any
+    ) -> PatternAgent | StagedAgent | ChainAgent:
         layout = lay_out(case)
         subscription = task.node if isinstance(task.node, Subscription) else None
         if needs_stages(case, layout, subscription) or self._weighs(case, layout):
             return self._staged(task, case, layout, outcome)
-        return self._plain(case, layout, outcome)
+        plain = self._plain(case, layout, outcome)
+        if not self._limits.chain_events_max or links_of(case, layout) is None:
+            return plain
+        return self._chain(case, plain)
+
+    def _chain(self, case: Case, plain: PatternAgent) -> ChainAgent:
+        return ChainAgent(
+            case,
+            plain,
+            self.classes,
+            capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
+            duration_max_ms=self._limits.event_duration_ms_max,
+        )
 
     def _plain(self, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
         return PatternAgent(
@@ -178,7 +193,7 @@ class Agents:
             made = self._staged(task, case, agent.layout, agent.outcome)
             made.restore(agent.state())
             return made
-        elif isinstance(agent, PatternAgent) and self._weighs(case, agent.layout):
+        elif isinstance(agent, PatternAgent | ChainAgent) and self._weighs(case, agent.layout):
             other = agent.hand_over()
             made = self._staged(task, case, other.layout, other.outcome)
             made.adopt(other)
@@ -186,8 +201,14 @@ class Agents:
         return agent
 
     def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
-        """The agent in a state, also in that of an agent that did not weigh times yet."""
-        if isinstance(agent, StagedAgent) and "doubt_ms" not in state:
+        """The agent in a state, also in that of one that did not weigh times, or had a limit."""
+        if isinstance(agent, PatternAgent) and "chain" in state:
+            agent = self._chain(case, agent)
+        elif isinstance(agent, StagedAgent) and "chain" in state:
+            chain = self._chain(case, self._plain(case, agent.layout, agent.outcome))
+            chain.restore(state)
+            return self.weighing(task, case, chain)
+        elif isinstance(agent, StagedAgent) and "doubt_ms" not in state:
             plain = self._plain(case, agent.layout, agent.outcome)
             plain.restore(state)
             return self.weighing(task, case, plain)

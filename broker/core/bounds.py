@@ -22,6 +22,7 @@ from broker.core.bounds_amount import Flow, Held, product, steady, total
 from broker.core.bounds_pattern import Operators, Passed, Terms
 from broker.core.bounds_window import DAY_LONGEST_MS
 from broker.core.bounds_window import passed as window_passed
+from broker.core.chain_agent import links_of
 from broker.core.limits import Limits
 from broker.core.operands import Joint, least, operands, span_max_ms
 from broker.core.outcome import assigned_lag
@@ -184,10 +185,13 @@ class _Bounds:
             return Passed(lambda _: None, None)
         slack_ms = max(SWEEP_MS, _horizon_ms(layout, duration_ms))
         terms = Terms(layout, leaves, lag_ms, duration_ms, slack_ms, bool(case.group_by))
-        passed = Operators(terms, held).passed(layout.root)
         subscription = task.node if isinstance(task.node, Subscription) else None
         staged = needs_stages(case, layout, subscription)
-        if staged or _ordered(case, layout):  # until the watermark has passed them
+        chained = not staged and bool(self._limits.chain_events_max and links_of(case, layout))
+        passed = Operators(terms, Held() if chained else held).passed(layout.root)
+        if chained:
+            held.add(self._limits.chain_events_max, matches=False, reason="")
+        if staged or chained or _ordered(case, layout):  # until the watermark has passed them
             for flow in leaves:
                 held.add(flow(lag_ms), matches=False, reason="events come without limit")
         self._turns(case, layout, passed, held)

@@ -106,6 +106,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     occurrences_held_max: Annotated[
         int, said("occurrences that one agent keeps open", "oldest dropped: occurrences_full")
     ] = 1_000_000
+    chain_events_max: Annotated[
+        int,
+        said(
+            "0 is none; else events that one chain of `then` stores, for nodes with little memory",
+            "newest of the oldest run overwritten: chain_overwritten",
+            0,
+        ),
+    ] = 0
     groups_max: Annotated[
         int, said("partitions of one agent: keys may be invented", "oldest dropped: groups_full")
     ] = 100_000

@@ -1,0 +1,222 @@
+"""The agent of a chain of `then` that is given a small store.
+
+Owns the order in which a bounded store sees events, and when what it holds is looked through. Must
+not know how partners are found: an agent without that limit does it, for each instant at which a
+chain can be complete. Invariant: what it reports depends on the events and on the order of time
+alone; each result is one that the unlimited agent reports too.
+
+The store is one for all groups of the agent. What fits the last place is not stored: it completes
+what is there, or nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
+
+from broker.core.agent import WATERMARK_NONE, LeafEvents
+from broker.core.chain_store import ChainStore, Group, Link
+from broker.core.event import Event, Order
+from broker.core.matching import key_function, leaf_select
+from broker.core.occurrence import events_of
+from broker.core.operands import FOLLOWS, Joint, Leaf, Operand
+from broker.core.outcome import assigned_lag
+from broker.core.pattern import Layout
+from broker.core.pattern_agent import Handover, PatternAgent
+from broker.core.shelf import Shelf
+from language.tree import Case
+
+STATE_VERSION = 1
+OVERWRITTEN = "chain_overwritten"
+
+
+def links_of(case: Case, layout: Layout) -> list[Link] | None:
+    """The links of a chain of atoms that reports every combination; None of any other pattern."""
+    found: list[Link] = []
+    at: Operand = layout.root
+    while isinstance(at, Joint):
+        plain = at.operator in FOLLOWS and at.context == "unrestricted"
+        if not plain or at.next or at.nth is not None or not isinstance(at.right, Leaf):
+            return None
+        bound = at.bound
+        found.insert(0, Link() if bound is None else Link(bound.low_ms, bound.high_ms))
+        at = at.left
+    chosen = layout.last or layout.first or case.consuming or case.detect.report != "all"
+    return found if isinstance(at, Leaf) and found and not chosen else None
+
+
+class ChainAgent:
+    """One case whose detect is a chain, with a bounded store (see agent.Agent)."""
+
+    waits = True
+
+    def __init__(
+        self,
+        case: Case,
+        inner: PatternAgent,
+        classes: Mapping[str, type[Event]],
+        *,
+        capacity: int,
+        duration_max_ms: int,
+    ) -> None:
+        layout = inner.layout
+        links = links_of(case, layout)
+        assert links is not None, "the pattern is no chain"
+        self.inner = inner
+        self.layout = layout
+        self._blank = inner.state()
+        self._classes = classes
+        self._final = len(links)
+        self._selects = [leaf_select(leaf) for leaf in layout.leaves]
+        self._key = key_function(case.group_by) if case.group_by else None
+        self._lags = assigned_lag(case, layout)
+        self._within_ms = layout.root.within_ms
+        self._duration_max_ms = duration_max_ms
+        self.store = ChainStore(links, layout.root.within_ms, capacity)
+        self._pending: list[tuple[Order, int, Event]] = []
+        self._watermark = WATERMARK_NONE
+        self._dropped: dict[str, int] = {}
+
+    # --- the door ------------------------------------------------------------------------
+
+    def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
+        """See agent.Agent."""
+        self._watermark = max(self._watermark, watermark)
+        pending = self._pending
+        for leaf, events in batch:
+            select = self._selects[leaf]
+            passed = events if select is None else select(events)
+            pending += [(event.order, leaf, event) for event in passed]
+        pending.sort(key=itemgetter(0, 1))
+        ready = bisect_right(pending, self._watermark, key=lambda entry: entry[0][0])
+        taken = pending[:ready]
+        del pending[:ready]
+        made: list[Any] = []
+        at = 0
+        while at < len(taken):
+            end = taken[at][0][0]
+            until = bisect_right(taken, end, lo=at, key=lambda entry: entry[0][0])
+            made += self._instant(end, taken[at:until])
+            at = until
+        return made
+
+    def watermark_out(self, watermark: int) -> int:
+        """See agent.Agent."""
+        if not self._lags:
+            return watermark
+        if self._within_ms is not None:
+            return watermark - self._within_ms
+        stored: list[Event] = [one.event for own in self.store.groups.values() for one in own]
+        stored += [event for *_, event in self._pending]
+        starts: list[int] = [event.start for event in stored]
+        return min([watermark - self._duration_max_ms, *(start - 1 for start in starts)])
+
+    def next_due(self) -> int | None:
+        """See agent.Agent."""
+        return self._pending[0][0][0] if self._pending else None
+
+    def held(self) -> int:
+        """See agent.Agent."""
+        return len(self._pending) + self.store.size
+
+    def dropped(self) -> dict[str, int]:
+        """See agent.Agent."""
+        known = dict.fromkeys(self.inner.dropped(), 0)
+        return {**known, **self._dropped, OVERWRITTEN: self.store.overwritten}
+
+    def state(self) -> Any:
+        """See agent.Agent."""
+        shelf = Shelf(self._classes)
+        return {
+            "version": STATE_VERSION,
+            "watermark": self._watermark,
+            "pending": [[leaf, shelf.put(event)] for _, leaf, event in self._pending],
+            "chain": [
+                [list(group), one.place, shelf.put(one.event)]
+                for group, entries in self.store.groups.items()
+                for one in entries
+            ],
+            "overwritten": self.store.overwritten,
+            "dropped": dict(self._dropped),
+            "events": shelf.packed(),
+        }
+
+    def restore(self, state: Any) -> None:
+        """See agent.Agent."""
+        if state["version"] != STATE_VERSION:
+            raise ValueError(f"agent state of version {state['version']} cannot be read")
+        if "chain" not in state:
+            self._restore_unlimited(state)
+            return
+        shelf = Shelf(self._classes, state["events"])
+        self._watermark = state["watermark"]
+        self._pending = [
+            (event.order, leaf, event)
+            for leaf, at in state["pending"]
+            for event in (shelf.get(at),)
+        ]
+        self.store.restore(
+            [(tuple(group), place, shelf.get(at)) for group, place, at in state["chain"]]
+        )
+        self.store.overwritten = state["overwritten"]
+        self._dropped = dict(state["dropped"])
+
+    def _restore_unlimited(self, state: Any) -> None:
+        """Go on where an agent without this store has stopped: in order, as if events came now."""
+        self.inner.restore(state)
+        other = self.inner.hand_over()
+        self._watermark = other.watermark
+        for partition, stores in other.held:
+            held = {}
+            for joint, sides in zip(self.layout.joints, stores, strict=True):
+                for side, items in zip(joint.parts, sides, strict=True):
+                    for item in items:
+                        for place, event in enumerate(events_of(item), side.low):
+                            held[event.order, place] = event
+            for (_, place), event in sorted(held.items(), key=itemgetter(0)):
+                self.store.take(partition.group, place, event)
+        self.inner.restore(self._blank)
+
+    def hand_over(self) -> Handover:
+        """What it is and holds, for an agent that knows more and has no such store."""
+        batch: dict[int, list[Event]] = {}
+        for entries in self.store.groups.values():
+            for one in entries:
+                batch.setdefault(one.place, []).append(one.event)
+        found = self.inner.feed(list(batch.items()), self._watermark)
+        assert not found, "what completes a chain is never stored"
+        return replace(self.inner.hand_over(), pending=self._pending)
+
+    # --- taking events -------------------------------------------------------------------
+
+    def _instant(self, end: int, events: Sequence[tuple[Order, int, Event]]) -> list[Any]:
+        """Events of one end: first those that are stored, then those that complete."""
+        self.store.expire(end)
+        closing: dict[Group, list[Event]] = {}
+        for _, leaf, event in events:
+            group = () if self._key is None else self._key(event)
+            if group is None:
+                continue
+            if leaf == self._final:
+                closing.setdefault(group, []).append(event)
+            else:
+                self.store.take(group, leaf, event)
+        batch: dict[int, list[Event]] = {}
+        for group, own in closing.items():
+            entries = self.store.groups.get(group)
+            if entries is not None:
+                for one in entries:
+                    batch.setdefault(one.place, []).append(one.event)
+                batch.setdefault(self._final, []).extend(own)
+        return self._completed(list(batch.items())) if batch else []
+
+    def _completed(self, batch: Sequence[LeafEvents]) -> list[Any]:
+        """Look through what is stored; nothing of it stays behind."""
+        found = self.inner.feed(batch, self._watermark)
+        for name, count in self.inner.dropped().items():
+            self._dropped[name] = self._dropped.get(name, 0) + count
+        self.inner.restore(self._blank)
+        return found
