@@ -90,7 +90,7 @@ def readings(count: int) -> list[Event]:
 def search(asked: list[Asked], events: list[Event]) -> Counter[str]:
     """How many events each subscription holds of: each is tried with each."""
     found: Counter[str] = Counter()
-    for fields in [event.fields for event in events]:
+    for fields in [event.to_dict() for event in events]:
         for number, (kind, place, ranges) in enumerate(asked):
             if (
                 kind == fields["type"]
@@ -107,7 +107,7 @@ def payloads(events: list[Event]) -> list[EventsReceived]:
     for start in range(0, len(events), BATCH):
         by_type: dict[str, list[dict[str, object]]] = {}
         for event in events[start : start + BATCH]:
-            by_type.setdefault(event.type, []).append(event.fields)
+            by_type.setdefault(event.type, []).append(event.to_dict())
         batches = [Payload(kind, "bench", json.encode(own)) for kind, own in by_type.items()]
         found.append(EventsReceived(tuple(batches)))
     return found
