@@ -32,6 +32,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     notes: Mapping[str, int] = {}
     subscriptions: int = 0
     mqtt_clients: int = 0
+    joins: Mapping[str, int] = {}
+    join_messages: Mapping[str, int] = {}
 
 
 class Diagnostic(TypedDict, total=False):

@@ -18,7 +18,7 @@ from broker.http.facade import Ledger
 class Family(msgspec.Struct, frozen=True):
     """One metric: its name in the ledger and in Prometheus, and its meaning.
 
-    A metric with a `label` is a counter for each key of a mapping; `counter` is False for a gauge.
+    A metric with a `label` has a value for each key of a mapping; `counter` is False for a gauge.
     """
 
     field: str
@@ -41,6 +41,16 @@ FAMILIES = (
     Family("notes", "headwater_notes", "What happened to events without ending them", "note"),
     Family("subscriptions", "headwater_subscriptions", "Subscriptions installed", counter=False),
     Family("mqtt_clients", "headwater_mqtt_clients", "MQTT clients connected", counter=False),
+    Family(
+        "joins",
+        "headwater_join_up",
+        "1 while a joined MQTT server is connected, else 0",
+        "join",
+        counter=False,
+    ),
+    Family(
+        "join_messages", "headwater_join_messages", "What joined servers' messages came to", "what"
+    ),
 )
 
 
@@ -57,7 +67,8 @@ class LedgerCollector(Collector):
         for row in FAMILIES:
             value = getattr(ledger, row.field)
             if row.label:
-                labelled = CounterMetricFamily(row.name, row.meaning, labels=[row.label])
+                family = CounterMetricFamily if row.counter else GaugeMetricFamily
+                labelled = family(row.name, row.meaning, labels=[row.label])
                 for key, count in value.items():
                     labelled.add_metric([key], count)
                 yield labelled

@@ -66,7 +66,7 @@ class Connection:
         self._client = client
         self._terms = terms
         self._take = take
-        self._paused = False
+        self._paused = self._deaf = False
         self._loop = asyncio.get_running_loop()
         self._broken: asyncio.Future[None] = self._loop.create_future()
         # aiomqtt has no words for these; paho's own interface, which is public, has.
@@ -102,6 +102,8 @@ class Connection:
             topic = message.topic
         except UnicodeDecodeError:  # no server that keeps to the standard sends it
             topic = ""
+        if self._deaf:
+            return
         number = message.mid if message.qos else 0
         flags = (message.qos, bool(message.retain), bool(message.dup))
         properties = _properties(message.properties)
@@ -143,6 +145,10 @@ class Connection:
             self._paho.ack(number, 1)
 
     # --- reading -------------------------------------------------------------------------
+
+    def take_no_more(self) -> None:
+        """Nobody is there any more for what still comes; the server will send it again."""
+        self._deaf = True
 
     def pause(self, *, on: bool) -> None:
         """Read nothing from the socket, so that the server has to wait; or read on."""

@@ -90,13 +90,17 @@ class Join:
         """What is not up, in words."""
         return None if self.up else f"the MQTT server {self.name} at {self.address}: {self.why}"
 
-    def counts(self) -> dict[str, int]:
-        """What was counted, see `COUNTED`, and what there is now."""
-        refused = sum(self._connection.not_taken.values()) if self._connection else 0
-        now = {"waiting": len(self._outbound), "unacknowledged": len(self._inbound)}
-        found = {**self._counts, "dropped": self._outbound.dropped, **now}
-        found["refused_there"] += refused
+    def counted(self) -> dict[str, int]:
+        """What was counted since the start, see docs/joining.md."""
+        found = {**self._counts, "dropped": self._outbound.dropped}
+        if self._connection is not None:
+            found["refused_there"] += sum(self._connection.not_taken.values())
         return found
+
+    def counts(self) -> dict[str, int]:
+        """The same, and what waits now."""
+        now = {"waiting": len(self._outbound), "unacknowledged": len(self._inbound)}
+        return {**self.counted(), **now}
 
     def status(self) -> dict[str, Any]:
         """For people and programs that look."""
@@ -240,6 +244,7 @@ class Join:
                     if task.done():
                         task.result()
             finally:
+                connection.take_no_more()
                 self._connection = None
                 self.connected_since_s = None
                 for task in (work, lost):

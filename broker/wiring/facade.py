@@ -19,6 +19,7 @@ from broker.wiring.runner import Runner
 
 if TYPE_CHECKING:
     from broker.mqtt.server import MqttServer
+    from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
 
 
@@ -26,6 +27,7 @@ class Facade:
     """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
 
     `proven`: clients log in, so that their names can be relied on. `keeping`: what is kept on disk.
+    `joined`: the other MQTT servers.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Facade:
         *,
         proven: bool,
         keeping: "Keeping | None" = None,
+        joined: "Joined | None" = None,
     ) -> None:
         self.missing: list[str] = ["the MQTT face", "the HTTP face"]
         self._runner = runner
@@ -46,16 +49,19 @@ class Facade:
         self._fan = fan
         self._proven = proven
         self._keeping = keeping
+        self._joined = joined
         self._since_ms = runner.now_ms()
 
     def healthy(self) -> bool:
         """Whether no fault of the program's own has been met."""
-        kept = self._keeping
-        return not self._runner.faults and (kept is None or not kept.promises.faults)
+        kept, joined = self._keeping, self._joined
+        faults = self._runner.faults + (kept.promises.faults if kept else 0)
+        return not faults + (joined.faults if joined else 0)
 
     def ready(self) -> Sequence[str]:
         """What is still missing, or why intake is held."""
-        return [*self.missing, *(self._keeping.gate.reasons() if self._keeping else ())]
+        held = self._keeping.gate.reasons() if self._keeping else ()
+        return [*self.missing, *held, *(self._joined.missing() if self._joined else ())]
 
     def ledger(self) -> Ledger:
         """The core's account, and what the faces add."""
@@ -64,6 +70,8 @@ class Facade:
             **account,
             subscriptions=len(self._core.catalogue),
             mqtt_clients=self._server.counters()["connections"],
+            joins=self._joined.up() if self._joined else {},
+            join_messages=self._joined.counts() if self._joined else {},
         )
 
     def subscriptions(self) -> Sequence[Mapping[str, Any]]:
@@ -102,6 +110,7 @@ class Facade:
             "repeat_memory": core.remembered,
             "mqtt": self._server.counters(),
             "http_followers": len(self._fan),
+            "joins": self._joined.status() if self._joined else {},
             "journal": self._keeping.counters() if self._keeping else None,
         }
 

@@ -172,10 +172,10 @@ class Joined:
         return {way.join.name: int(way.join.up) for way in self.ways}
 
     def counts(self) -> dict[str, int]:
-        """What was counted of all together."""
+        """What was counted of all together, since the start."""
         found: dict[str, int] = {}
         for way in self.ways:
-            for what, count in way.join.counts().items():
+            for what, count in way.join.counted().items():
                 found[what] = found.get(what, 0) + count
         return found
 

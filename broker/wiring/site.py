@@ -37,7 +37,9 @@ from broker.wiring.tables import TablesError, load_tables
 if TYPE_CHECKING:
     from broker.credentials import Users
     from broker.http.app import Listener as HttpListener
+    from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
+    from broker.wiring.runner import Outside
 
 NOTHING_KEPT = "without a data directory (broker.data_dir) nothing outlasts this process"
 
@@ -68,6 +70,7 @@ class Site:
             authorize=_rights(config),
         )
         self._delivery = Delivery(self._server, prefix)
+        self._joined = _joined(config, self._delivery)
         self._options = BrokerOptions(
             name=config.broker.name,
             lateness_ms=config.intake.lateness_ms,
@@ -108,20 +111,23 @@ class Site:
             raise
         self._started = True
         self._runner.handle(Started())
+        if self._joined is not None:
+            self._joined.start()
         return where
 
     async def _make_core(self) -> None:
         """The core as it was left, or a new one where nothing is kept. Raises StartError."""
         clock = WallClock()
+        outside: Outside = self._joined or self._delivery
         if self._folder is None:
             logs.tell("warning", "nothing_kept", reason=NOTHING_KEPT)
-            runner = Runner(Broker(self._options, self._config.limits), self._delivery, clock)
+            runner = Runner(Broker(self._options, self._config.limits), outside, clock)
         else:
             from broker.wiring.keeping import Keeping
 
             keeping = await Keeping.open(self._folder, self._config, self._options, clock.now_ms)
             self._keeping = keeping
-            promises = keeping.join(self._delivery, clock.now_ms)
+            promises = keeping.join(outside, clock.now_ms)
             runner = Runner(keeping.core, promises, clock, promises.append)
             runner.hold(quietly=True)  # until what is left over from before has its place
         self._runner = runner
@@ -133,6 +139,8 @@ class Site:
             self._requests.put,
             runner.flush,
         ).on_publish
+        if self._joined is not None:
+            self._joined.attach(runner, self._requests.put)
 
     def _served(self, task: "asyncio.Task[None]") -> None:
         """Requests are served to the end; if not, that is a fault to be seen."""
@@ -155,6 +163,7 @@ class Site:
             fan,
             proven=bool(users),
             keeping=self._keeping,
+            joined=self._joined,
         )
         options = http.HttpOptions(
             text_bytes_max=config.limits.specification_bytes_max,
@@ -180,6 +189,8 @@ class Site:
                 await self._serving
         if self._keeping is not None:
             await self._keeping.settle()  # so that who waits for an answer gets it
+        if self._joined is not None:
+            await self._joined.stop()
         if self._delivery.fan is not None:
             self._delivery.fan.close()
         if self._http is not None:
@@ -203,6 +214,15 @@ def listeners(config: Config) -> list[Listener]:
 def faces(config: Config) -> list[str]:
     """What the MQTT listeners are called."""
     return [*(["mqtt"] if config.mqtt.plain else []), *(["mqtts"] if config.mqtt.tls_cert else [])]
+
+
+def _joined(config: Config, delivery: Delivery) -> "Joined | None":
+    """The servers to be joined, whose library takes its time to import. Raises StartError."""
+    if not config.joins:
+        return None
+    from broker.wiring.joined import Joined
+
+    return Joined(config, delivery)
 
 
 def _tables(config: Config) -> dict[str, str]:

@@ -61,6 +61,13 @@ class Mosquitto:
             raise AssertionError(f"mosquitto did not start: {said}")
         self._drain = threading.Thread(target=self._process.stderr.read)
         self._drain.start()
+        # It says so just before it runs, and passes over a signal that comes in between. What is
+        # no packet makes it close the connection, and to that it has to run.
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_S) as one:
+            one.sendall(bytes(64))
+            with contextlib.suppress(ConnectionError):
+                while one.recv(100):
+                    pass
 
     def stop(self, number=signal.SIGTERM):
         """It writes down what it has before it ends."""
