@@ -17,6 +17,7 @@ from broker.core.operands import (
     Joint,
     Kth,
     Leaf,
+    Member,
     Negation,
     Operand,
     Padded,
@@ -257,7 +258,11 @@ class Builder:
             fits_test(self._layout, gathered, member, self._keys),
             tuple(ends),
             tuple(starts),
-            member.before is None,
+            _places_of(member.after, gathered),
+            _places_of(member.before, gathered),
+            not composite(member.operand),
+            # Where times are uncertain another element of the chain may lie between the two.
+            self._doubt is None and _is_plain(gathered, member),
             kept,
         )
 
@@ -290,6 +295,16 @@ def _key_of(keys: Sequence[str]) -> Callable[[Occurrence], Any]:
 
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+def _places_of(element: Operand | None, chain: Gathered) -> tuple[int, int] | None:
+    return None if element is None else (element.low - chain.low, element.high - chain.low)
+
+
+def _is_plain(gathered: Gathered, member: Member) -> bool:
+    """Whether what lies between the elements beside a list is in it, whatever else it is."""
+    asks = member.conjuncts or member.after_bound or member.before_bound or gathered.anchors
+    return not (asks or composite(member.operand))
 
 
 def _slack_ms(limit_ms: int, doubt: Doubt | None) -> int:

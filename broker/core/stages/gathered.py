@@ -7,14 +7,19 @@ lists), in order.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.core.agent import WATERMARK_END
-from broker.core.occurrence import Occurrence, events_of, flat, sort_in_order
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, weakest_end
 from broker.core.stages.repeats import Passes
+from broker.core.stages.whole import place_end, place_start
+from broker.core.store import Store
 from broker.core.verdicts import Doubt
+
+Places = tuple[int, int]  # low..high-1, counted from the first place of the chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class ListPlan:
 
     `fits(o, m, g)`: whether the candidate m fits into the list for the chain's occurrence o.
     `ends`: upper bounds of the ends (or, `starts`, of the starts) that members can have.
+    `after` and `before`: the elements between which members lie. `plain`: nothing else is asked of
+    a member, which is one event.
     """
 
     low: int
@@ -31,8 +38,16 @@ class ListPlan:
     fits: Callable[..., bool]
     ends: tuple[Callable[[Occurrence], int], ...]
     starts: tuple[Callable[[Occurrence], int], ...]
-    trailing: bool
+    after: Places | None
+    before: Places | None
+    single: bool
+    plain: bool
     keep_ms: int | None  # how long before the chain's start a candidate may end; None: any time
+
+    @property
+    def trailing(self) -> bool:
+        """Whether nothing follows."""
+        return self.before is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +65,74 @@ class GatheredPlan:
         return 0 if self.doubt is None else self.doubt.slack_ms()
 
 
+class Candidates(Store):
+    """What may be in a list, in order; `lasting`: how many of them are no readings."""
+
+    __slots__ = ("lasting",)
+
+    def __init__(self, items: list[Occurrence] | None = None) -> None:
+        super().__init__()
+        self.lasting = 0
+        self.take(items or [])
+
+    def take(self, items: list[Occurrence]) -> None:
+        """More of them, none of which comes before one that is here."""
+        self.items += items
+        ends = list(map(end_of, items))
+        self.ends += ends
+        self.lasting += sum([start_of(m) != end for m, end in zip(items, ends, strict=True)])
+
+    def drop(self, before: int) -> None:
+        """Forget what ends before the time."""
+        dead = bisect_left(self.ends, before)
+        if dead and self.lasting:
+            self.lasting -= sum([start_of(one) != end_of(one) for one in self.items[:dead]])
+        self.drop_oldest(dead)
+
+    def fitting(
+        self, plan: ListPlan, one: Occurrence, group: tuple[object, ...]
+    ) -> list[Occurrence]:
+        """Those that are in the list for a chain's occurrence, in order."""
+        ends, items, fits = self.ends, self.items, plan.fits
+        low, high = 0, len(ends)
+        after = before = None
+        if plan.after is not None:
+            after = place_end(one, *plan.after)
+            low = bisect_left(ends, after)
+        if plan.before is not None:
+            before = place_start(one, *plan.before)
+            high = bisect_right(ends, before)
+        elif plan.ends:
+            high = bisect_right(ends, min([end(one) for end in plan.ends]))
+        if after is None or before is None or not plan.plain or self.lasting:
+            return [m for m in items[low:high] if fits(one, m, group)]
+        # Readings strictly between the two are members; whether those that touch are, is asked.
+        inner = bisect_right(ends, after, low)
+        outer = max(inner, bisect_left(ends, before, low))
+        return [
+            *[m for m in items[low : min(inner, high)] if fits(one, m, group)],
+            *items[inner:outer],
+            *[m for m in items[outer:high] if fits(one, m, group)],
+        ]
+
+
 class GatheredStage(Over):
     """See the module."""
 
-    __slots__ = ("_candidates", "_open", "_plan")
+    __slots__ = ("_candidates", "_due", "_first_start", "_open", "_plan", "_ready_at")
 
     def __init__(self, plan: GatheredPlan, site: Site, base: Stage, lists: list[Stage]) -> None:
         super().__init__(site, (Inbox(base), *map(Inbox, lists)), plan.span_ms)
         self._plan = plan
-        self._open: list[Occurrence] = []
-        self._candidates: list[list[Occurrence]] = [[] for _ in lists]
+        self._candidates = [Candidates() for _ in lists]
+        self._set_open([])
+
+    def _set_open(self, still: list[Occurrence]) -> None:
+        """What is still open, and what is known of it."""
+        self._open = still
+        self._first_start = min(map(start_of, still), default=WATERMARK_END)
+        self._ready_at = min(map(self._may_be_ready, still), default=WATERMARK_END)
+        self._due = self._due_of_open()
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """See base.Stage."""
@@ -67,19 +140,35 @@ class GatheredStage(Over):
         base, *lists = self.inboxes
         base.fill(watermark)
         for inbox, candidates in zip(lists, self._candidates, strict=True):
-            candidates.extend(inbox.take(inbox.fill(watermark)))
-        self._open += base.take(WATERMARK_END)
-        made, still = [], []
-        for one in self._open:
-            if all(self._complete(one, at) for at in range(len(lists))):
-                whole = self._gather(one)
-                if whole is not None:
-                    made.append(whole)
-            else:
-                still.append(one)
-        self._open = still
+            taken = inbox.take(inbox.fill(watermark))
+            if taken:
+                candidates.take(taken)
+        new = base.take(WATERMARK_END)
+        made: list[Occurrence] = []
+        if new or (self._open and watermark >= self._ready_at):
+            still = []
+            for one in self._open + new:
+                if all(self._complete(one, at) for at in range(len(lists))):
+                    whole = self._gather(one)
+                    if whole is not None:
+                        made.append(whole)
+                else:
+                    still.append(one)
+            if still or self._open:
+                self._set_open(still)
         self._expire()
         return made
+
+    def _may_be_ready(self, one: Occurrence) -> int:
+        """Before the watermark is there, not every list is complete."""
+        needed = WATERMARK_NONE
+        for plan in self._plan.lists:
+            if not plan.trailing:
+                needed = max(needed, end_of(one))
+                continue
+            edges = [edge(one) for edge in (*plan.ends, *plan.starts)]
+            needed = max(needed, min(edges, default=WATERMARK_END))
+        return needed
 
     def _complete(self, one: Occurrence, at: int) -> bool:
         """Whether every member of the list is here."""
@@ -98,29 +187,34 @@ class GatheredStage(Over):
         group = self.site.group
         parts = [one]
         for plan, candidates in zip(self._plan.lists, self._candidates, strict=True):
-            fitting = [m for m in candidates if plan.fits(one, m, group)]
+            fitting = candidates.fitting(plan, one, group)
             if not fitting:
                 if not plan.optional:
                     return None
                 members[plan.low : plan.high] = [()] * (plan.high - plan.low)
                 continue
-            sort_in_order(fitting)
-            parts += fitting
-            columns = zip(*map(events_of, fitting), strict=True)
-            members[plan.low : plan.high] = [tuple(flat(column)) for column in columns]
-            end = max([end, *map(end_of, fitting)])
-            start = min([start, *map(start_of, fitting)])
-        return self._plan.passes((weakest_end(parts, end), start, *members), group)
+            if self._plan.doubt is not None:
+                parts += fitting
+            if plan.single:
+                members[plan.low] = tuple(fitting)
+            else:
+                columns = zip(*map(events_of, fitting), strict=True)
+                members[plan.low : plan.high] = [tuple(flat(column)) for column in columns]
+            end = max(end, end_of(fitting[-1]))
+            few = fitting if candidates.lasting else fitting[:1]
+            start = min(start, *map(start_of, few))
+        whole_end = int(end) if self._plan.doubt is None else weakest_end(parts, end)
+        return self._plan.passes((whole_end, start, *members), group)
 
     def _expire(self) -> None:
-        oldest = min([self.inboxes[0].begins(), *map(start_of, self._open)]) - self._plan.slack_ms
-        for at, plan in enumerate(self._plan.lists):
-            candidates = self._candidates[at]
-            if plan.keep_ms is None or not candidates:
+        oldest: int | None = None
+        for plan, candidates in zip(self._plan.lists, self._candidates, strict=True):
+            if plan.keep_ms is None or not candidates.ends:
                 continue
-            limit = oldest - plan.keep_ms
-            if end_of(candidates[0]) < limit:
-                self._candidates[at] = [m for m in candidates if end_of(m) >= limit]
+            if oldest is None:
+                oldest = min(self.inboxes[0].begins(), self._first_start) - self._plan.slack_ms
+            if candidates.ends[0] < oldest - plan.keep_ms:
+                candidates.drop(oldest - plan.keep_ms)
 
     def hold(self) -> int:
         """See base.Stage."""
@@ -128,7 +222,12 @@ class GatheredStage(Over):
 
     def due(self) -> int | None:
         """See base.Stage."""
-        times = [super().due()]
+        if self._due is not None and self._due <= self.watermark:
+            self._due = self._due_of_open()
+        return least([super().due(), self._due])
+
+    def _due_of_open(self) -> int | None:
+        times: list[int | None] = []
         for one in self._open:
             for plan, inbox in zip(self._plan.lists, self.inboxes[1:], strict=True):
                 if not plan.trailing:
@@ -139,8 +238,10 @@ class GatheredStage(Over):
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
-        return [self._open, *self._candidates]
+        return [self._open, *(candidates.items for candidates in self._candidates)]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""
-        self._open, *self._candidates = kept
+        still, *candidates = kept
+        self._candidates = [Candidates(items) for items in candidates]
+        self._set_open(still)
