@@ -74,7 +74,7 @@ class Snapshots:
         self._gate = gate
         self._every_bytes = every_bytes
         self._size_bytes_max = size_bytes_max
-        self._from_bytes = 0
+        self._from_bytes = -journal.size_bytes  # what was found has no snapshot yet
         self._why_not = ""
         self._task: asyncio.Task[None] | None = None
         self._again: asyncio.TimerHandle | None = None
