@@ -57,7 +57,21 @@ def name_of(url: URL) -> str:
 
 
 def of_the_database(error: BaseException) -> str:
-    """What is wrong with the database, as the end of a sentence; empty where it is the work."""
+    """What is wrong with the database, as the end of a sentence; empty where it is the work.
+
+    A database that fails may end the whole transaction, so that giving up a savepoint of it fails
+    as well: what that was met with is looked at too.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        told = _of_one(seen)
+        if told:
+            return told
+        seen = seen.__cause__ or seen.__context__
+    return ""
+
+
+def _of_one(error: BaseException) -> str:
     if isinstance(error, OSError):
         return f"cannot be used: {(error.strerror or str(error)).lower()}"
     original: Any = getattr(error, "orig", None) or error

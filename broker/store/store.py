@@ -86,9 +86,10 @@ class Store:
 
         `done` gets nothing, or the error with which this piece of work failed; then it has changed
         nothing, and others of its transaction are as they would have been without it. `work` runs
-        in another thread, must do nothing but change the database, and may run more than once, as
-        a transaction that the database refuses is tried again. `size_bytes` is what it holds in
-        memory, for `full`. Raises StoreError once the store is closed.
+        in another thread, must do nothing but change the database, must leave the transaction
+        open, and may run more than once: a transaction that the database refuses is tried again.
+        `size_bytes` is what it holds in memory, for `full`. Raises StoreError once the store is
+        closed.
         """
         if self._closed:
             raise StoreError(f"{self.name} is closed")

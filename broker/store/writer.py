@@ -142,13 +142,13 @@ class Writer:
                 savepoint = connection.begin_nested()
                 try:
                     item.work(connection)
-                    savepoint.commit()
                 except Exception as error:
                     if of_the_database(error):
                         raise
                     savepoint.rollback()
                     outcomes.append(error)
                 else:
+                    savepoint.commit()  # fails where the work has ended the transaction
                     outcomes.append(None)
         return outcomes
 
