@@ -25,9 +25,12 @@ What the writer keeps to, so that the reader can tell:
   record that is not known to be durable. So a reader takes from a segment what lies before the
   next one's first record, and needs exactly that; what follows there is void.
 - Two segments may therefore have the same `first`: segments are ordered by a serial of their own.
-- After a crash the last segment is cut to `good_bytes` and synced, or a new one is begun behind it
-  (and what was read of the old one is synced), before anything is promised: what can be read after
-  the end of a process is not durable by that alone.
+- What can be read after the end of a process is not durable by that alone: it may still be in
+  memory, and where a sync failed, no later sync of that file makes it good. So before anything is
+  promised, a copy of the last segment up to `good_bytes` takes its place, as a whole or not at all;
+  and nothing is ever appended behind a torn end.
+- After a crash segments may be back, not all of them, that were removed since a snapshot stands for
+  their records. So reading begins with the last segment that has the first record needed.
 """
 
 from __future__ import annotations
@@ -94,13 +97,14 @@ class Reading(Struct, frozen=True):
 
     `good_bytes` is where its last record ends (0: not even the header is there), and `stopped` why
     nothing was read beyond; empty at the end of the file. `next_number` is that of the record that
-    would follow.
+    would follow. Up to `synced` records were durable when the last of these was framed.
     """
 
     records: list[Record]
     next_number: int
     good_bytes: int
     stopped: str = ""
+    synced: int = 0
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -207,19 +211,20 @@ def read_snapshot(data: bytes, name: str = "snapshot") -> Record:
 def _records(data: bytes, segment: Segment, following: int | None) -> Reading:
     view = memoryview(data)
     records: list[Record] = []
-    number, at, stopped = segment.first, HEADER_BYTES, ""
+    number, at, stopped, synced = segment.first, HEADER_BYTES, "", segment.first - 1
     while at < len(data) and (following is None or number < following):
         found = _record(view, at, segment.salt)
         if isinstance(found, str):
             stopped = found
             break
-        said, _behind, end = found
+        said, behind, end = found
         if said != number:
             stopped = f"found number {said}"
             break
         records.append(Record(number, data[at + RECORD_HEADER_BYTES : end]))
+        synced = max(synced, number - behind if behind else 0)
         number, at = number + 1, end
-    return Reading(records, number, at, stopped)
+    return Reading(records, number, at, stopped, synced)
 
 
 def _record(view: memoryview, at: int, salt: int) -> tuple[int, int, int] | str:

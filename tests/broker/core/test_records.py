@@ -134,6 +134,13 @@ def test_records_of_another_segment_are_none_of_this():
     assert reading.stopped == "found number 7"
 
 
+def test_the_reader_tells_what_was_durable_when_the_last_record_was_framed():
+    parts = [b"one", b"two", b"three"]
+    assert read_segment(segment(5, parts)).synced == 4
+    assert read_segment(segment(5, parts, synced_of=lambda n: 5 if n > 6 else 4)).synced == 5
+    assert read_segment(segment(5, [])).synced == 4
+
+
 def test_the_header_tells_its_first_number():
     assert read_header(header(17, 3)).first == 17
     assert read_header(header(17, 3)[: HEADER_BYTES - 1]) is None

@@ -1,0 +1,45 @@
+"""Repeats seeded runs: `python -m simulation --seed 7`, or `--seed 0 --count 1000` for many.
+
+Owns the command line. Must not know what a run does. Invariant: a run that is not good is told with
+its seed, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+
+from simulation import scenario
+from simulation.crashes import scenario as crashes
+
+
+def main(arguments: list[str]) -> int:
+    """Run what is asked for; 0 if all is good."""
+    parser = ArgumentParser(prog="python -m simulation", description="Repeat seeded runs.")
+    parser.add_argument("--seed", type=int, required=True, help="the first seed")
+    parser.add_argument("--count", type=int, default=1, help="how many seeds from there")
+    parser.add_argument(
+        "--kind",
+        choices=("crashes", "judging"),
+        default="crashes",
+        help="crashes: a broker with a journal on a disk that forgets; judging: without a disk,"
+        " with malformed input (default: crashes)",
+    )
+    said = parser.parse_args(arguments)
+    bad = 0
+    for seed in range(said.seed, said.seed + said.count):
+        try:
+            outcome = crashes.run(seed) if said.kind == "crashes" else scenario.run(seed)
+        except AssertionError as error:
+            bad += 1
+            sys.stdout.write(f"{error}\n")
+        else:
+            if said.count == 1:
+                sys.stdout.write(f"{outcome}\n")
+    if said.count > 1:
+        sys.stdout.write(f"{said.count} runs, {bad} of them not good\n")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,149 @@
+"""What must hold of a run with crashes, checked against one without any.
+
+Owns the checks. Must not know files or processes. Invariant: nothing here is read from the disk;
+what the broker was told, what left it and what is in the outbox is all that is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+from broker.core.durable_state import RestorableBroker
+from broker.core.effects import Emission, Emit, Publish
+from broker.core.messages import EventsReceived, SourceAdvertised, SourceWithdrawn
+from broker.core.topics import SOURCES
+from language import Specification
+from simulation import checkers
+from simulation.account import CheckFailedError, Key, Said, key_of
+from simulation.crashes.clients import Asker, Sensor
+from simulation.crashes.process import Machine
+from simulation.crashes.site import Site
+
+PLACE = ("location", "position")  # what an advertisement supplies to events
+
+
+class Undisturbed:
+    """A broker that never ends, told the same at the same times."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.core = RestorableBroker(machine.options, machine.limits)
+        self.results: list[tuple[int, Emission]] = []
+        self.retained: dict[str, bytes] = {}
+        self.late: Counter[Key] = Counter()
+        self.arrived: list[Said] = []
+        self._places: dict[str, Said] = {}
+
+    def run(self, site: Site) -> None:
+        """Tell it all."""
+        for one in site.history:
+            if one.message is None:
+                self.core.resume(one.now)
+                continue
+            match one.message:
+                case EventsReceived(payloads):
+                    for payload in payloads:
+                        self._arrive(payload.data, payload.type_name, payload.source)
+                case SourceAdvertised(source, data):
+                    said = json.loads(data)
+                    self._places[source] = {name: said[name] for name in PLACE if name in said}
+                case SourceWithdrawn(source):
+                    self._places.pop(source, None)
+            for effect in self.core.handle(one.message, one.now):
+                if isinstance(effect, Emit):
+                    self.results += [(one.now, result) for result in effect.results]
+                elif isinstance(effect, Publish):
+                    self._published(effect)
+
+    def _arrive(self, data: bytes, type_name: str, source: str) -> None:
+        found = json.loads(data)
+        for event in found if isinstance(found, list) else [found]:
+            place = self._places.get(source, {})
+            self.arrived.append({"type": type_name, "source": source, **place, **event})
+
+    def _published(self, effect: Publish) -> None:
+        for one in effect.publications:
+            if one.topic.startswith("late/"):
+                self.late[key_of(json.loads(one.payload))] += 1
+            elif one.retain and one.payload:
+                self.retained[one.topic] = one.payload
+            elif one.retain:
+                self.retained.pop(one.topic, None)
+
+    def let_in(self) -> dict[Key, Said]:
+        """The events that were in time, each once."""
+        arrived = Counter(map(key_of, self.arrived))
+        found: dict[Key, Said] = {}
+        for event in self.arrived:
+            key = key_of(event)
+            if arrived[key] > self.late.get(key, 0):
+                found.setdefault(key, event)  # as its source was advertised when it came first
+        return found
+
+
+def check_all(
+    site: Site, sensors: Iterable[Sensor], askers: Iterable[Asker], stays: Specification
+) -> tuple[int, int]:
+    """All that must hold at the end; how many results there are, and how many events."""
+    undisturbed = Undisturbed(site.machine)
+    undisturbed.run(site)
+    rows = site.machine.outbox.rows
+    check_outbox(rows, [one for _, one in undisturbed.results])
+    checkers.check_no_result_twice(enumerate(rows))
+    arrived = {(one["source"], *key_of(one)) for one in undisturbed.arrived}
+    for sensor in sensors:
+        for event in sensor.acknowledged:
+            if (sensor.name, *key_of(event)) not in arrived:
+                raise CheckFailedError(f"{event} of {sensor.name} was acknowledged, and is lost")
+    checkers.check_replay(stays, enumerate(rows), undisturbed.let_in().values())
+    check_state(site, undisturbed)
+    for asker in askers:
+        check_holds(site, asker)
+    return len(rows), len(undisturbed.arrived)
+
+
+def check_outbox(rows: list[Emission], expected: list[Emission]) -> None:
+    """Every result stands there once, at its place, as without any crash."""
+    for offset, (row, other) in enumerate(zip(rows, expected, strict=False)):
+        said = (other.subscriber, other.subscription, other.actor, other.payload)
+        if (row.subscriber, row.subscription, row.actor, row.payload) != said:
+            raise CheckFailedError(
+                f"at offset {offset} stands {row.payload!r}, without crashes {other.payload!r}"
+            )
+        if row.offset != offset:
+            raise CheckFailedError(f"offset {row.offset} stands at place {offset}")
+    if len(rows) != len(expected):
+        raise CheckFailedError(f"{len(rows)} results, without crashes {len(expected)}")
+
+
+def check_state(site: Site, undisturbed: Undisturbed) -> None:
+    """What is installed, counted and retained is what it would be without any crash."""
+    assert site.process is not None
+    core, other = site.process.core, undisturbed.core
+    pairs = {
+        "installed": (core.subscriptions, other.subscriptions),
+        "counted": (core.ledger.to_dict(), other.ledger.to_dict()),
+        "held": (core.held(), other.held()),
+        "dropped": (core.dropped(), other.dropped()),
+        "remembered": (core.remembered, other.remembered),
+        "retained": (
+            {topic: one for topic, one in site.retained.items() if topic.startswith(SOURCES)},
+            undisturbed.retained,
+        ),
+        "next waking": (core.next_wake(), other.next_wake()),
+    }
+    for name, (found, expected) in pairs.items():
+        if found != expected:
+            raise CheckFailedError(f"{name}: {found}, without crashes {expected}")
+
+
+def check_holds(site: Site, asker: Asker) -> None:
+    """What a client was told is so."""
+    assert site.process is not None
+    catalogue = site.process.core.catalogue.subscriptions
+    for name, seq in asker.holds.items():
+        one = catalogue.get((asker.name, name))
+        found = None if one is None else one.seq
+        if found != seq:
+            raise CheckFailedError(f"{name} of {asker.name} has seq {found}, not {seq}")

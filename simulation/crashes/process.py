@@ -1,0 +1,248 @@
+"""One process of the broker: carries out what its core wants, as a real one does.
+
+Owns the promises that wait, the groups that are synced and committed, and the making of snapshots.
+Must not know what clients want. Invariant: nothing that promises something leaves before the record
+that it waits for is durable, and what leaves does so in order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from broker.core.broker import BrokerOptions
+from broker.core.durable import DurableBroker, head_of
+from broker.core.effects import Acknowledge, Append, Effect, Emission, Emit, Publish, Reply
+from broker.core.limits import Limits
+from broker.core.messages import Message, Woken
+from broker.core.records import Record
+from simulation.crashes.journal import Journal
+from simulation.crashes.outbox import Outbox
+from simulation.disk import Disk
+from simulation.world import World
+
+WAITING_MAX = 40  # records that are not durable, before clients have to wait
+RETRY_MS = 100
+
+
+class Machine(Struct, frozen=True):
+    """What a process finds itself on; times in ms are the most that something takes."""
+
+    disk: Disk
+    outbox: Outbox
+    options: BrokerOptions
+    limits: Limits
+    sync_ms: int
+    commit_ms: int
+    snapshot_records: int  # about so many records lie between two snapshots
+    segment_bytes: int
+
+
+class Around(Protocol):
+    """Who watches a process, and gets what leaves it."""
+
+    def step(self) -> None:
+        """Something is about to happen; the process may end here, by an exception."""
+
+    def later(self, delay_ms: int, action: Any) -> None:
+        """Do something after so long, if the process is still there."""
+
+    def told(self, number: int, message: Message | None, now: int) -> None:
+        """A record was made of a message (None: of the process's beginning)."""
+
+    def leaves(self, effect: Effect) -> None:
+        """An effect is carried out for good."""
+
+    def delivered(self, rows: list[Emission]) -> None:
+        """Results are in the outbox."""
+
+
+class Process:
+    """See the module; making one is a start."""
+
+    def __init__(self, world: World, machine: Machine, around: Around, clock_ms: int) -> None:
+        self._world = world
+        self._machine = machine
+        self._around = around
+        self._clock_ms = clock_ms  # by how much its clock is ahead
+        self._promises: deque[Acknowledge | Emit | Reply] = deque()
+        self._inbox: deque[Message] = deque()
+        self._rows: list[Emission] = []
+        self.committing: list[Emission] = []
+        self._syncing = False
+        self._troubled = False
+        self._wake_at: int | None = None
+        self._snapshot: tuple[int, int, bytes] | None = None
+        self.journal = Journal(machine.disk, world.random, around.step, machine.segment_bytes)
+        found = self.journal.open()
+        self.core, effects = DurableBroker.recover(
+            machine.options,
+            machine.limits,
+            found.snapshot,
+            found.records,
+            machine.outbox.end,
+            self._now(),
+        )
+        self._until_snapshot = self._until()
+        self._perform(effects, None)
+
+    def tell(self, message: Message) -> None:
+        """Have the core handle a message, now or when there is room for it."""
+        if self._troubled or self._inbox or self.journal.waiting > WAITING_MAX:
+            self._inbox.append(message)
+        else:
+            self._handle(message)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits for the disk."""
+        waits = self._promises or self._inbox or self._rows or self.committing
+        return not (waits or self.journal.waiting)
+
+    def _now(self) -> int:
+        return self._world.now + self._clock_ms
+
+    def _handle(self, message: Message) -> None:
+        effects = self.core.handle(message, self._now())
+        self.core.check_invariants()
+        self._perform(effects, message)
+
+    # --- effects ---------------------------------------------------------------------------
+
+    def _perform(self, effects: list[Effect], message: Message | None) -> None:
+        for effect in effects:
+            self._around.step()
+            match effect:
+                case Append(number, data):
+                    self._around.told(number, message, self.core.now)
+                    self.journal.append(Record(number, data))
+                    self._until_snapshot -= 1
+                    self._plan_writing()
+                case Acknowledge() | Emit() | Reply():
+                    self._promises.append(effect)
+                case Publish():
+                    self._around.leaves(effect)
+        self._keep_promises()
+        self._take_snapshot()
+        self._plan_waking()
+
+    def _keep_promises(self) -> None:
+        while self._promises and self._may_leave(self._promises[0]):
+            effect = self._promises.popleft()
+            self._around.step()
+            if isinstance(effect, Emit):
+                self._rows += effect.results
+                self._plan_commit()
+            else:
+                self._around.leaves(effect)
+
+    def _read_on(self) -> None:
+        """Handle what waits, as far as there is room."""
+        while self._inbox and not self._troubled and self.journal.waiting <= WAITING_MAX:
+            self._handle(self._inbox.popleft())
+
+    def _may_leave(self, effect: Acknowledge | Emit | Reply) -> bool:
+        return effect.after <= self.journal.durable
+
+    def _plan_waking(self) -> None:
+        wake = self.core.next_wake()
+        if wake is not None and (self._wake_at is None or wake < self._wake_at):
+            self._wake_at = wake
+            self._around.later(max(1, wake - self._now()), lambda: self._woken(wake))
+
+    def _woken(self, planned: int) -> None:
+        if planned == self._wake_at:
+            self._wake_at = None
+            self.tell(Woken())
+
+    # --- the journal -----------------------------------------------------------------------
+
+    def _plan_writing(self) -> None:
+        if not self._syncing:
+            self._syncing = True
+            self._around.later(0, self._write)
+
+    def _write(self) -> None:
+        try:
+            number = self.journal.write()
+        except OSError:
+            self._fail()
+            return
+        self._around.later(self._takes(self._machine.sync_ms), lambda: self._sync(number))
+
+    def _sync(self, number: int) -> None:
+        try:
+            self.journal.sync(number)
+        except OSError:
+            self._fail()
+            return
+        self._troubled = self._syncing = False
+        self._keep_promises()
+        self._read_on()
+        self._try_snapshot()
+        if self.journal.waiting:
+            self._plan_writing()
+
+    def _fail(self) -> None:
+        """Go on in another segment, if that can be; until then clients wait."""
+        self._troubled = True
+        try:
+            self.journal.give_up()
+        except OSError:
+            self._around.later(RETRY_MS, self._fail)
+            return
+        self._around.later(RETRY_MS, self._write)
+
+    def _takes(self, most_ms: int) -> int:
+        """How long something takes; mostly a fraction."""
+        draw = self._world.random
+        return draw.randint(0, most_ms if draw.random() < 0.1 else most_ms // 10)
+
+    # --- the outbox ------------------------------------------------------------------------
+
+    def _plan_commit(self) -> None:
+        if not self.committing and self._rows:
+            self.committing, self._rows = self._rows, []
+            self._around.later(self._takes(self._machine.commit_ms), self._commit)
+
+    def _commit(self) -> None:
+        self._around.step()
+        rows = self.committing
+        self._machine.outbox.commit(rows)
+        self.committing = []
+        self._around.step()
+        self._around.delivered(rows)
+        self._try_snapshot()
+        self._plan_commit()
+
+    # --- snapshots -------------------------------------------------------------------------
+
+    def _until(self) -> int:
+        """After how many records another snapshot is taken."""
+        return self._world.random.randint(1, 2 * self._machine.snapshot_records)
+
+    def _take_snapshot(self) -> None:
+        if self._snapshot is None and self._until_snapshot <= 0:
+            self._until_snapshot = self._until()
+            data = self.core.snapshot()
+            head = head_of(data)
+            self._snapshot = (head.number, head.outbox_end, data)
+            self._try_snapshot()
+
+    def _try_snapshot(self) -> None:
+        """Write a snapshot down once nothing that it stands for may be lost."""
+        if self._snapshot is None:
+            return
+        number, outbox_end, data = self._snapshot
+        if self._may_write(number, outbox_end):
+            self._snapshot = None
+            try:
+                self.journal.write_snapshot(number, data)
+            except OSError:
+                return  # another one comes
+
+    def _may_write(self, number: int, outbox_end: int) -> bool:
+        durable = self.journal.durable >= number
+        return durable and self._machine.outbox.end >= outbox_end

@@ -1,0 +1,187 @@
+"""A machine with its processes, one after the other: where they end, and what left them.
+
+Owns the moments of ending, what each process was told, and all that left. Must not know what the
+core makes of it. Invariant: what left a process because of a record is never followed by a process
+that does not know that record, or the run ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply
+from broker.core.messages import Message
+from broker.core.topics import SOURCES
+from simulation.account import CheckFailedError
+from simulation.crashes.process import Machine, Process
+from simulation.world import World
+
+RESTART_MS_MAX = 4_000
+SKEW_MS = 1_500  # by how much a clock may be off after a start
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class EndedError(Exception):
+    """The process ends here."""
+
+
+class Told(Struct, frozen=True):
+    """A record's message (None: a process began) and when the core handled it."""
+
+    message: Message | None
+    now: int
+
+
+class Client(Protocol):
+    """Whoever is connected."""
+
+    def reached(self) -> None:
+        """There is a broker to connect to."""
+
+    def lost(self) -> None:
+        """The connection is gone."""
+
+
+class Site:
+    """See the module."""
+
+    def __init__(self, world: World, machine: Machine, steps_max: int) -> None:
+        self.world = world
+        self.machine = machine
+        self.process: Process | None = None
+        self.connection = 0  # ascends with each process
+        self.clients: list[Client] = []
+        self.history: list[Told] = []  # record n at n - 1, as of the process that is there
+        self.answers: dict[Any, Callable[[Any], None]] = {}  # by token or reply address
+        self.retained: dict[str, bytes] = {}
+        self.delivered_end = 0
+        self.log = bytearray()
+        self.ends = 0
+        self.kept = 0  # up to this record something that was promised has left
+        self.mortal = True
+        self._steps_max = steps_max
+        self._steps_left = self._life()
+
+    # --- beginnings and ends ---------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin a process."""
+        self.connection += 1
+        skew_ms = self.world.random.choice((0, 0, -SKEW_MS, SKEW_MS))
+        try:
+            self.process = Process(self.world, self.machine, self, skew_ms)
+        except (EndedError, OSError):
+            self._end()
+            return
+        for client in self.clients:
+            client.reached()
+
+    def end(self) -> None:
+        """End the process now, whatever it does."""
+        self._end()
+
+    def _end(self) -> None:
+        self.ends += 1
+        process, self.process = self.process, None
+        self.connection += 1
+        self._steps_left = self._life()
+        draw = self.world.random
+        if process is not None and process.committing and draw.random() < 0.5:
+            self.machine.outbox.commit(process.committing)  # it was done, and nobody heard of it
+        if draw.random() < 0.6:
+            self.machine.disk.crash()
+        else:
+            self.machine.disk.fail(0)
+        for client in self.clients:
+            client.lost()
+        self.answers.clear()
+        self.world.after(draw.randint(1, RESTART_MS_MAX), self.start)
+
+    def _life(self) -> int:
+        """How many steps a process takes."""
+        draw = self.world.random
+        return draw.randint(1, draw.choice((20, 200, self._steps_max, self._steps_max)))
+
+    # --- around a process ------------------------------------------------------------------
+
+    def step(self) -> None:
+        """See Around."""
+        if self.mortal:
+            self._steps_left -= 1
+            if self._steps_left <= 0:
+                raise EndedError
+
+    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """See Around."""
+        connection = self.connection
+
+        def guarded() -> None:
+            if connection == self.connection:
+                self._guarded(action)
+
+        self.world.after(delay_ms, guarded)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except EndedError:
+            self._end()
+
+    def told(self, number: int, message: Message | None, now: int) -> None:
+        """See Around."""
+        if message is None:
+            if number <= self.kept:
+                raise CheckFailedError(
+                    f"what was promised after record {self.kept} left, and a process goes on after"
+                    f" {number - 1}"
+                )
+            del self.history[number - 1 :]
+            for topic in [one for one in self.retained if one.startswith(SOURCES)]:
+                del self.retained[topic]  # all that holds is published again
+        if number != len(self.history) + 1:
+            raise CheckFailedError(f"record {number} comes after {len(self.history)}")
+        self.history.append(Told(message, now))
+
+    def leaves(self, effect: Effect) -> None:
+        """See Around."""
+        self.log += _encode((self.world.now, type(effect).__name__, effect))
+        match effect:
+            case Acknowledge(tokens, outcome, after):
+                self.kept = max(self.kept, after)
+                for token in tokens:
+                    self._answer(token, outcome)
+            case Reply():
+                self.kept = max(self.kept, effect.after)
+                if effect.final:
+                    self._answer(effect.reply_to, effect.payload)
+            case Publish(publications):
+                for one in publications:
+                    if one.retain and one.payload:
+                        self.retained[one.topic] = one.payload
+                    elif one.retain:
+                        self.retained.pop(one.topic, None)
+
+    def delivered(self, rows: list[Emission]) -> None:
+        """See Around."""
+        self.log += _encode((self.world.now, rows))
+        self.delivered_end = max(self.delivered_end, rows[-1].offset + 1)
+
+    # --- clients ---------------------------------------------------------------------------
+
+    def tell(self, message: Message, answers: dict[Any, Callable[[Any], None]]) -> None:
+        """A message of a client arrives; `answers` are to be called with what it is told."""
+        process = self.process
+        if process is not None:
+            self.answers |= answers
+            self._guarded(lambda: process.tell(message))
+
+    def _answer(self, token: Any, what: Any) -> None:
+        answer = self.answers.pop(token, None)
+        if answer is None:
+            raise CheckFailedError(f"{token} is answered, and nobody asked")
+        answer(what)
