@@ -115,6 +115,7 @@ class Program:
             if _latest_only(joint):
                 program.latest_within_ms = duration_max_ms if joint.operator in FOLLOWS else 0
             self.joints.append(program)
+        self._kept = self._keeps()
 
     def _joint(
         self, joint: Joint, join: Join, indexes: dict[int, int], ordered: bool
@@ -181,6 +182,7 @@ class Program:
         if not allowed:
             for program in self.joints:
                 program.latest_within_ms = None
+            self._kept = self._keeps()
 
     def horizon_ms(self) -> int | None:
         """How long the store that keeps longest keeps; None if nothing is ever dropped by age."""
@@ -208,20 +210,28 @@ class Program:
 
     def expire(self, stores: list[Store], watermark: int) -> None:
         """Drop what no event after the watermark can join."""
-        for program in self.joints:
-            if program.left_store < 0:
+        for at, keep, latest_within_ms in self._kept:
+            store = stores[at]
+            ends = store.ends
+            if not ends:
                 continue
+            if keep is not None:
+                if ends[0] <= watermark - keep:
+                    store.expire(watermark + 1 - keep)
+            elif latest_within_ms is not None:
+                store.keep_latest(watermark + 1 - latest_within_ms)
+
+    def _keeps(self) -> list[tuple[int, int | None, int | None]]:
+        """What is kept how long: (store, for so long, or the latest of so long ago)."""
+        return [
+            (at, keep, program.latest_within_ms)
+            for program in self.joints
             for at, keep in (
                 (program.left_store, program.keep_left_ms),
                 (program.right_store, program.keep_right_ms),
-            ):
-                store = stores[at]
-                if not store.ends:
-                    continue
-                if keep is not None:
-                    store.expire(watermark + 1 - keep)
-                elif program.latest_within_ms is not None:
-                    store.keep_latest(watermark + 1 - program.latest_within_ms)
+            )
+            if at >= 0 and (keep is not None or program.latest_within_ms is not None)
+        ]
 
 
 def _latest_only(joint: Joint) -> bool:

@@ -37,13 +37,17 @@ class Discipline:
 
 @dataclass(slots=True)
 class Partition:
-    """The state of one partition. `log` is kept only where choices are made again."""
+    """The state of one partition. `log` is kept only where choices are made again.
+
+    `counted` is its part of what its agent counts.
+    """
 
     group: tuple[Any, ...]
     stores: list[Store]
     found: list[Any] = field(default_factory=list)
     log: list[tuple[int, Event]] = field(default_factory=list)
     taken: Order | None = None
+    counted: int = 0
 
     def size(self) -> int:
         """How many occurrences it holds."""

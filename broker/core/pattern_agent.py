@@ -197,7 +197,9 @@ class PatternAgent:
         ]
         restored = [unpack_partition(packed, shelf) for packed in state["partitions"]]
         self._partitions = {partition.group: partition for partition in restored}
-        self._size = sum(partition.size() for partition in restored)
+        self._size = 0
+        for partition in restored:
+            self._count(partition)
 
     def hand_over(self) -> Handover:
         """All that it is and holds, for an agent that knows more."""
@@ -255,9 +257,8 @@ class PatternAgent:
 
     def _step_at_once(self, key: tuple[Any, ...], lists: list[Any]) -> list[Found]:
         partition = self._partition(key)
-        before = partition.size()
         found = self._program.step(lists, partition.stores, key)
-        self._settle(partition, before)
+        self._settle(partition)
         return [(occurrence, key) for occurrence in found]
 
     def _feed_ordered(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
@@ -282,7 +283,6 @@ class PatternAgent:
         return found
 
     def _advance(self, partition: Partition, events: list[tuple[int, Event]]) -> list[Found]:
-        before = partition.size()
         reported: list[Any] = []
         runs = instants(events) if self._stepwise else [events]
         for run in runs:
@@ -291,7 +291,7 @@ class PatternAgent:
                 end = run[-1][1].end
                 reported += take(partition, self._program, self._discipline, end)
         reported += take(partition, self._program, self._discipline, self._watermark)
-        self._settle(partition, before)
+        self._settle(partition)
         return [(occurrence, partition.group) for occurrence in reported]
 
     def _take_closed(self, touched: dict[Any, Any]) -> list[Found]:
@@ -299,10 +299,9 @@ class PatternAgent:
         found: list[Found] = []
         for key, partition in self._partitions.items():
             if partition.found and key not in touched:
-                before = partition.size()
                 taken = take(partition, self._program, self._discipline, self._watermark)
                 found += [(occurrence, key) for occurrence in taken]
-                self._size += partition.size() - before
+                self._count(partition)
         return found
 
     # --- bounds --------------------------------------------------------------------------
@@ -314,24 +313,28 @@ class PatternAgent:
             partition = self._partitions[key] = Partition(key, stores)
         return partition
 
-    def _settle(self, partition: Partition, before: int) -> None:
+    def _count(self, partition: Partition) -> None:
+        size = partition.size()
+        self._size += size - partition.counted
+        partition.counted = size
+
+    def _settle(self, partition: Partition) -> None:
         """Expire, and hold the limit: past it the oldest of this partition go, counted."""
         self._expire(partition)
-        self._size += partition.size() - before
+        self._count(partition)
         excess = self._size - self._occurrences_max
         if excess <= 0:
             return
         for store in sorted(partition.stores, key=lambda store: -len(store.ends)):
             count = min(excess, len(store.ends))
             store.drop_oldest(count)
-            self._size -= count
             self.dropped_overflow += count
             excess -= count
         if excess > 0 and partition.log:
             count = min(excess, len(partition.log))
             del partition.log[:count]
-            self._size -= count
             self.dropped_overflow += count
+        self._count(partition)
 
     def _expire(self, partition: Partition) -> None:
         self._program.expire(partition.stores, self._watermark)
@@ -347,11 +350,9 @@ class PatternAgent:
             return
         self._swept = self._watermark
         for key, partition in list(self._partitions.items()):
-            before = partition.size()
             self._expire(partition)
-            after = partition.size()
-            self._size += after - before
-            if not after:
+            self._count(partition)
+            if not partition.counted:
                 del self._partitions[key]
 
     def _starts(self) -> list[int]:
