@@ -29,7 +29,7 @@ from broker.store import (
 )
 
 ROWS_MAX: Final = 10_000  # offsets of one range; the answer is built in memory
-RANGE_BYTES_MAX: Final = 16 * 2**20  # of its payloads, for the same reason
+RANGE_BYTES_MAX: Final = 8 * 2**20  # of its payloads, for the same reason
 WAIT_S_MAX: Final = 60.0  # proxies and clients take a longer silence for a dead connection
 WAITING_MAX: Final = 200  # who asks to wait beyond that is answered at once, and may ask again
 CONSUMER_LENGTH_MAX: Final = 128

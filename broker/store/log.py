@@ -42,6 +42,8 @@ def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
     A row is there already if its offset lies before the end, or its id among the rows kept. Raises
     StoreError where an offset before the end holds another result.
     """
+    if not rows:
+        return 0
     checked(rows)
     log = standing(connection)
     fresh = [row for row in rows if row.offset >= log.end]

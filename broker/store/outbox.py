@@ -73,10 +73,9 @@ class Outbox:
 
         Offsets ascend within the rows and from call to call. `done` gets a StoreError where an
         offset that is there already holds another result: then nothing of these rows is stored.
+        Without rows, `done` is told once all that was appended before is durable.
         """
-        if not rows:
-            raise ValueError("no rows to append")
-        end = rows[-1].offset + 1
+        end = rows[-1].offset + 1 if rows else 0
         repeats = 0
 
         def work(connection: Connection) -> None:
