@@ -1,0 +1,279 @@
+"""Mistakes that lose or double something are found, each within 200 seeds.
+
+Each test plants one mistake, in the core or in what drives it, and shows that a run tells of it.
+"""
+
+from collections import deque
+
+import pytest
+from msgspec.structs import replace
+
+from broker.core import durable_told, messages, records
+from broker.core.durable import DurableBroker, RecoveryError
+from broker.core.durable_state import RestorableBroker
+from broker.core.effects import Acknowledge, Emit
+from broker.core.records import CorruptError
+from broker.core.repeats import Repeats
+from broker.core.source_clocks import SourceClocks
+from simulation.account import CheckFailedError
+from simulation.crashes import scenario
+from simulation.crashes.journal import Journal
+from simulation.crashes.process import Process
+from simulation.crashes.scenario import RunFailedError
+from simulation.disk import Disk
+
+SEEDS = 200
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def found():
+    """What the first run says that tells of the mistake."""
+    for seed in range(SEEDS):
+        error = told(seed)
+        if error is not None:
+            # Not any error, but one of a check of the run or of recovery.
+            assert isinstance(error.__cause__, CheckFailedError | RecoveryError | CorruptError)
+            command = f"seed {seed} (repeat it: python -m simulation --seed {seed}): "
+            assert str(error).startswith(command)
+            return str(error).removeprefix(command)
+    raise AssertionError(f"not found within {SEEDS} seeds")
+
+
+def told(seed):
+    try:
+        scenario.run(seed)
+    except RunFailedError as error:
+        return error
+    return None
+
+
+def test_an_acknowledgement_before_the_sync(monkeypatch):
+    may_leave = Process._may_leave
+    monkeypatch.setattr(
+        Process,
+        "_may_leave",
+        lambda self, effect: isinstance(effect, Acknowledge) or may_leave(self, effect),
+    )
+    assert "what was promised after record" in found()
+
+
+def test_a_result_before_the_sync(monkeypatch):
+    may_leave = Process._may_leave
+    monkeypatch.setattr(
+        Process,
+        "_may_leave",
+        lambda self, effect: isinstance(effect, Emit) or may_leave(self, effect),
+    )
+    assert "results before" in found()
+
+
+def test_a_memory_for_repeats_that_is_forgotten(monkeypatch):
+    monkeypatch.setattr(Repeats, "restore", lambda self, events: None)
+    assert "without crashes" in found()
+
+
+def test_offsets_that_begin_where_the_outbox_ends(monkeypatch):
+    recover = DurableBroker.recover.__func__
+
+    def reusing(cls, options, limits, snapshot, told, outbox_end, now):
+        broker, effects = recover(cls, options, limits, snapshot, told, outbox_end, now)
+        broker.outbox_end = outbox_end
+        return broker, effects
+
+    monkeypatch.setattr(DurableBroker, "recover", classmethod(reusing))
+    assert "a result of offset" in found()
+
+
+def test_results_that_the_outbox_lacks_are_not_given_again(monkeypatch):
+    recover = DurableBroker.recover.__func__
+
+    def forgetting(cls, *given):
+        broker, effects = recover(cls, *given)
+        return broker, [one for one in effects if not isinstance(one, Emit)]
+
+    monkeypatch.setattr(DurableBroker, "recover", classmethod(forgetting))
+    assert "comes to place" in found()
+
+
+def test_a_snapshot_newer_than_the_outbox(monkeypatch):
+    monkeypatch.setattr(
+        Process, "_may_write", lambda self, number, outbox_end: self.journal.durable >= number
+    )
+    assert "the snapshot stands for the results before" in found()
+
+
+def test_a_number_that_a_torn_record_had_before(monkeypatch):
+    """The process goes on behind what was torn, in the same file."""
+    begin = Journal._begin
+
+    def same(self, first):
+        if self._segments and not self.waiting:
+            name = self._segments[-1][0]
+            self._salt = records.read_header(self._disk.read(name)).salt
+            return
+        begin(self, first)
+
+    def settle(self, name, good_bytes):
+        self._disk.sync(name)
+
+    monkeypatch.setattr(Journal, "_begin", same)
+    monkeypatch.setattr(Journal, "_settle", settle)
+    assert found()
+
+
+def test_records_that_are_dropped_too_early(monkeypatch):
+    write_snapshot = Journal.write_snapshot
+
+    def early(self, number, data):
+        self.trim(number)
+        write_snapshot(self, number, data)
+
+    monkeypatch.setattr(Journal, "write_snapshot", early)
+    assert found()
+
+
+def test_more_records_are_dropped_than_the_snapshot_stands_for(monkeypatch):
+    trim = Journal.trim
+
+    def greedy(self, number):
+        trim(self, number)
+        while len(self._segments) > 1:
+            name, _ = self._segments.pop(0)
+            self._remove(name)
+
+    monkeypatch.setattr(Journal, "trim", greedy)
+    assert "missing" in found()
+
+
+def test_a_clock_that_begins_anew(monkeypatch):
+    monkeypatch.setattr(SourceClocks, "restore", lambda self, state: None)
+    assert "they do not belong together" in found()  # other results, and another number of them
+
+
+def test_time_that_is_not_written_down(monkeypatch):
+    written = durable_told.written
+
+    def silent(message, now):
+        return b"" if isinstance(message, messages.Woken) else written(message, now)
+
+    monkeypatch.setattr(durable_told, "written", silent)
+    assert found()
+
+
+def test_a_torn_record_that_is_taken_for_whole(monkeypatch):
+    """Its check sum is not looked at."""
+    record = records._record
+
+    def trusting(view, at, salt):
+        found = record(view, at, salt)
+        if found != "the check sum is wrong":
+            return found
+        _, size, number, behind = records._RECORD.unpack_from(view, at)
+        return number, behind, at + records.RECORD_HEADER_BYTES + size
+
+    monkeypatch.setattr(records, "_record", trusting)
+    assert found()
+
+
+def test_a_cancelled_text_that_comes_back(monkeypatch):
+    written = durable_told.written
+
+    def forgetful(message, now):
+        cancelled = isinstance(message, messages.CancelRequested)
+        return b"" if cancelled else written(message, now)
+
+    monkeypatch.setattr(durable_told, "written", forgetful)
+    assert found()
+
+
+def test_what_was_read_is_taken_for_durable(monkeypatch):
+    monkeypatch.setattr(Journal, "_settle", lambda self, name, good_bytes: None)
+    assert found()
+
+
+def test_a_failed_sync_that_is_tried_again(monkeypatch):
+    monkeypatch.setattr(Journal, "give_up", lambda self: None)
+    assert found()
+
+
+def test_a_folder_that_is_not_synced_before_records_are_dropped(monkeypatch):
+    write_snapshot = Journal.write_snapshot
+
+    def hasty(self, number, data):
+        with monkeypatch.context() as without:
+            without.setattr(Disk, "sync_folder", lambda disk: None)
+            write_snapshot(self, number, data)
+
+    monkeypatch.setattr(Journal, "write_snapshot", hasty)
+    assert found()
+
+
+def test_promises_that_overtake_each_other(monkeypatch):
+    """The newest first."""
+
+    def backwards(self):
+        self._promises = deque(reversed(self._promises))
+        keep(self)
+
+    keep = Process._keep_promises
+    monkeypatch.setattr(Process, "_keep_promises", backwards)
+    assert found()
+
+
+def test_silence_that_goes_on_while_there_is_no_process(monkeypatch):
+    """A start is not written down as one, so that nobody knows how long there was none."""
+    again = DurableBroker._again
+
+    def silent(self, record):
+        with monkeypatch.context() as context:
+            context.setattr(RestorableBroker, "resume", lambda core, now: None)
+            return again(self, record)
+
+    monkeypatch.setattr(DurableBroker, "_again", silent)
+    assert "without crashes" in found()
+
+
+def test_an_offset_that_is_left_out(monkeypatch):
+    numbered = DurableBroker._numbered
+
+    def skipping(self, results):
+        self.outbox_end += len(results) > 1
+        return numbered(self, results)
+
+    monkeypatch.setattr(DurableBroker, "_numbered", skipping)
+    assert "comes to place" in found()
+
+
+def test_a_retained_advertisement_that_outlives_its_source(monkeypatch):
+    def only_more(self, publications):
+        for one in publications:
+            if one.retain and one.payload:
+                self._retained[one.topic] = one.payload
+
+    monkeypatch.setattr(DurableBroker, "_retain", only_more)
+    assert "retained" in found()
+
+
+def test_a_counter_that_begins_anew(monkeypatch):
+    restore = RestorableBroker.restore
+
+    def forgetful(self, state):
+        ledger = {**state["ledger"], "detected": [0, 0, 0, {}]}
+        restore(self, {**state, "ledger": ledger})
+
+    monkeypatch.setattr(RestorableBroker, "restore", forgetful)
+    assert "counted" in found()
+
+
+def test_what_waits_for_a_record_waits_for_the_one_before(monkeypatch):
+    promised = DurableBroker._promised
+
+    def early(self, effect):
+        effect = promised(self, effect)
+        if isinstance(effect, Acknowledge | Emit):
+            return replace(effect, after=effect.after - 1)
+        return effect
+
+    monkeypatch.setattr(DurableBroker, "_promised", early)
+    assert found()
