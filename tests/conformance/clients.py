@@ -256,7 +256,7 @@ class Scene:
     @contextmanager
     def another(self, **options):
         """A scene with a server of other settings, where a test can have one."""
-        if self.peer.lenient:
+        if not self.peer.settable:
             self.not_spoken("a test cannot choose this server's settings")
         with type(self.peer)(**options) as peer:
             scene = Scene(peer)

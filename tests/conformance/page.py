@@ -20,7 +20,7 @@ headwater.pages` writes the page from these tests.
     HEADWATER_CONFORMANCE=1883 python -m pytest tests/conformance  # against what listens there
 
 The tests are tested too: `make long` runs them against mosquitto where it is installed, and knows
-the few places where mosquitto 2.0.11 does otherwise (`tests/conformance/test_mosquitto.py`).
+the few places where mosquitto 2.0.11 does otherwise (`tests/conformance/test_processes.py`).
 
 *Holds* means that the test passes. Where the broker holds a statement only within a limit of its
 own, the limit and its reason stand beside it; the limits are in [MQTT](mqtt.md#limits).

@@ -15,7 +15,7 @@ from broker.mqtt.listening import Listener
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.sockets import Application
 from tests.broker.mqtt.world import HEADWATER
-from tests.conformance.clients import Client
+from tests.conformance.clients import Client, NotSpoken
 from tests.conformance.wire import CONNACK, V311, Login
 
 PATIENCE_S = 10.0
@@ -34,7 +34,9 @@ class TurnedLoop(asyncio.SelectorEventLoop):
 class Ours:
     """A server of this project on real sockets, in a thread of its own."""
 
-    lenient = False  # it has bounds where MQTT leaves them to the server
+    settable = True  # a test can have one with other settings
+    turns_time = True  # to pass any time costs nothing
+    bounded = True  # it has bounds where MQTT leaves them to the server
 
     def __init__(self, **options):
         self._options = options
@@ -109,7 +111,7 @@ class Ours:
 class Other:
     """A server that somebody else has started."""
 
-    lenient = True  # it has fewer bounds than ours
+    settable = turns_time = bounded = False
     slack_s = 0.5  # servers look at their clocks once a while
 
     def __init__(self, port):
@@ -127,6 +129,17 @@ class Other:
         client.send(Login(V311, "says").encode()).expect(CONNACK)
         client.publish(topic, payload, 1)
         client.close()
+
+
+class Process(Other):
+    """A broker of this project in a process of its own."""
+
+    bounded = True
+
+    def say(self, topic, payload):
+        if topic.startswith("$"):
+            raise NotSpoken("clients may not publish to such a topic")
+        super().say(topic, payload)
 
 
 @contextmanager

@@ -276,7 +276,7 @@ def test_a_fault_closes_its_connection(scene, version):
 )
 def test_want_of_room_closes_the_connection(scene, version):
     """A packet of the greatest length that MQTT can say has no room here."""
-    if scene.peer.lenient:
+    if not scene.peer.bounded:
         scene.not_spoken("it takes whatever comes")
     good = scene.connect(version)
     client = scene.connect(version)

@@ -397,7 +397,7 @@ def test_unacknowledged_messages_are_repeated(scene, version):
         sender.publish(topic, b"%d" % number, 1)
     first = client.rest()
     client.send(w.ack(w.PUBACK, first[1].pid))
-    scene.pass_time(60 if not scene.peer.lenient else 0)
+    scene.pass_time(60 if scene.peer.turns_time else 0)
     client.nothing()
     scene.lose(client)
     again = scene.keep(version, client.client_id).rest()

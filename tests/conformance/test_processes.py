@@ -1,12 +1,14 @@
-"""The tests themselves are tested: mosquitto, which others have tested too, has to pass them.
+"""The statements against other processes: a whole broker of ours, and mosquitto.
 
-Where it does otherwise, `DIFFERENCES` says why; what is not named there must hold.
+The latter tests the tests themselves: others have tested mosquitto too, so it has to pass them.
+Where it does otherwise, `DIFFERENCES` says what; what is not named there must hold.
 """
 
 import pytest
 
+from tests.broker.running import RunningBroker
 from tests.conformance.clients import NotSpoken, Scene
-from tests.conformance.peers import mosquitto
+from tests.conformance.peers import Process, mosquitto
 from tests.conformance.statements import register
 
 # What mosquitto 2.0.11 does otherwise than the standard says, by statement.
@@ -46,6 +48,11 @@ DIFFERENCES = {
     "5-MQTT-4.8.2-2": "it grants a share without a filter",
     "5-MQTT-4.13.1-1": _PINGRESP,
 }
+# What the tests show in a server of their own alone.
+NOT_AS_A_CLIENT = {
+    *("5-MQTT-3.1.4-2", "5-MQTT-3.2.2-18"),  # with other settings
+    *("3.1.1-MQTT-4.7.2-1", "5-MQTT-4.7.2-1"),  # the server itself publishes to such a topic
+}
 
 
 def outcome(statement, peer):
@@ -62,13 +69,27 @@ def outcome(statement, peer):
     return ""
 
 
+def differences(peer, known):
+    """What came otherwise than a statement has it, where it is not known; all statements."""
+    said = {one.key: outcome(one, peer) for one in register()}
+    return {key: what for key, what in said.items() if what and key not in known}, said
+
+
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.program("mosquitto")
 def test_mosquitto_holds_the_same_statements(find_program, tmp_path):
     with mosquitto(find_program("mosquitto"), tmp_path) as peer:
-        said = {one.key: outcome(one, peer) for one in register()}
-    found = {key: what for key, what in said.items() if what and key not in DIFFERENCES}
+        found, said = differences(peer, DIFFERENCES)
     assert not found, "\n".join(f"{key}: {what}" for key, what in found.items())
-    assert len(said) > 300
     assert said.keys() >= DIFFERENCES.keys()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_broker_in_its_own_process_holds_all_statements(tmp_path):
+    """With the loop, the journal and the settings that it has where somebody starts it."""
+    with RunningBroker(tmp_path) as broker:
+        found, said = differences(Process(broker.port()), NOT_AS_A_CLIENT)
+    assert not found, "\n".join(f"{key}: {what}" for key, what in found.items())
+    assert said.keys() >= NOT_AS_A_CLIENT
