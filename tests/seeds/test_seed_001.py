@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 import headwater
+from broker.core.intake import Intake, IntakeOptions
+from broker.core.limits import Limits
+from broker.core.matcher import Matcher
+from broker.core.store import TRIM_MIN
+from language import check_text
 
 Span = tuple[int, int]
 
@@ -101,3 +107,80 @@ def test_figure_2b_does_not_take_an_interval_for_its_end() -> None:
     assert detected("ABC", "B then (A then C)", events) == 0
     later = [lasting("B", (1, 1)), lasting("A", (2, 2)), lasting("C", (3, 3))]
     assert detected("ABC", "B then (A then C)", later) == 1
+
+
+def held_while(detect: str, letters: str, gaps_ms: list[int]) -> list[tuple[int, int]]:
+    """After each event: how many are held, and how many A are of the last 5 s.
+
+    All are point events, and the limit of durations says so.
+    """
+    text = f"event A() event B() subscription S seq 1 from me to alerts {detect}"
+    specification = check_text(text).demand()
+    limits = Limits(event_duration_ms_max=0)
+    matcher, intake = Matcher(limits), Intake(IntakeOptions(), limits)
+    intake.declare(list(specification.event_types.values()))
+    for task in specification.graph.tasks.values():
+        matcher.install(task)
+    now, starts, found = 0, [], []
+    for letter, gap in zip(letters, gaps_ms, strict=True):
+        now += gap
+        starts += [now] if letter == "A" else []
+        event = {"type": letter, "id": f"{letter}{now}", "timestamp": now}
+        matcher.push(intake.from_mappings([event]).events, lambda _, now=now: now)
+        found.append((matcher.held(), len([one for one in starts if one >= now - 5000])))
+    return found
+
+
+def test_section_5_keeps_the_a_of_the_last_5_s_and_one_more() -> None:
+    """`A;B` within 5 with the recent policy: older A can be discarded, except the latest.
+
+    That one may go as well here, since 5 s count from its end. What is dead goes in runs of 32.
+    """
+    draw = random.Random(5)
+    letters = "".join(draw.choice("AAAB") for _ in range(4000))
+    gaps_ms = [draw.choice((40, 100, 300, 3000)) for _ in letters]
+    found = held_while("detect A then[..5 s, recent] B", letters, gaps_ms)
+    assert max(young for _, young in found) > 8
+    assert all(held <= young + 1 + TRIM_MIN for held, young in found)
+    # Without the restriction in time the latest A alone counts.
+    found = held_while("detect A then[recent] B", letters, gaps_ms)
+    assert max(held for held, _ in found) <= 1 + TRIM_MIN
+
+
+def test_section_5_without_a_policy_or_a_limit_everything_is_kept() -> None:
+    """What the restriction saves: every A is held where any of them may still be bound."""
+    assert held_while("detect A then B", "A" * 500, [100] * 500)[-1][0] == 500
+
+
+def spread_s(a_s: float, b_s: float, uncertainty_s: float) -> tuple[float, float]:
+    """The greatest and the least span of two points: max of highs − min of lows, and inversely."""
+    lows = (a_s - uncertainty_s, b_s - uncertainty_s)
+    highs = (a_s + uncertainty_s, b_s + uncertainty_s)
+    return max(highs) - min(lows), max(max(lows) - min(highs), 0.0)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.1])
+@pytest.mark.parametrize("uncertainty_s", [0.0, 0.5, 1.0])
+def test_section_4_conjunction_in_time_is_yes_no_or_maybe(rho: float, uncertainty_s: float) -> None:
+    """Below table 1: (A + B) within T is yes by T(1 − ρ) and no by T(1 + ρ), else maybe.
+
+    The paper prints the condition for "no" with < ; it is no where even the least span is greater.
+    """
+    seen = set()
+    for apart_ms in range(7_000, 14_000, 250):
+        greatest_s, least_s = spread_s(20.0, 20.0 + apart_ms / 1000, uncertainty_s)
+        if greatest_s <= 10 * (1 - rho) + 1e-9:
+            expected = ["yes"]
+        elif least_s > 10 * (1 + rho) + 1e-9:
+            expected = []
+        else:
+            expected = ["maybe"]
+        text = "event A() event B() subscription S seq 1 from me to it detect A and B within 10 s"
+        engine = headwater.Engine(text, lateness_ms=None, drift=rho)
+        engine.push(
+            {"type": kind, "id": kind, "timestamp": at, "uncertainty": int(uncertainty_s * 1000)}
+            for kind, at in (("A", 20_000), ("B", 20_000 + apart_ms))
+        )
+        assert [result["certainty"] for result in engine.finish()] == expected, apart_ms
+        seen.add(tuple(expected))
+    assert len(seen) == (2 if rho == uncertainty_s == 0 else 3)

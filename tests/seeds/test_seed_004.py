@@ -39,6 +39,43 @@ def drawn(seed: int, kinds: tuple[int, ...]) -> list[tuple[int, str, int]]:
     return tokens
 
 
+def test_table_of_seq_place_by_place() -> None:
+    """Section 5.3, the rows of the table of SEQ: what lies where after each read cycle."""
+    net = petri.seq_net(2000, 2500)
+    net.put(1000, "buffer 1", "1")
+    assert net.names("buffer 1") == [["1"]]
+    net.put(2000, "buffer 2", "2")
+    net.put(2000, "buffer 1", "3")
+    assert (net.names("buffer 1"), net.names("buffer 2")) == ([["1"], ["3"]], [])
+    net.wait(3000)
+    assert net.names("buffer 1") == [["1"], ["3"]]
+    net.put(3200, "buffer 2", "4")
+    assert (net.names("buffer 1"), net.names("initial")) == ([["3"]], [["1", "4"]])
+
+
+def test_table_of_nloop_place_by_place() -> None:
+    """Section 5.3, the rows of the table of NLoop."""
+    net = petri.nloop_net(4)
+    for cycle in (1, 2, 3):
+        net.put(cycle * 1000, "buffer 1", str(cycle))
+        assert net.names("buffer 1") == [[str(n)] for n in range(1, cycle + 1)]
+    net.put(4000, "buffer 1", "4")
+    assert (net.names("buffer 1"), net.names("initial")) == ([], [["1", "2", "3", "4"]])
+
+
+def test_table_of_tloop_place_by_place() -> None:
+    """Section 5.3, the rows of the table of TLoop; of buffer 2 the last token counts."""
+    net = petri.tloop_net(900, 1100)
+    for cycle in (1, 2, 3, 4):
+        net.put(cycle * 1000, "arrived", str(cycle))
+        assert net.names("buffer 1") == [[str(n)] for n in range(1, cycle + 1)]
+        assert net.names("buffer 2") == [[str(cycle)]]
+    net.wait(5000)
+    assert (net.names("buffer 2"), net.names("initial")) == ([["4"]], [])
+    net.wait(5200)
+    assert (net.names("buffer 1"), net.names("initial")) == ([], [["1", "2", "3", "4"]])
+
+
 def test_table_of_seq() -> None:
     """Section 5.3, SEQ(E1, E2, 2 s, 2.5 s): 2 comes too early and is gone, 3 stays."""
     tokens = [(1000, "1", 1), (2000, "2", 2), (2000, "3", 1), (3200, "4", 2)]
@@ -70,3 +107,51 @@ def test_the_nets_agree_with_the_engine(seed: int) -> None:
     assert found("detect E1 then[900 ms..2 s, chronicle] E2", both) == sorted(pairs)
     assert found("detect[chronicle] E1{4}", one) == petri.nloop(plain, 4)
     assert found("detect E1+[900 ms..1100 ms]", one) == petri.tloop(plain, 900, 1100)
+
+
+LOGICAL_READERS = """
+event Basic(n: text)
+set LR14 = {"reader-1", "reader-2"}
+set LR15 = {"reader-3"}
+subscription S seq 1 from me to it detect
+"""
+EXAMPLE_1 = """[chronicle]
+(Basic(source in LR14) as e1 then[1 ms..5 s] Basic(source in LR15) as e2){3}
+"""
+
+
+def read_by(detect: str, tokens: list[tuple[int, str, str]]) -> list[list[str]]:
+    """What is found of basic events (time, name, reader)."""
+    engine = headwater.Engine(LOGICAL_READERS + detect, lateness_ms=None)
+    engine.push(
+        {"type": "Basic", "id": name, "timestamp": time, "n": name, "source": reader}
+        for time, name, reader in tokens
+    )
+    bound = [result["events"] for result in engine.finish()]
+    return [sorted(name for names in one.values() for name in names) for one in bound]
+
+
+def test_example_1_binds_three_pairs_of_two_logical_readers() -> None:
+    """Section 4.3, Example 1: NLoop of 3 over SEQ, LR 14 being two readers and LR 15 another."""
+    readers = ["reader-1", "reader-3", "reader-2", "reader-3", "reader-1", "reader-3"]
+    names = ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
+    tokens = [(1000 * n, *pair) for n, pair in enumerate(zip(names, readers, strict=True), 1)]
+    assert read_by(EXAMPLE_1, tokens) == [names]
+    assert read_by(EXAMPLE_1, tokens[:-1]) == []
+    foreign = [(time, name, reader.replace("3", "9")) for time, name, reader in tokens]
+    assert read_by(EXAMPLE_1, foreign) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_example_1_agrees_with_its_net(seed: int) -> None:
+    """A SEQ whose output is the buffer of an NLoop, on readings of both logical readers."""
+    draw, now, tokens = random.Random(seed), 0, []
+    for number in range(24):
+        now += draw.choice((400, 1500, 5000, 5001))
+        reader = ("reader-1", "reader-3", "reader-2", "reader-3")[number % 4]
+        if draw.random() < 0.9:
+            tokens.append((now, f"t{number:02}", reader))
+    buffers = [(at, n, "buffer 2" if r == "reader-3" else "buffer 1") for at, n, r in tokens]
+    wanted = petri.fired(petri.pairs_net(5000, 3), buffers)
+    assert wanted
+    assert read_by(EXAMPLE_1, tokens) == [sorted(names) for names in wanted]
