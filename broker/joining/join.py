@@ -7,7 +7,7 @@ the server only after `taken`; one for the server is kept until the server has a
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -51,6 +51,7 @@ class Join:
         settings = terms.settings
         self.name = name
         self.receiver: Receiver
+        self.on_room: Callable[[], None] = lambda: None
         self.connected_since_s: float | None = None
         self.why = "not connected yet"
         self.faults = 0
@@ -109,6 +110,15 @@ class Join:
 
     # --- out -----------------------------------------------------------------------------
 
+    @property
+    def room(self) -> int:
+        """For how many messages of the outbox there is room."""
+        return self._outbound.room
+
+    def oldest_offset(self) -> int | None:
+        """The least offset of what the server has not acknowledged yet."""
+        return self._outbound.oldest_offset()
+
     def publish(self, message: Outgoing) -> None:
         """Have the server take a message, now or when it is back."""
         if message.retain:
@@ -154,6 +164,7 @@ class Join:
             topic = message.topic[:200]
             self._tell("warning", "unsent", join=self.name, topic=topic, reason=str(error))
         self._outbound.confirmed(number)
+        self.on_room()
         self._overflowed = False
         self._note_idle()
 

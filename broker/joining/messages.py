@@ -35,12 +35,21 @@ class Arrived(Struct, frozen=True):
 
 
 class Outgoing(Struct, frozen=True):
-    """A message for a joined server, at QoS 1; `correlation` is for an answer."""
+    """A message for a joined server, at QoS 1; `correlation` is for an answer.
+
+    `offset` is its result's place in the outbox; below 0: it lies in none.
+    """
 
     topic: str
     payload: bytes
     retain: bool = False
     correlation: bytes | None = None
+    offset: int = -1
+
+    @property
+    def stored(self) -> bool:
+        """Whether it can be had again from the outbox."""
+        return self.offset >= 0
 
     @property
     def size_bytes(self) -> int:

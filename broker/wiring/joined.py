@@ -10,8 +10,9 @@ import logging
 import random
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -26,10 +27,15 @@ from broker.joining.connection import Terms, sentence, tls_context
 from broker.joining.join import Join
 from broker.joining.messages import Arrived, JoinToken, Outgoing
 from broker.mqtt.application import ClientInfo, InboundMessage
+from broker.store import StoreError
 from broker.wiring import logs
 from broker.wiring.arrivals import AnswerTo, Arrivals, Request
 from broker.wiring.errors import StartError
 from broker.wiring.runner import Outside, Runner
+from broker.wiring.supply import Result, Supply, forget_others
+
+if TYPE_CHECKING:
+    from broker.store import Store
 
 PASSWORD_BYTES_MAX = 65_535  # MQTT has no room for a longer one
 END_S = 15.0  # a connection that is just being made has its own time-outs, which are shorter
@@ -55,6 +61,7 @@ class Way:
         self._results = settings.results
         self._client = ClientInfo(client_id, None, join.address, 5 if settings.is_5 else 4)
         self._arrivals: Arrivals
+        self.supply: Supply | None = None
         join.receiver = self
 
     def attach(self, runner: Runner, ask: Callable[[Request], None]) -> None:
@@ -99,11 +106,29 @@ class Way:
                     self._send(one.topic, one.payload, retain=one.retain)
 
     def emit(self, results: Sequence[Emission]) -> None:
-        """To subscriber and actor."""
-        if self._results:
+        """Of what lies in an outbox the supply sees to it, also to what came before there was one.
+
+        Of one piece either all or nothing lies there.
+        """
+        if not self._results or not results:
+            return
+        if results[0].offset < 0:
             for one in results:
-                self._send(topics.result(one.subscriber, one.subscription), one.payload)
-                self._send(topics.actor(one.actor), one.payload)
+                self.put(one)
+        elif self.supply is not None:
+            self.supply.offer(results)
+
+    def put(self, one: Result) -> None:
+        """To subscriber and actor."""
+        for topic in (topics.result(one.subscriber, one.subscription), topics.actor(one.actor)):
+            said = Outgoing(f"{self._prefix}/{topic}", one.payload, offset=one.offset)
+            self.join.publish(said)
+
+    def supplied(self, store: "Store", now_ms: Callable[[], int]) -> Supply | None:
+        """What sees to it that no result is left out; None where none are wanted there."""
+        if self._results:
+            self.supply = Supply(self.join, store, self.put, now_ms)
+        return self.supply
 
     def reply(self, effect: Reply, to: AnswerTo) -> None:
         """To whom asked."""
@@ -125,6 +150,8 @@ class Joined:
         self.ways: list[Way] = []
         self._inside = inside
         self._tasks: list[asyncio.Task[None]] = []
+        self._supplying: list[asyncio.Task[None]] = []
+        self._faults = 0
         for name, settings in config.joins.items():
             terms = _terms(name, settings, config)
             join = Join(name, terms, filters(settings), Backoff(draw), logs.tell)
@@ -135,11 +162,25 @@ class Joined:
         for way in self.ways:
             way.attach(runner, ask)
 
-    def start(self) -> None:
-        """Connect, now or as soon as it can be done."""
+    def start(self, store: "Store | None", now_ms: Callable[[], int]) -> None:
+        """Connect, now or as soon as it can be done; `store` holds the outbox, if there is one."""
         for way in self.ways:
+            supply = way.supplied(store, now_ms) if store is not None else None
+            if supply is not None:
+                self._supplying.append(asyncio.create_task(supply.run()))
             task = asyncio.create_task(way.join.run(), name=f"join {way.join.name}")
             self._tasks.append(task)
+        if store is not None:
+            names = [way.join.name for way in self.ways if way.supply is not None]
+            self._supplying.append(asyncio.create_task(forget_others(store, names)))
+        for task in self._supplying:
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """What supplies a server ends with the broker alone; else that is a fault to be seen."""
+        if not task.cancelled() and task.exception() is not None:
+            self._faults += 1
+            logger.error("a joined server gets no more results", exc_info=task.exception())
 
     async def stop(self) -> None:
         """Take leave, after what still waits has been sent, if that is soon."""
@@ -147,16 +188,20 @@ class Joined:
             way.join.end()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=END_S)
-            for task in late:
+            for task in (*late, *self._supplying):
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*self._tasks, *self._supplying, return_exceptions=True)
+        for way in self.ways:
+            if way.supply is not None:
+                with suppress(StoreError):
+                    await way.supply.write()
 
     # --- what is to be seen --------------------------------------------------------------
 
     @property
     def faults(self) -> int:
         """Faults of the program's own."""
-        return sum(way.join.faults for way in self.ways)
+        return self._faults + sum(way.join.faults for way in self.ways)
 
     def missing(self) -> list[str]:
         """The servers that are not connected, in words."""
@@ -165,7 +210,13 @@ class Joined:
 
     def status(self) -> dict[str, Any]:
         """Each by its name."""
-        return {way.join.name: way.join.status() for way in self.ways}
+        return {
+            way.join.name: {
+                **way.join.status(),
+                "missed": 0 if way.supply is None else way.supply.missed,
+            }
+            for way in self.ways
+        }
 
     def up(self) -> dict[str, int]:
         """1 for each that is connected, else 0."""

@@ -4,16 +4,21 @@ import asyncio
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
-from tests.broker.joining.scene import client, take
+from tests.broker.joining.scene import TEXT, client, ids, send, take
 from tests.broker.joining.servers import Mosquitto
 from tests.broker.mqtt.sockets import make_certificates
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, refused
 
 SECRET = "sesame-in-the-hall"
 STATUS = "headwater/status/site-1"
+
+
+def now_ms():
+    return time.time_ns() // 1_000_000
 
 
 @pytest.fixture
@@ -73,6 +78,40 @@ def test_its_state_stands_there_whether_it_ends_or_is_killed(tmp_path, mosquitto
                         assert await asyncio.to_thread(running.end) == 0
                     ((_, said),) = await take(one, lambda _: True)
                     assert said["state"] == last
+
+    asyncio.run(scene())
+
+
+def test_a_killed_broker_finds_what_came_meanwhile_and_what_it_had_not_acknowledged(
+    tmp_path, mosquitto
+):
+    async def scene():
+        begin = now_ms()
+        topic = "headwater/results/anna/Hot"
+        async with client(mosquitto, topic) as one:
+            with broker(tmp_path, mosquitto, "requests = true\n") as running:
+                await until_ready(running)
+                await one.publish("headwater/submit/me/1", TEXT, qos=1)
+                await one.subscribe("headwater/reply/#", qos=1)
+                await take(one, lambda found: found[-1][1].get("state") == "active")
+                sending = asyncio.create_task(send(one, range(200), begin))
+                found = await take(one, lambda found: len(found) == 50)
+                running.process.kill()
+                await sending
+            await send(one, range(200, 220), begin)
+            with broker(tmp_path, mosquitto, "requests = true\n") as running:
+
+                def all_there(more):
+                    return {*ids(told for _, told in [*found, *more])} == {
+                        f"e{number}" for number in range(220)
+                    }
+
+                found += await take(one, all_there)
+                told = [result for _, result in found]
+                by_event = {}
+                for result in told:
+                    by_event.setdefault(result["events"]["Temp"][0], set()).add(result["id"])
+                assert all(len(one) == 1 for one in by_event.values())
 
     asyncio.run(scene())
 

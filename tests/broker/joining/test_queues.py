@@ -94,14 +94,18 @@ def test_reading_stops_past_the_bound_and_goes_on_at_half_of_it():
 # --- out ----------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.sampled_from(["put", "take", "confirm", "confirm last", "lose"]), max_size=60))
+STEPS = ["put", "put stored", "take", "confirm", "confirm last", "lose"]
+
+
+@given(st.lists(st.sampled_from(STEPS), max_size=60))
 def test_what_is_sent_is_sent_in_order_and_kept_until_it_is_confirmed(steps):
     outbound = Outbound(10_000, 10**9)
     put, done, under_way = [], set(), {}
     for step in steps:
-        if step == "put":
+        if step.startswith("put"):
             put.append(str(len(put)))
-            assert outbound.put(outgoing(put[-1])) == 0
+            made = stored(len(put) - 1) if step == "put stored" else outgoing(put[-1])
+            assert outbound.put(made) == 0
         elif step == "take":
             taken = outbound.take()
             left = [one for one in put if one not in done and one not in under_way.values()]
@@ -125,10 +129,41 @@ def test_past_its_bounds_the_oldest_that_is_not_under_way_goes_and_is_counted():
     for number in range(3):
         outbound.put(outgoing(number))
     number, first = outbound.take()
-    assert [outbound.put(outgoing(3)), outbound.put(outgoing(4))] == [1, 1]
+    assert [outbound.put(outgoing(number)) for number in (3, 4, 5)] == [0, 1, 1]
     outbound.confirmed(number)
-    rest = [outbound.take()[1].topic for _ in range(2)]
-    assert (first.topic, rest, outbound.dropped) == ("0", ["3", "4"], 2)
+    rest = [outbound.take()[1].topic for _ in range(3)]
+    assert (first.topic, rest, outbound.dropped) == ("0", ["3", "4", "5"], 2)
+
+
+def stored(number, size=1):
+    return Outgoing(str(number), b"x" * size, offset=number)
+
+
+def test_what_lies_in_an_outbox_is_never_dropped_and_room_is_told_for_it():
+    outbound = Outbound(3, 10**9)
+    for number in range(3):
+        assert outbound.room == 3 - number
+        outbound.put(stored(number))
+    assert outbound.room == 0
+    assert [outbound.put(outgoing(f"other{number}")) for number in range(5)] == [0, 0, 0, 1, 1]
+    found = [outbound.take()[1].topic for _ in range(6)]
+    assert found == ["0", "1", "2", "other2", "other3", "other4"]
+
+
+def test_the_oldest_offset_is_that_of_what_is_not_confirmed():
+    outbound = Outbound(10, 10**9)
+    assert outbound.oldest_offset() is None
+    for one in (outgoing("other"), stored(5), stored(5), stored(6), outgoing("more")):
+        outbound.put(one)
+    assert outbound.oldest_offset() == 5
+    numbers = [outbound.take()[0] for _ in range(5)]
+    for number, oldest in zip(numbers, (5, 5, 6, None, None), strict=True):
+        outbound.confirmed(number)
+        assert outbound.oldest_offset() == oldest
+    outbound.put(stored(7))
+    outbound.take()
+    outbound.rewind()
+    assert outbound.oldest_offset() == 7
 
 
 def test_one_message_alone_may_be_larger_than_the_bound():

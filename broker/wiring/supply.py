@@ -1,0 +1,199 @@
+"""From the outbox to one joined server, as a consumer of the outbox.
+
+Owns how far the server has come and what is fetched from the disk for it. Must not know how results
+are stored or sent. Invariant: results go to the server in the order of their offsets, none left out
+but what retention took; where the server has come to is written down behind it, never before.
+
+As long as the server keeps up, results are handed on as they come and nothing is read. One that was
+away gets what it missed from the disk, as much at a time as there is room for.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from broker.joining.join import Join
+from broker.wiring import logs
+
+if TYPE_CHECKING:
+    from broker.store import Store
+    from broker.store.results import Row
+
+CONSUMER = "join:"  # before the name of the join, in the list of the outbox's consumers
+MESSAGES = 2  # of a result: to its subscriber and to its actor
+ROWS_MAX = 500  # at a time: nobody else's read is to wait long
+BYTES_MAX = 4_194_304
+WRITE_EVERY_S = 1.0  # a crash in between sends as much again
+AGAIN_AFTER_S = 1.0  # where the database fails, which it tells by itself
+
+logger = logging.getLogger(__name__)
+
+
+class Result(Protocol):
+    """A result as it comes, or as it is stored."""
+
+    @property
+    def offset(self) -> int:
+        """Its place in the outbox."""
+
+    @property
+    def subscriber(self) -> str:
+        """Whose it is."""
+
+    @property
+    def subscription(self) -> str:
+        """Of which subscription."""
+
+    @property
+    def actor(self) -> str:
+        """Who acts on it."""
+
+    @property
+    def payload(self) -> bytes:
+        """It as JSON."""
+
+
+class Supply:
+    """See the module; `put` sends one result, `run` is a task."""
+
+    def __init__(
+        self, join: Join, store: "Store", put: Callable[[Result], None], now_ms: Callable[[], int]
+    ) -> None:
+        self.missed = 0
+        self._join = join
+        self._store = store
+        self._put = put
+        self._now_ms = now_ms
+        self._consumer = CONSUMER + join.name
+        self._next: int | None = None  # the next offset to be put; None: not known yet
+        self._first: int | None = None  # the first offset that was offered
+        self._end = 0
+        self._written = -1
+        self._reading = False
+        self._wake = asyncio.Event()
+        self._wake.set()
+        join.on_room = self._look
+
+    def offer(self, results: Sequence[Result]) -> None:
+        """Results that were just stored, in order."""
+        if self._first is None:
+            self._first = results[0].offset
+        for one in results:
+            if one.offset == self._next and not self._reading and self._room():
+                self._put(one)
+                self._next += 1
+            self._end = max(self._end, one.offset + 1)
+        self._wake.set()
+
+    def _look(self) -> None:
+        if self._next != self._end:
+            self._wake.set()
+
+    def _room(self) -> int:
+        """For how many results: each is two messages, and one may always go a little beyond."""
+        return (self._join.room + 1) // MESSAGES
+
+    async def run(self) -> None:
+        """Fetch and put what was missed, and write down how far the server has come."""
+        from broker.store import StoreError
+
+        while True:
+            try:
+                if self._next is None:
+                    await self._begin()
+                await self._fetch()
+                await self.write()
+            except StoreError:
+                logger.debug("the outbox cannot be read", exc_info=True)
+                await asyncio.sleep(AGAIN_AFTER_S)
+            if self._written == self._next == self._end:
+                self._wake.clear()
+                await self._wake.wait()
+            # Not at each message that goes: that would be a word to the disk for each.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._lagging(), WRITE_EVERY_S)
+
+    async def _lagging(self) -> None:
+        """Return when something has to be fetched and there is room for it."""
+        while self._next is not None and (self._next >= self._end or not self._room()):
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _begin(self) -> None:
+        """Where the server had come to; one that is joined for the first time begins at the end.
+
+        That is where the outbox ended when results began to be offered.
+        """
+        from broker.store import keeping, log
+
+        standing = await self._store.read(log.standing)
+        known = {one.name: one.offset for one in await self._store.read(keeping.consumers)}
+        begin = known.get(self._consumer)
+        if begin is None:
+            begin = standing.end if self._first is None else min(standing.end, self._first)
+            await self._acknowledge(begin)
+        self._end = max(self._end, standing.end)
+        self._next = self._written = begin
+
+    async def _fetch(self) -> None:
+        from broker.store.results import GoneError
+
+        while self._next is not None and self._next < self._end and self._room():
+            begin, self._reading = self._next, True
+            count = min(ROWS_MAX, self._room(), self._end - begin)
+            try:
+                rows, end = await self._read(begin, begin + count)
+            except GoneError as gone:
+                rows, end = [], gone.standing.earliest
+                self.missed += end - begin
+                logs.tell(
+                    "error", "join_missed", join=self._join.name, begin=begin, end=end - 1,
+                    reason="retention took results before the server had them",
+                )  # fmt: skip
+            finally:
+                self._reading = False
+            for row in rows:
+                self._put(row)
+            self._next = end
+
+    async def _read(self, begin: int, end: int) -> tuple[list["Row"], int]:
+        """The rows from one offset on, and where the next begin."""
+        from broker.store import log
+        from broker.store.results import TooLargeError
+
+        try:
+            rows = await self._store.read(lambda one: log.read(one, begin, end, BYTES_MAX))
+        except TooLargeError as large:
+            end = large.fits
+            rows = await self._store.read(lambda one: log.read(one, begin, end))
+        return rows, end
+
+    async def write(self) -> None:
+        """Write down how far the server has come, where that is news."""
+        if self._next is None:
+            return
+        oldest = self._join.oldest_offset()
+        reached = self._next if oldest is None else oldest
+        if reached > self._written:
+            await self._acknowledge(reached)
+            self._written = reached
+
+    async def _acknowledge(self, offset: int) -> None:
+        from broker.store import keeping
+
+        name, now_ms = self._consumer, self._now_ms()
+        await self._store.change(lambda one: keeping.acknowledge(one, name, offset, now_ms))
+
+
+async def forget_others(store: "Store", names: Sequence[str]) -> None:
+    """Nothing is kept any longer for servers that are not joined any more."""
+    from broker.store import keeping
+
+    kept = {CONSUMER + name for name in names}
+    for one in await store.read(keeping.consumers):
+        if one.name.startswith(CONSUMER) and one.name not in kept:
+            await store.change(partial(keeping.forget, name=one.name))
+            logs.tell("info", "join_forgotten", join=one.name.removeprefix(CONSUMER))

@@ -1,0 +1,183 @@
+"""From the outbox to a joined server: none left out, however far the server is behind."""
+
+import asyncio
+import contextlib
+import json
+import random
+
+import pytest
+
+from broker.core.effects import Emission, Emit
+from broker.store import RESULTS, Retention, Store
+from broker.store import Outbox as StoreOutbox
+from broker.store.results import row_of
+from broker.wiring import supply as supplying
+from broker.wiring.supply import CONSUMER
+from tests.broker.joining.scene import Scene, client, section, take, until
+from tests.broker.joining.servers import Line, Mosquitto
+
+TOPIC = "headwater/results/anna/Hot"
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def mosquitto(tmp_path, find_program):
+    find_program("mosquitto")
+    folder = tmp_path / "mosquitto"
+    folder.mkdir()
+    with Mosquitto(folder) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def opened(tmp_path):
+    store = Store.open(f"sqlite:///{tmp_path}/log.db", parts=(RESULTS,))
+    try:
+        yield store, await StoreOutbox.open(store, Retention())
+    finally:
+        await store.close()
+
+
+def emission(offset):
+    said = {"id": f"r{offset}", "end": NOW_MS + offset, "subscription": "Hot"}
+    return Emission("anna", "Hot", "alerts", json.dumps(said).encode(), offset)
+
+
+async def detected(site, outbox, offsets):
+    """Results are stored, and then given to whoever carries them out, as a broker does it."""
+    results = [emission(offset) for offset in offsets]
+    rows = [
+        row_of(one.offset, one.subscription, one.subscriber, one.actor, one.payload)
+        for one in results
+    ]
+    done = asyncio.Event()
+    outbox.append(rows, NOW_MS, lambda _error: done.set())
+    await done.wait()
+    if site is not None:
+        site.emit(Emit(tuple(results)))
+
+
+def ids(found):
+    return [told["id"] for _, told in found]
+
+
+def results(offsets):
+    return [f"r{offset}" for offset in offsets]
+
+
+async def reached(store):
+    from broker.store import keeping
+
+    return {one.name: one.offset for one in await store.read(keeping.consumers)}
+
+
+def test_results_go_out_as_they_are_stored_and_how_far_is_written_down(tmp_path, mosquitto):
+    async def scene():
+        async with opened(tmp_path) as (store, outbox), client(mosquitto, TOPIC) as one:
+            await detected(None, outbox, range(3))  # before it was joined
+            async with Scene(section(mosquitto), store=store) as site:
+                await site.up()
+                await until(lambda: site.joined.ways[0].supply._next == 3)
+                assert await reached(store) == {f"{CONSUMER}j0": 3}
+                for begin in range(3, 30, 9):
+                    await detected(site, outbox, range(begin, begin + 9))
+                found = await take(one, lambda found: len(found) == 27)
+                assert ids(found) == results(range(3, 30))
+            assert await reached(store) == {f"{CONSUMER}j0": 30}
+
+    asyncio.run(scene())
+
+
+def test_what_was_stored_and_not_taken_there_comes_after_a_restart(tmp_path, mosquitto):
+    """The broker was killed before the server had them, or before it was told of them."""
+
+    async def scene():
+        async with opened(tmp_path) as (store, outbox), client(mosquitto, TOPIC) as one:
+            async with Scene(section(mosquitto), store=store) as site:
+                await site.up()
+                await detected(site, outbox, range(5))
+                await take(one, lambda found: len(found) == 5)
+            await detected(None, outbox, range(5, 9))
+            async with Scene(section(mosquitto), store=store) as site:
+                await detected(site, outbox, range(9, 12))
+                found = await take(one, lambda found: len(found) == 7)
+                assert ids(found) == results(range(5, 12))
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_server_that_is_away_for_long_gets_all_of_it_in_order(
+    tmp_path, mosquitto, seed, monkeypatch
+):
+    """Also of more than the queue has room for, which stays on the disk."""
+    monkeypatch.setattr(supplying, "ROWS_MAX", 7)
+    monkeypatch.setattr(supplying, "BYTES_MAX", 300)
+    draw = random.Random(seed)
+
+    async def scene():
+        async with (
+            opened(tmp_path) as (store, outbox),
+            Line(mosquitto.port) as line,
+            client(mosquitto, TOPIC) as one,
+        ):
+            small = section(line, queue_messages_max=20, inflight_max=5)
+            async with Scene(small, store=store, seed=seed) as site:
+                await site.up()
+                offset, found = 0, []
+                for _ in range(6):
+                    line.silence(on=True)
+                    for _ in range(draw.randrange(1, 5)):
+                        end = offset + draw.randrange(1, 40)
+                        await detected(site, outbox, range(offset, end))
+                        offset = end
+                    assert len(site.join._outbound) <= 20 + 5 + 1
+                    line.cut()
+                    line.silence(on=False)
+                    upto = results([offset - 1])[0]
+                    found += await take(one, lambda found, upto=upto: upto in ids(found))
+                first = list(dict.fromkeys(ids(found)))
+                assert first == results(range(offset))
+                assert site.join.counted()["dropped"] == 0
+            assert await reached(store) == {f"{CONSUMER}j0": offset}
+
+    asyncio.run(scene())
+
+
+def test_what_retention_took_is_counted_and_the_rest_goes_on(tmp_path, mosquitto):
+    async def scene():
+        async with opened(tmp_path) as (store, outbox), client(mosquitto, TOPIC) as one:
+            async with Scene(section(mosquitto), store=store) as site:
+                await site.up()
+                await until(lambda: site.joined.ways[0].supply._next == 0)
+            await detected(None, outbox, range(20))
+
+            def taken(connection):
+                from broker.store import keeping
+
+                # As if these were too many bytes: the oldest go, whoever has not read them.
+                few = Retention(size_bytes_max=5 * (200 + len(emission(10).payload)))
+                return keeping.retain(connection, few, NOW_MS, None)
+
+            gone = (await store.change(taken)).earliest
+            assert 0 < gone < 20
+            async with Scene(section(mosquitto), store=store) as site:
+                found = await take(one, lambda found: "r19" in ids(found))
+                assert ids(found) == results(range(gone, 20))
+
+    asyncio.run(scene())
+
+
+def test_a_server_that_is_joined_no_more_is_forgotten(tmp_path, mosquitto):
+    """Else the outbox would keep for it what nobody will ever fetch."""
+
+    async def scene():
+        async with opened(tmp_path) as (store, outbox):
+            for name in (f"{CONSUMER}gone", "spark"):
+                await outbox.acknowledge(name, 0, NOW_MS)
+            async with Scene(section(mosquitto), store=store) as site:
+                await site.up()
+                await until(lambda: site.joined.ways[0].supply._next == 0)
+            assert sorted(await reached(store)) == [f"{CONSUMER}j0", "spark"]
+
+    asyncio.run(scene())
