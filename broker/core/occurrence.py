@@ -143,6 +143,15 @@ def sort_in_order(items: list[Any], *keys: Key) -> None:
             begin = at
 
 
+def sorted_events(events: Sequence[Event]) -> list[Event]:
+    """Events of one type in order."""
+    if events and events[0].primitive:
+        return sorted(events, key=_moment)  # its order says no more
+    found = list(events)
+    sort_in_order(found)
+    return found
+
+
 def member_order(member: Any) -> tuple[Any, ...]:
     """The order of what is bound at one place."""
     return tuple([event.order for event in _each(member)])

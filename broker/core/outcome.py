@@ -361,13 +361,14 @@ class SubscriptionOutcome:
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
         """The result of an occurrence."""
-        if occurrence.__class__ is tuple:
-            end, start, *_ = occurrence
-            events = events_of(occurrence)
-        else:
-            start, end = occurrence.start, occurrence.end
-            events = (occurrence,)
         certainty = WORDS[certainty_of(occurrence)]
+        if occurrence.__class__ is not tuple:
+            start, end = occurrence.start, occurrence.end
+            return OccurrenceResult(
+                self._template, start, end, (occurrence,), group, occurrence, certainty
+            )
+        end, start = occurrence[:2]
+        events = occurrence[2:]
         return OccurrenceResult(
             self._template, start, int(end), events, group, occurrence, certainty
         )

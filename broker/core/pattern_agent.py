@@ -20,7 +20,14 @@ from typing import Any, Protocol
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Event, Order
 from broker.core.matching import Program
-from broker.core.occurrence import events_of, head_of, order_of, sort_in_order, span_of
+from broker.core.occurrence import (
+    events_of,
+    head_of,
+    order_of,
+    sort_in_order,
+    sorted_events,
+    span_of,
+)
 from broker.core.operands import FOLLOWS
 from broker.core.outcome import assigned_lag
 from broker.core.partition import Discipline, Partition, instant, instants, take
@@ -97,6 +104,7 @@ class PatternAgent:
         contexts = {joint.context for joint in layout.joints if joint.operator != "or"}
         self.ordered = self._discipline.stepwise or "recent" in contexts
         self.waits = self.ordered
+        self._lone = not layout.joints and not self.ordered
         self._stepwise = self._discipline.stepwise or any(
             joint.operator not in (*FOLLOWS, "or") and joint.context == "recent"
             for joint in layout.joints
@@ -119,6 +127,8 @@ class PatternAgent:
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
+        if self._lone:
+            return self._feed_lone(batch, watermark)
         self._watermark = max(self._watermark, watermark)
         selected = self._selected(batch)
         found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
@@ -229,8 +239,6 @@ class PatternAgent:
         if not batch:
             return []
         program = self._program
-        if not program.joints:
-            return self._single(batch)
         if program.key is None:
             lists: list[Any] = [[] for _ in range(program.leaf_count)]
             for leaf, events in batch:  # a definition of several cases brings a leaf twice
@@ -248,12 +256,21 @@ class PatternAgent:
                 entry[leaf].append(event)
         return [pair for key, lists in split.items() for pair in self._step_at_once(key, lists)]
 
-    def _single(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
-        key_of = self._program.key
+    def _feed_lone(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
+        """Where each event of the only leaf is an occurrence, and nothing is held."""
+        self._watermark = max(self._watermark, watermark)
+        select, key_of, make = self._program.selects[0], self._program.key, self._outcome.make
+        events = batch[0][1] if len(batch) == 1 else [one for _, some in batch for one in some]
+        if select is not None:
+            events = select(events)
+        if len(events) > 1:
+            events = sorted_events(events)
         if key_of is None:
-            return [(event, ()) for _, events in batch for event in events]
-        keyed = [(event, key_of(event)) for _, events in batch for event in events]
-        return [(event, key) for event, key in keyed if key is not None]
+            made = [make(event, ()) for event in events]
+        else:
+            keyed = [(event, key_of(event)) for event in events]
+            made = [make(event, key) for event, key in keyed if key is not None]
+        return [one for one in made if one is not None]
 
     def _step_at_once(self, key: tuple[Any, ...], lists: list[Any]) -> list[Found]:
         partition = self._partition(key)
