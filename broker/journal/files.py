@@ -4,6 +4,7 @@ Owns how a file is made, written, synced and replaced. Must not know what is wri
 all of them raise OSError and nothing else. A test puts operations of its own in their place.
 """
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -20,6 +21,8 @@ class Files:
 
     def make_folder(self, path: Path) -> None:
         """Make a folder for this user alone, where it is missing, so that it outlasts a crash."""
+        if path.exists() and not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
         if not path.is_dir():
             path.mkdir(mode=0o700, parents=True)
             self.sync_folder(path.parent)

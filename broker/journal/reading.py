@@ -75,15 +75,22 @@ def read(folder: Path, files: Files | None = None) -> Found:
 
 def _read(folder: Path, files: Files) -> Found:
     names = files.names(folder)
-    for name in names:
-        if name.endswith(SUFFIX):
-            files.remove(folder / name)
+    for each in names:
+        if each.endswith(SUFFIX):
+            files.remove(folder / each)
     snapshot = None
-    if numbers := naming.snapshots(names):
+    numbers = naming.snapshots(names)
+    if numbers:
         path = folder / naming.snapshot(numbers[-1])
         snapshot = read_snapshot(files.read(path), path.name)
     done = snapshot.number if snapshot is not None else 0
-    segments = _needed(naming.segments(names), done)
+    there = naming.segments(names)
+    segments = _needed(there, done)
+    # A crash may come between a snapshot and the removal of what it stands for.
+    for number in numbers[:-1]:
+        files.remove(folder / naming.snapshot(number))
+    for name in there[: len(there) - len(segments)]:
+        files.remove(folder / name.file)
     if segments and segments[0].first > done + 1:
         why = f"record {done + 1} and all up to {segments[0].first - 1} are missing"
         raise CorruptError(segments[0].file, 0, why)

@@ -145,6 +145,9 @@ class Keeping:
         """The end: with a snapshot, so that the next start has nothing to handle again."""
         await self.snapshots.close()
         final = self.core.snapshot() if await self.settle() else None
+        if final is None:
+            waiting = {"promises": len(self.promises), "results": self.store.waiting_items}
+            logs.tell("warning", "ended_unsettled", **waiting)
         try:
             await self.journal.close(final)
         except JournalError as error:

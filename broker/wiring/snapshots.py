@@ -130,6 +130,11 @@ class Snapshots:
         self._again = None
         self.look()
 
+    async def rest(self) -> None:
+        """Wait for the one that is under way."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
     async def close(self) -> None:
         """No further ones; one that is under way is given up."""
         if self._again is not None:

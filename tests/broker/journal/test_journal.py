@@ -158,6 +158,26 @@ def test_a_snapshot_ahead_of_the_segments_is_gone_on_from(tmp_path):
     asyncio.run(scene())
 
 
+def test_what_a_snapshot_stands_for_goes_also_if_a_crash_came_between(tmp_path):
+    async def scene():
+        kept = Kept(tmp_path / "a", segment_bytes=1)
+        for number in range(1, 6):
+            kept.append(b"%d" % number)
+            await kept.all_durable()
+            if number == 1:
+                await kept.journal.write_snapshot(1, b"first")
+        before = crashed(tmp_path / "a", tmp_path / "b")
+        await kept.journal.write_snapshot(3, b"second")
+        (path,) = (tmp_path / "a").glob("*.snapshot")
+        (before / path.name).write_bytes(path.read_bytes())
+        await kept.journal.close()
+
+    asyncio.run(scene())
+    assert there(tmp_path / "b") == ((3, b"second"), [(4, b"4"), (5, b"5")])
+    names = [path.name[:20] for path in sorted((tmp_path / "b").iterdir())]
+    assert names == [f"{number:020d}" for number in (3, 4, 5)]
+
+
 # --- what a crash leaves --------------------------------------------------------------------
 
 

@@ -1,0 +1,419 @@
+"""Journal, outbox and core together in one process: what outlasts it, and what holds it up."""
+
+import asyncio
+import errno
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from broker.config import load
+from broker.core.broker import BrokerOptions
+from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
+from broker.core.messages import Payload, SourceAdvertised, SpecificationSubmitted
+from broker.journal import Files
+from broker.wiring import logs
+from broker.wiring.clock import WallClock
+from broker.wiring.errors import StartError
+from broker.wiring.keeping import Keeping
+from broker.wiring.runner import Runner
+from tests.broker.core.machine import HOT
+
+PATIENCE_S = 10
+TIME_MS = 1_700_000_000_000
+
+
+class Outside:
+    """Keeps what it is to carry out."""
+
+    def __init__(self):
+        self.effects = []
+        self.held = []
+        self._changed = asyncio.Event()
+
+    def keep(self, effect):
+        self.effects.append(effect)
+        self._changed.set()
+
+    publish = emit = acknowledge = note = reply = keep
+
+    def hold(self, *, on):
+        self.held.append(on)
+        self._changed.set()
+
+    def fail(self, tokens):
+        raise AssertionError(tokens)
+
+    def of(self, kind):
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    @property
+    def taken(self):
+        return [token for effect in self.of(Acknowledge) for token in effect.tokens]
+
+    @property
+    def results(self):
+        found = [one for effect in self.of(Emit) for one in effect.results]
+        return [(one.offset, json.loads(one.payload)["events"]["Temp"][0]) for one in found]
+
+    async def until(self, condition):
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+class Life:
+    """A broker without faces, from its beginning to its end."""
+
+    def __init__(self, folder, **flags):
+        flags = {f"journal.{name}": str(value) for name, value in flags.items()}
+        self.config = load(None, {}, flags).config
+        self.folder = folder
+        self.clock = WallClock()
+        self.outside = Outside()
+
+    async def begin(self):
+        now_ms = self.clock.now_ms
+        self.keeping = await Keeping.open(self.folder, self.config, BrokerOptions(), now_ms)
+        promises = self.keeping.join(self.outside, now_ms)
+        self.runner = Runner(self.keeping.core, promises, self.clock, promises.append)
+        self.keeping.begin(self.runner, self.config)
+        return self
+
+    def install(self):
+        self.runner.handle(SpecificationSubmitted("me", "1", HOT, "here"))
+
+    def send(self, name, val=31, **more):
+        said = {"val": val, "id": name, "timestamp": TIME_MS, **more}
+        data = json.dumps(said).encode()
+        payload = Payload("Temp", "t1", data, name)
+        self.runner.add_payload(payload)
+        self.runner.flush()
+
+    async def taken(self, *names):
+        await self.outside.until(lambda: set(names) <= set(self.outside.taken))
+
+    async def stored(self, count):
+        await self.outside.until(lambda: len(self.outside.results) == count)
+
+    async def end(self):
+        self.runner.close()
+        await self.keeping.close()
+
+    async def crash(self):
+        """End without a last word; what the threads do meanwhile is as if it came before."""
+        self.runner.close()
+        await self.keeping.snapshots.close()
+        await self.keeping.journal.close()
+        await self.keeping.store.close()
+
+
+def run(scene):
+    asyncio.run(scene())
+
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch):
+    found = []
+    monkeypatch.setattr(logs, "tell", lambda level, event, **fields: found.append((event, fields)))
+    return found
+
+
+def rows(folder):
+    database = sqlite3.connect(folder / "headwater.db")
+    try:
+        return [row[0] for row in database.execute('SELECT "offset" FROM outbox ORDER BY "offset"')]
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("ends", [Life.end, Life.crash])
+def test_what_was_installed_and_found_outlasts_a_process(tmp_path, ends):
+    async def scene():
+        life = await Life(tmp_path).begin()
+        life.install()
+        life.runner.handle(SourceAdvertised("t1", b'{"location": "hall"}', "ad"))
+        life.send("a")
+        await life.taken("ad", "a")
+        await life.stored(1)
+        await ends(life)
+        life = await Life(tmp_path).begin()
+        assert life.keeping.core.subscriptions[0].name == "Hot"
+        retained = [one.topic for effect in life.outside.of(Publish) for one in effect.publications]
+        assert retained == ["sources/t1"]
+        life.send("a")  # repeated
+        life.send("b")
+        await life.taken("a", "b")
+        await life.stored(1)
+        assert life.outside.results == [(1, "b")]
+        assert life.outside.of(Reply) == []
+        await life.end()
+        assert rows(tmp_path) == [0, 1]
+
+    run(scene)
+
+
+def test_results_that_a_crash_kept_from_the_outbox_are_there_after_it(tmp_path):
+    async def scene():
+        life = await Life(tmp_path).begin()
+        life.install()
+        life.send("a")
+        await life.stored(1)
+        life.keeping.store.submit = lambda *_: None  # as if it were slow
+        life.send("b")
+        life.send("c")
+        await life.taken("b", "c")
+        await life.crash()
+        assert rows(tmp_path) == [0]
+        life = await Life(tmp_path).begin()
+        await life.stored(2)
+        assert life.outside.results == [(1, "b"), (2, "c")]
+        await life.end()
+        assert rows(tmp_path) == [0, 1, 2]
+
+    run(scene)
+
+
+def test_while_the_disk_is_full_nothing_is_taken_and_then_all_is(tmp_path, monkeypatch, lines):
+    """Nobody is read, the core sleeps, and why is told."""
+
+    async def scene():
+        life = await Life(tmp_path).begin()
+        monkeypatch.setattr("broker.journal.writer.RETRY_S", 0.01)
+        life.install()
+        life.send("a")
+        await life.taken("a")
+        with monkeypatch.context() as full:
+            full.setattr(Files, "write", failing)
+            life.send("b")
+            await life.outside.until(lambda: life.outside.held == [True])
+            (why,) = life.keeping.gate.reasons()
+            assert "the disk is full" in why
+            life.send("c")
+            assert life.keeping.counters()["waiting_bytes"] > 0
+        await life.taken("b", "c")
+        assert life.keeping.gate.reasons() == []
+        assert life.outside.held == [True, False]
+        await life.stored(3)
+        await life.end()
+        assert rows(tmp_path) == [0, 1, 2]
+
+    def failing(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    run(scene)
+    assert [event for event, _ in lines] == ["held", "held_no_more"]
+
+
+def test_while_the_database_is_locked_intake_is_held_and_results_wait(tmp_path, monkeypatch):
+    monkeypatch.setattr("broker.store.connecting.BUSY_WAIT_S", 0.05)
+
+    async def scene():
+        life = await Life(tmp_path).begin()
+        life.install()
+        life.send("a")
+        await life.stored(1)
+        other = sqlite3.connect(tmp_path / "headwater.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        life.send("b")
+        await life.taken("b")  # the journal has it
+        await life.outside.until(lambda: life.outside.held == [True])
+        (why,) = life.keeping.gate.reasons()
+        assert "is locked by another process" in why
+        assert life.outside.results == [(0, "a")]
+        other.execute("ROLLBACK")
+        other.close()
+        await life.stored(2)
+        await life.outside.until(lambda: life.outside.held == [True, False])
+        await life.end()
+        assert rows(tmp_path) == [0, 1]
+
+    run(scene)
+
+
+# --- snapshots ------------------------------------------------------------------------------
+
+
+def journal_bytes(folder):
+    return sum(path.stat().st_size for path in (folder / "journal").glob("*.segment"))
+
+
+def test_the_journal_does_not_grow_without_end(tmp_path):
+    async def scene():
+        life = await Life(tmp_path, segment_bytes=2_000, snapshot_bytes=20_000).begin()
+        life.install()
+        for number in range(300):
+            life.send(f"a{number}", note="x" * 500)
+            await life.taken(f"a{number}")
+        assert life.keeping.snapshots.taken >= 2
+        least = max(20_000, 4 * life.keeping.snapshots.last_bytes)
+        assert journal_bytes(tmp_path) < 2 * least
+        await life.crash()
+        life = await Life(tmp_path).begin()
+        life.send("a299", note="x" * 500)
+        life.send("last")
+        await life.taken("last")
+        await life.stored(1)
+        assert life.outside.results == [(300, "last")]
+        await life.end()
+
+    run(scene)
+
+
+def test_a_snapshot_waits_until_the_outbox_has_what_it_stands_for(tmp_path):
+    async def scene():
+        life = await Life(tmp_path, snapshot_bytes=1_000).begin()
+        life.install()
+        await life.outside.until(lambda: life.outside.of(Reply))
+        held, submit = [], life.keeping.store.submit
+        life.keeping.store.submit = lambda *work: held.append(work)
+        for number in range(3):
+            life.send(f"a{number}", note="x" * 1_000)
+            await life.taken(f"a{number}")
+        assert list((tmp_path / "journal").glob("*.snapshot")) == []
+        life.keeping.store.submit = submit
+        for work in held:
+            submit(*work)
+        await life.stored(3)
+        await life.outside.until(lambda: life.keeping.journal.last == life.keeping.journal.durable)
+        async with asyncio.timeout(PATIENCE_S):
+            await life.keeping.snapshots.rest()
+        assert life.keeping.snapshots.taken == 1
+        await life.end()
+
+    run(scene)
+
+
+def test_a_snapshot_that_fails_is_told_and_intake_goes_on_until_the_journal_is_too_large(
+    tmp_path, monkeypatch, lines
+):
+    monkeypatch.setattr("broker.wiring.snapshots.AGAIN_S", 0.05)
+
+    def failing(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    async def scene():
+        sizes = {"snapshot_bytes": 2_000, "size_bytes_max": 10_000, "segment_bytes": 1_000}
+        life = await Life(tmp_path, **sizes).begin()
+        life.install()
+        with monkeypatch.context() as full:
+            full.setattr(Files, "replace", failing)
+            for number in range(8):
+                life.send(f"a{number}", note="x" * 1_000)
+                await life.taken(f"a{number}")
+            assert life.outside.held == []
+            for number in range(8, 20):
+                life.send(f"a{number}", note="x" * 1_000)
+            await life.outside.until(lambda: life.outside.held == [True])
+            (why,) = life.keeping.gate.reasons()
+            assert "journal.size_bytes_max is 10000: the journal in" in why
+            assert "the disk is full" in why
+        await life.outside.until(lambda: life.outside.held == [True, False])
+        await life.taken("a19")
+        await life.end()
+
+    run(scene)
+    assert [event for event, _ in lines].count("snapshot_failed") == 1
+
+
+# --- what does not fit together -------------------------------------------------------------
+
+
+async def some(tmp_path, ends=Life.end):
+    life = await Life(tmp_path).begin()
+    life.install()
+    life.send("a")
+    await life.stored(1)
+    await ends(life)
+
+
+@pytest.mark.parametrize("ends", [Life.end, Life.crash])
+def test_without_its_database_a_journal_is_refused_or_fills_a_new_one(tmp_path, ends):
+    """A snapshot stands for results that only the database had; records do not."""
+
+    async def scene():
+        await some(tmp_path, ends)
+        for path in tmp_path.glob("headwater.db*"):
+            path.unlink()
+        if ends is Life.crash:
+            life = await Life(tmp_path).begin()
+            await life.stored(1)
+            await life.end()
+            assert rows(tmp_path) == [0]
+        else:
+            with pytest.raises(StartError, match="do not belong together"):
+                await Life(tmp_path).begin()
+
+    run(scene)
+
+
+def test_without_its_journal_a_database_is_gone_on_from(tmp_path):
+    async def scene():
+        await some(tmp_path)
+        for path in (tmp_path / "journal").iterdir():
+            path.unlink()
+        life = await Life(tmp_path).begin()
+        assert [note.event for note in life.outside.of(Note)] == ["journal_missing"]
+        life.install()
+        life.send("b")
+        await life.stored(1)
+        assert life.outside.results == [(1, "b")]
+        await life.end()
+        assert rows(tmp_path) == [0, 1]
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: (folder / "journal").write_text(""), "a file stands where a folder"),
+        (lambda folder: (folder / "headwater.db").write_text("x" * 5_000), "is not a database"),
+    ],
+)
+def test_what_cannot_be_opened_is_a_sentence_and_nothing_is_left_open(tmp_path, spoil, words):
+    async def scene():
+        spoil(tmp_path)
+        with pytest.raises(StartError, match=words):
+            await Life(tmp_path).begin()
+        for path in (tmp_path / "journal", tmp_path / "headwater.db"):
+            if path.is_file():
+                path.unlink()
+        await some(tmp_path)
+
+    run(scene)
+
+
+def test_a_broker_that_ends_while_the_disk_fails_ends_soon(tmp_path, monkeypatch):
+    async def scene():
+        life = await Life(tmp_path).begin()
+        life.install()
+        life.send("a")
+        await life.stored(1)
+
+        def failing(*_):
+            raise OSError(errno.EIO, "broken")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(Files, "sync", failing)
+            life.send("b")
+            await life.outside.until(lambda: life.outside.held == [True])
+            async with asyncio.timeout(4):
+                await life.end()
+        assert "b" not in life.outside.taken
+        life = await Life(tmp_path).begin()
+        life.send("b")
+        await life.stored(1)
+        assert life.outside.results == [(1, "b")]
+        await life.end()
+
+    run(scene)
+
+
+def test_paths_are_below_the_data_directory_alone(tmp_path):
+    run(lambda: some(tmp_path / "data") if (tmp_path / "data").mkdir() is None else None)
+    names = {path.name for path in (tmp_path / "data").iterdir()}
+    assert {"journal", "headwater.db"} <= names
+    assert [path.name for path in Path(tmp_path).iterdir()] == ["data"]
