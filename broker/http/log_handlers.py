@@ -33,6 +33,7 @@ RANGE_BYTES_MAX: Final = 8 * 2**20  # of its payloads, for the same reason
 WAIT_S_MAX: Final = 60.0  # proxies and clients take a longer silence for a dead connection
 WAITING_MAX: Final = 200  # who asks to wait beyond that is answered at once, and may ask again
 CONSUMER_LENGTH_MAX: Final = 128
+OWN: Final = "join:"  # so begin the names under which the broker itself reads its log
 ELSEWHERE_ROWS: Final = 200  # writing more rows than that would hold the event loop up
 NO_LOG: Final = "this broker keeps no results: it has no data directory (broker.data_dir)"
 
@@ -188,6 +189,8 @@ class LogHandlers:
         """Nothing is kept for a consumer any more."""
         log = self._log(request)
         name = request.match_info["name"]
+        if name.startswith(OWN):
+            raise _RefusedError(404, f"names that begin with {OWN} are the broker's own")
         if not await log.forget(name):
             raise _RefusedError(404, f"there is no consumer {name[:CONSUMER_LENGTH_MAX]}")
         return _json({"ok": True})
@@ -225,6 +228,8 @@ def _consumer(name: str | None) -> str:
     if not name or len(name) > CONSUMER_LENGTH_MAX or not name.isprintable():
         wanted = f"a name of 1 to {CONSUMER_LENGTH_MAX} printable characters"
         raise _RefusedError(400, f"`consumer` is needed: {wanted}")
+    if name.startswith(OWN):
+        raise _RefusedError(400, f"`consumer`: names that begin with {OWN} are the broker's own")
     return name
 
 

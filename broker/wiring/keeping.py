@@ -18,8 +18,7 @@ from broker.core.durable import DurableBroker, RecoveryError
 from broker.core.effects import Effect
 from broker.core.records import Record
 from broker.journal import Files, Found, Journal, JournalError, JournalOptions, read
-from broker.store import Part, Store, StoreError
-from broker.store.results import RESULTS
+from broker.store import RESULTS, Outbox, Part, Retention, Store, StoreError
 from broker.wiring import logs
 from broker.wiring.errors import StartError
 from broker.wiring.gate import Gate
@@ -40,9 +39,10 @@ class Keeping:
     """Made by `open`; `join` once there is a runner, `begin` once clients can be reached."""
 
     def __init__(
-        self, store: Store, found: Found, core: DurableBroker, effects: list[Effect]
+        self, store: Store, log: Outbox, found: Found, core: DurableBroker, effects: list[Effect]
     ) -> None:
         self.store = store
+        self.log = log
         self.core = core
         self.promises: Promises
         self.journal: Journal
@@ -67,18 +67,19 @@ class Keeping:
             store = Store.open(url, parts=(RESULTS, *parts))
             try:
                 found = await asyncio.to_thread(read, folder / JOURNAL, files)
-                recovered = await _recovered(store, found, config, options, now_ms)
+                log = await Outbox.open(store, _retention(config))
+                recovered = await _recovered(log.end, found, config, options, now_ms)
             except BaseException:
                 await store.close()
                 raise
         except (StoreError, JournalError, RecoveryError) as error:
             raise StartError(f"{error}; the data directory is {folder}") from None
-        return cls(store, found, *recovered)
+        return cls(store, log, found, *recovered)
 
     def join(self, outside: "Outside", now_ms: Callable[[], int]) -> Promises:
         """What a runner is to hand effects to instead of `outside`."""
         self.gate = Gate(self._pause, self._resume)
-        outbox = StoredOutbox(self.store, now_ms)
+        outbox = StoredOutbox(self.log, self.store, now_ms)
         self.promises = Promises(outside, outbox, self.gate)
         return self.promises
 
@@ -128,7 +129,9 @@ class Keeping:
             "snapshots": self.snapshots.taken,
             "snapshot_bytes": self.snapshots.last_bytes,
             "promises": len(self.promises),
-            "outbox_end": self.core.outbox_end,
+            "outbox_earliest": self.outbox.earliest,
+            "outbox_end": self.outbox.end,
+            "outbox_unread": self.outbox.unread,
             "outbox_waiting": self.store.waiting_items,
         }
 
@@ -159,22 +162,33 @@ class Keeping:
         await self.store.close()
 
 
+def _retention(config: Config) -> Retention:
+    data = config.data
+    return Retention(
+        acked_age_ms=data.acked_age_ms,
+        age_ms_max=data.age_ms_max,
+        size_bytes_max=data.results_bytes_max,
+    )
+
+
+def _retention(config: Config) -> Retention:
+    section = config.data
+    return Retention(
+        acked_age_ms=section.acked_age_ms,
+        age_ms_max=section.age_ms_max,
+        size_bytes_max=section.results_bytes_max,
+    )
+
+
 async def _recovered(
-    store: Store,
-    found: Found,
-    config: Config,
-    options: BrokerOptions,
-    now_ms: Callable[[], int],
+    found: Found, outbox_end: int, config: Config, options: BrokerOptions, now_ms: int
 ) -> tuple[DurableBroker, list[Effect]]:
     """The core that the disk tells of; in a thread, so that signals are heard meanwhile."""
-    from broker.store import log
-
-    outbox_end = (await store.read(log.standing)).end
     began_s = perf_counter()
     stopping = threading.Event()
     records = _told(found, stopping)
     snapshot = found.snapshot.data if found.snapshot is not None else None
-    arguments = (options, config.limits, snapshot, records, outbox_end, now_ms())
+    arguments = (options, config.limits, snapshot, records, outbox_end, now_ms)
     try:
         core, effects = await asyncio.to_thread(DurableBroker.recover, *arguments)
     finally:

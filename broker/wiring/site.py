@@ -170,7 +170,8 @@ class Site:
             text_bytes_max=config.limits.specification_bytes_max,
             connections_max=limits.connections_max,
         )
-        app = http.make_app(facade, users, options, Logins(config.mqtt_limits))
+        log = None if self._keeping is None else self._keeping.log
+        app = http.make_app(facade, users, options, Logins(config.mqtt_limits), log=log)
         try:
             self._http = await http.listen(app, config.http.host, config.http.port, options)
         except http.ListenError as error:

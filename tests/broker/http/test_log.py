@@ -345,6 +345,7 @@ def test_event_times_lead_to_offsets_and_back(tmp_path):
         "POST /v1/log/ack?consumer=&offset=0",
         "POST /v1/log/ack?consumer=spark",
         "POST /v1/log/ack?consumer=a%0Ab&offset=0",
+        "POST /v1/log/ack?consumer=join:site&offset=0",
         f"POST /v1/log/ack?consumer={'c' * 129}&offset=0",
         "GET /v1/log/ts_at",
         "GET /v1/log/first_offset_after?ts=1.5",
