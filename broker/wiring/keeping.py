@@ -68,7 +68,7 @@ class Keeping:
             try:
                 found = await asyncio.to_thread(read, folder / JOURNAL, files)
                 log = await Outbox.open(store, _retention(config))
-                recovered = await _recovered(log.end, found, config, options, now_ms)
+                recovered = await _recovered(found, log.end, config, options, now_ms())
             except BaseException:
                 await store.close()
                 raise
@@ -79,7 +79,7 @@ class Keeping:
     def join(self, outside: "Outside", now_ms: Callable[[], int]) -> Promises:
         """What a runner is to hand effects to instead of `outside`."""
         self.gate = Gate(self._pause, self._resume)
-        outbox = StoredOutbox(self.log, self.store, now_ms)
+        outbox = StoredOutbox(self.store, self.log, now_ms)
         self.promises = Promises(outside, outbox, self.gate)
         return self.promises
 
@@ -129,9 +129,9 @@ class Keeping:
             "snapshots": self.snapshots.taken,
             "snapshot_bytes": self.snapshots.last_bytes,
             "promises": len(self.promises),
-            "outbox_earliest": self.outbox.earliest,
-            "outbox_end": self.outbox.end,
-            "outbox_unread": self.outbox.unread,
+            "outbox_earliest": self.log.earliest,
+            "outbox_end": self.log.end,
+            "outbox_unread": self.log.unread,
             "outbox_waiting": self.store.waiting_items,
         }
 
@@ -160,15 +160,6 @@ class Keeping:
     async def abandon(self) -> None:
         """The end of one that has not begun."""
         await self.store.close()
-
-
-def _retention(config: Config) -> Retention:
-    data = config.data
-    return Retention(
-        acked_age_ms=data.acked_age_ms,
-        age_ms_max=data.age_ms_max,
-        size_bytes_max=data.results_bytes_max,
-    )
 
 
 def _retention(config: Config) -> Retention:
