@@ -75,7 +75,10 @@ class Connection:
         paho.manual_ack_set(True)
         self._on_connect: Any = paho.on_connect
         self._on_publish: Any = paho.on_publish
+        self._on_disconnect: Any = paho.on_disconnect
+        self._answered = self._closed = False
         paho.on_connect, paho.on_publish = self._connected, self._published
+        paho.on_disconnect = self._disconnected
         paho.on_message = self._arrived
 
     # --- what the server says ------------------------------------------------------------
@@ -83,11 +86,23 @@ class Connection:
     def _connected(
         self, client: Any, data: Any, flags: Any, reason: ReasonCode, properties: Any = None
     ) -> None:
+        self._answered = True
         self.session_kept = bool(flags.session_present)
         self.expiry_s = getattr(properties, "SessionExpiryInterval", None)
         granted = getattr(properties, "ReceiveMaximum", self.inflight_max)
         self.inflight_max = min(self.inflight_max, granted)
         self._on_connect(client, data, flags, reason, properties)
+
+    def _disconnected(self, *what: Any) -> None:
+        self._closed = True
+        self._on_disconnect(*what)
+
+    @property
+    def unanswered(self) -> str:
+        """Why there is no connection, of a server that has not said so; else nothing."""
+        if self._answered or (self._paho.socket() is None and not self._closed):
+            return ""
+        return "it closed the connection without a word" if self._closed else "no answer in time"
 
     def _published(
         self, client: Any, data: Any, mid: int, reason: ReasonCode, properties: Any
@@ -211,7 +226,7 @@ async def connected(
         async with client:
             yield connection
     except aiomqtt.MqttError as error:
-        raise JoinError(sentence(error)) from None
+        raise JoinError(connection.unanswered or sentence(error)) from None
     except UnicodeError:  # of a name that can be none
         raise JoinError("there is no such host") from None
     finally:
@@ -259,9 +274,23 @@ def sentence(error: BaseException) -> str:
     return text.lower() or "the connection ended"
 
 
+class _Closing(ssl.SSLSocket):
+    """Closed where its handshake fails, which paho leaves open, and done with that in time."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        """As it is, within the time that a server has for an answer."""
+        self.settimeout(TIMEOUT_S)
+        try:
+            super().do_handshake(block)
+        except BaseException:
+            self.close()
+            raise
+
+
 def tls_context(settings: JoinSection) -> ssl.SSLContext:
     """What `tls = true` asks for. Raises OSError, of which ssl.SSLError is one."""
     context = ssl.create_default_context(cafile=settings.tls_ca or None)
+    context.sslsocket_class = _Closing
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if settings.tls_cert:
         context.load_cert_chain(settings.tls_cert, settings.tls_key)

@@ -9,6 +9,9 @@ import socket
 import subprocess
 import threading
 
+from broker.mqtt.listening import Listener
+from broker.mqtt.router import Prefix
+from broker.mqtt.server import MqttServer
 from tests.conftest import SEARCH_PATH
 
 PATIENCE_S = 10.0  # for what takes well under a second
@@ -84,6 +87,38 @@ class Mosquitto:
 
     def __exit__(self, *_):
         self.stop()
+
+
+class OwnFace:
+    """The MQTT face of another broker, in a thread: its own topics aside it is plain MQTT."""
+
+    def __init__(self):
+        self.port = 0
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    async def _serve(self):
+        self._loop = asyncio.get_running_loop()
+        self._end = asyncio.Event()
+        server = MqttServer(self, listeners=[Listener("127.0.0.1", 0)], prefix=Prefix("headwater"))
+        await server.start()
+        ((_, self.port),) = server.addresses()
+        self._ready.set()
+        await self._end.wait()
+        await server.stop()
+
+    def on_publish(self, messages):
+        raise AssertionError(f"nobody publishes to its own topics, but for {messages}")
+
+    def __enter__(self):
+        self._thread.start()
+        assert self._ready.wait(PATIENCE_S)
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive()
 
 
 class Line:

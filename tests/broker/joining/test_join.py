@@ -20,22 +20,17 @@ from tests.broker.joining.scene import (
     take,
     until,
 )
-from tests.broker.joining.servers import Line, Mosquitto
-from tests.broker.running import CONFIG, RunningBroker
+from tests.broker.joining.servers import Line, Mosquitto, OwnFace
 
 EITHER = pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+SEEDS = pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 20))]
+)
 PREFIX = "shop"  # on another broker, whose own topics begin otherwise
 
 
 def now_ms():
     return time.time_ns() // 1_000_000
-
-
-class OwnFace:
-    """Another broker's MQTT face as the server: what it does not take itself is plain MQTT."""
-
-    def __init__(self, running):
-        self.port = running.port()
 
 
 @pytest.fixture
@@ -50,8 +45,8 @@ def server(request, tmp_path):
     if request.param == "mosquitto":
         yield request.getfixturevalue("mosquitto")
     else:
-        with RunningBroker(tmp_path, CONFIG, f"--set=broker.data_dir={tmp_path}/data") as running:
-            yield OwnFace(running)
+        with OwnFace() as running:
+            yield running
 
 
 @EITHER
@@ -197,7 +192,7 @@ def payload(number, at):
     return Payload("Temp", "t2", reading(number, at).encode())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_over_a_line_that_is_cut_again_and_again_nothing_is_lost_or_doubled(server, seed):
     """Each event takes part once, and each result comes to the server; there it may come again."""
     draw = random.Random(seed)

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from tests.broker.joining.scene import TEXT, client, ids, send, take
+from broker.config.joins import JoinSection
+from tests.broker.joining.scene import TEXT, Scene, client, ids, section, send, take, until
 from tests.broker.joining.servers import Mosquitto
 from tests.broker.mqtt.sockets import make_certificates
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, refused
@@ -116,50 +117,86 @@ def test_a_killed_broker_finds_what_came_meanwhile_and_what_it_had_not_acknowled
     asyncio.run(scene())
 
 
-@pytest.mark.program("openssl", "mosquitto_passwd")
-@pytest.mark.parametrize("given", ["environment", "file"])
-def test_tls_user_and_password_and_no_secret_in_the_log(tmp_path, find_program, given):
+def secured(folder, find_program):
+    """What makes mosquitto ask for TLS, a certificate, a user and a password."""
     find_program("mosquitto")
-    make_certificates(tmp_path, find_program("openssl"))
-    users = tmp_path / "users"
+    make_certificates(folder, find_program("openssl"))
+    users = folder / "users"
     users.write_text(f"site:{SECRET}\n")
     subprocess.run([find_program("mosquitto_passwd"), "-U", str(users)], check=True)
-    lines = [
+    return [
         "allow_anonymous false",
         f"password_file {users}",
-        f"cafile {tmp_path}/ca.pem",
-        f"certfile {tmp_path}/server.pem",
-        f"keyfile {tmp_path}/server.key",
+        f"cafile {folder}/ca.pem",
+        f"certfile {folder}/server.pem",
+        f"keyfile {folder}/server.key",
         "require_certificate true",
     ]
-    words = tmp_path / "password"
-    words.write_text("wrong\n")
-    words.chmod(0o600)
-    tls = f'tls = true\ntls_ca = "{tmp_path}/ca.pem"\ntls_cert = "{tmp_path}/client.pem"\n'
-    tls += f'tls_key = "{tmp_path}/client.key"\nuser = "site"\n'
-    environ = {"HEADWATER__LOG__LEVEL": "debug"}
-    if given == "file":
-        tls += f'password_file = "{words}"\n'
-    else:
-        environ["HEADWATER__JOINS__HALL__PASSWORD"] = "wrong"
-    with Mosquitto(tmp_path, *lines) as server:
-        with broker(tmp_path, server, tls, environ=environ) as running:
-            lost = running.line("join_lost")
-            assert lost["reason"] == "it said: not authorized"
-            assert running.end() == 0
-        words.write_text(f"{SECRET}\n")
-        if given == "environment":
-            environ["HEADWATER__JOINS__HALL__PASSWORD"] = SECRET
-        with broker(tmp_path, server, tls, environ=environ) as running:
-            running.line("joined")
-            status = json.dumps(running.get("/v1/status")[1])
-            assert running.end() == 0
-            assert SECRET not in json.dumps(running.lines) + status
-        # Of another authority, or none: the name of the file decides.
-        strange = tls.replace(f'tls_ca = "{tmp_path}/ca.pem"\n', "")
-        with broker(tmp_path, server, strange, environ=environ) as running:
-            assert "certificate verify failed" in running.line("join_lost")["reason"]
-            assert running.end() == 0
+
+
+def login(folder):
+    files = {"tls_cert": "client.pem", "tls_key": "client.key"}
+    return {"tls": True, "user": "site", **{key: f"{folder}/{name}" for key, name in files.items()}}
+
+
+def test_a_password_from_a_file_tls_and_a_certificate(tmp_path, find_program, caplog):
+    """And whoever has none of these, or trusts another authority, is told why."""
+    password = tmp_path / "password"
+    password.write_text(f"{SECRET}\nnot this line\n")
+    password.chmod(0o600)
+    good = {**login(tmp_path), "tls_ca": f"{tmp_path}/ca.pem", "password_file": str(password)}
+
+    async def scene(server):
+        async with Scene(section(server, **good)) as site:
+            await site.up()
+        wrong = {key: value for key, value in good.items() if key != "password_file"}
+        for one, why in (
+            ({**wrong, "password": "wrong"}, "it said: not authorized"),
+            ({**good, "tls_ca": ""}, "certificate verify failed"),
+            ({**good, "tls": False, "tls_ca": "", "tls_cert": "", "tls_key": ""}, "it closed"),
+        ):
+            async with Scene(section(server, **one)) as site:
+                await until(lambda site=site: site.join.why != "not connected yet")
+                assert why in site.join.why
+                assert not site.join.up
+
+    caplog.set_level("DEBUG")
+    with Mosquitto(tmp_path, *secured(tmp_path, find_program)) as server:
+        asyncio.run(scene(server))
+    told = [f"{one.getMessage()} {getattr(one, 'fields', '')}" for one in caplog.records]
+    assert any("joined" in one for one in told)
+    assert not any(SECRET in one for one in told)
+
+
+def test_a_password_from_the_environment_stands_in_no_log(tmp_path, find_program):
+    files = "".join(
+        f'{key} = "{value}"\n' for key, value in login(tmp_path).items() if key != "tls"
+    )
+    more = f'tls = true\ntls_ca = "{tmp_path}/ca.pem"\n{files}'
+    environ = {"HEADWATER__LOG__LEVEL": "debug", "HEADWATER__JOINS__HALL__PASSWORD": SECRET}
+    with (
+        Mosquitto(tmp_path, *secured(tmp_path, find_program)) as server,
+        broker(tmp_path, server, more, environ=environ) as running,
+    ):
+        running.line("joined")
+        status = json.dumps(running.get("/v1/status")[1])
+        assert running.end() == 0
+        assert SECRET not in json.dumps(running.lines) + status
+
+
+def test_a_password_that_others_can_read_is_told_of(tmp_path, caplog):
+    password = tmp_path / "password"
+    password.write_text(SECRET)
+    for mode, count in ((0o600, 0), (0o644, 1)):
+        password.chmod(mode)
+        caplog.clear()
+
+        async def scene():
+            Scene(JoinSection(user="a", password_file=str(password)))
+
+        asyncio.run(scene())
+        assert len(caplog.records) == count
+        assert SECRET not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from broker.wiring import supply as supplying
 from broker.wiring.supply import CONSUMER
 from tests.broker.joining.scene import Scene, client, section, take, until
 from tests.broker.joining.servers import Line, Mosquitto
+from tests.broker.joining.test_join import SEEDS
 
 TOPIC = "headwater/results/anna/Hot"
 NOW_MS = 1_700_000_000_000
@@ -106,7 +107,7 @@ def test_what_was_stored_and_not_taken_there_comes_after_a_restart(tmp_path, mos
     asyncio.run(scene())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_a_server_that_is_away_for_long_gets_all_of_it_in_order(
     tmp_path, mosquitto, seed, monkeypatch
 ):
