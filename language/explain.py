@@ -19,7 +19,6 @@ SECTIONS = {
     "HW2": "Names",
     "HW3": "Types and values",
     "HW4": "What cannot be meant",
-    "HW9": "Understood, but not run yet",
 }
 
 INTRODUCTION = """\

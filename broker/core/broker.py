@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from broker.core import messages, reasons, returned, sources, topics
+from broker.core.actors import Actors
 from broker.core.agent import Result
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.effects import Effect, Emission, Publication, Reply
@@ -82,6 +83,7 @@ class Broker:
             self.catalogue, self._intake, self._matcher, self.limits, self.options.tables
         )
         self._lives = sources.Lives()
+        self._actors = Actors(self.limits.actors_max)
         self._notes = Notes()
         self._now = 0
         self._handlers: dict[type[Any], Callable[[Any, Outgoing], None]] = {
@@ -89,6 +91,7 @@ class Broker:
             messages.TopicRefused: self._topic_refused,
             messages.SourceAdvertised: self._source_advertised,
             messages.SourceWithdrawn: self._source_withdrawn,
+            messages.ActorsListening: self._actors_listening,
             messages.SpecificationSubmitted: self._specification_submitted,
             messages.CancelRequested: self._cancel_requested,
             messages.RequestRefused: self._request_refused,
@@ -182,8 +185,19 @@ class Broker:
         said = one.to_dict()
         said["detected_at"] = self._now
         subscriber, subscription = said["subscriber"], said["subscription"]
-        self.catalogue.subscriptions[subscriber, subscription].results += 1
+        installed = self.catalogue.subscriptions[subscriber, subscription]
+        installed.results += 1
+        if installed.nearest:
+            said["actor"] = self._nearest(said["actor"])
         return Emission(subscriber, subscription, said["actor"], _encode(said))
+
+    def _nearest(self, actor: str) -> str:
+        found = self._actors.nearest(actor)
+        if found is None:
+            self.ledger.note("no_actor_listens")
+            self._notes.once("warning", "no_actor_listens", actor, actor=actor)
+            return actor
+        return found
 
     # --- what does not go in -------------------------------------------------------------
 
@@ -281,6 +295,12 @@ class Broker:
             self._feed_passed_over(out)
         else:
             self._feed((), out)
+
+    def _actors_listening(self, message: messages.ActorsListening, _out: Outgoing) -> None:
+        ignored = self._actors.tell(message.broker, message.hops, message.actors)
+        if ignored:
+            self.ledger.note("actors_full", ignored)
+            self._notes.once("warning", "actors_full", message.broker, broker=message.broker)
 
     # --- requests ------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ class Installed(Struct):
     results: int = 0
     state: State = "accepted"
     proven: bool = False
+    nearest: bool = False  # results go to the nearest of the actors below `actor`
 
     @property
     def key(self) -> tuple[str, str]:

@@ -92,6 +92,7 @@ class RestorableBroker(Broker):
             "shared": self._matcher.shared_state(),
             "intake": self._intake.state(),
             "lives": self._lives.state(),
+            "actors": self._actors.state(),
             "ledger": {
                 "events": _account_state(self.ledger.events),
                 "detected": _account_state(self.ledger.detected),
@@ -110,6 +111,7 @@ class RestorableBroker(Broker):
         self._restore_tasks(state)
         self._intake.restore(state["intake"])
         self._lives.restore(state["lives"])
+        self._actors.restore(state.get("actors", ()))
         ledger = state["ledger"]
         _restore_account(self.ledger.events, ledger["events"])
         _restore_account(self.ledger.detected, ledger["detected"])

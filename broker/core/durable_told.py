@@ -59,6 +59,13 @@ class _Withdrawn(Struct, array_like=True, frozen=True, tag="withdrawn"):
     source: str
 
 
+class _Listening(Struct, array_like=True, frozen=True, tag="listening"):
+    now: int
+    broker: str
+    hops: int
+    actors: tuple[str, ...]
+
+
 class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     now: int
     client: bytes
@@ -79,7 +86,9 @@ class _Woken(Struct, array_like=True, frozen=True, tag="woken"):
     now: int
 
 
-_Told: TypeAlias = Opened | _Events | _Advertised | _Withdrawn | _Submitted | _Cancelled | _Woken
+_Told: TypeAlias = (
+    Opened | _Events | _Advertised | _Withdrawn | _Listening | _Submitted | _Cancelled | _Woken
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Told).decode
@@ -97,6 +106,8 @@ def written(message: Message, now: int) -> bytes:
             return _encode(_Advertised(now, message.source, message.data))
         case messages.SourceWithdrawn():
             return _encode(_Withdrawn(now, message.source))
+        case messages.ActorsListening():
+            return _encode(_Listening(now, message.broker, message.hops, message.actors))
         case messages.SpecificationSubmitted():
             return _encode(_Submitted(now, *_asked(message, message.text)))
         case messages.CancelRequested():
@@ -133,6 +144,8 @@ def _message(told: _Told) -> Message | Opened:
             return messages.SourceAdvertised(told.source, told.data)
         case _Withdrawn():
             return messages.SourceWithdrawn(told.source)
+        case _Listening():
+            return messages.ActorsListening(told.broker, told.hops, told.actors)
         case _Submitted():
             client, request, text = map(_text, (told.client, told.request, told.text))
             return messages.SpecificationSubmitted(client, request, text, proven=told.proven)

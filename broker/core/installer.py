@@ -156,6 +156,7 @@ class Installer:
                     name=node.name,
                     seq=node.seq,
                     actor=node.actor.name,
+                    nearest=node.actor.nearest,
                     task=key,
                     client=asker.client,
                     proven=asker.proven,

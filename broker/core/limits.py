@@ -106,6 +106,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     occurrences_held_max: Annotated[
         int, said("occurrences that one agent keeps open", "oldest dropped: occurrences_full")
     ] = 1_000_000
+    actors_max: Annotated[
+        int, said("listening actors, of which `to nearest` chooses", "not chosen: actors_full")
+    ] = 10_000
     chain_events_max: Annotated[
         int,
         said(

@@ -60,6 +60,17 @@ class SourceWithdrawn(Struct, frozen=True):
     token: Any = None
 
 
+class ActorsListening(Struct, frozen=True):
+    """The actors at a broker so many hops away, from now on; at this broker itself `hops` is 0.
+
+    What was told of the broker before is void. An actor is where a client subscribes to its topic.
+    """
+
+    broker: str
+    hops: int
+    actors: tuple[str, ...]
+
+
 class SpecificationSubmitted(Struct, frozen=True):
     """A client wants a specification installed.
 
@@ -117,6 +128,7 @@ Message: TypeAlias = (
     | TopicRefused
     | SourceAdvertised
     | SourceWithdrawn
+    | ActorsListening
     | SpecificationSubmitted
     | CancelRequested
     | RequestRefused

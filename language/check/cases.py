@@ -13,7 +13,6 @@ from language import tree
 from language.check.expressions import Scope, type_of
 from language.check.kinds import NUMBERS, comparable, kind_word
 from language.check.patterns import PatternChecker
-from language.check.pending import note_pending
 from language.check.scope import Bindings
 from language.check.times import lies_within
 from language.lexicon import COMMON_ATTRIBUTES, RESERVED_KEYS
@@ -36,7 +35,6 @@ NO_KEYS = frozenset(("position", "timestamp", "start", "end", "duration"))
 
 def check_definition(item: tree.Definition, declared: Declared, collector: Collector) -> None:
     """Check a definition and enter its event type."""
-    note_pending(item, collector)
     _header(item, collector)
     windowed = item.window is not None and item.window.aggregated
     found: dict[str, str] = {}
@@ -62,7 +60,6 @@ def check_definition(item: tree.Definition, declared: Declared, collector: Colle
 
 def check_subscription(item: tree.Subscription, declared: Declared, collector: Collector) -> None:
     """Check a subscription."""
-    note_pending(item, collector)
     scope = _case(item.case, declared, collector, windowed=False)
     for one in item.case.assign:
         if type_of(one.value, scope) == "event":

@@ -2,18 +2,18 @@
 
 Owns the entries; the reporter, the tests and the page `docs/errors.md` read them from here.
 HW1xx: the text cannot be read; HW2xx: names; HW3xx: types and values; HW4xx: what cannot be meant;
-HW9xx: understood, but not run yet. A code is never used again for another error.
+HW9xx was what could not run yet. A code is never used again for another error.
 """
 
 from __future__ import annotations
 
-from language.messages import clauses, meaning, names, pending, syntax, types
+from language.messages import clauses, meaning, names, syntax, types
 from language.messages.entry import Entry, Example
 
 __all__ = ["TABLE", "Entry", "Example"]
 
 TABLE: dict[str, Entry] = {
     entry.code: entry
-    for module in (syntax, names, types, meaning, clauses, pending)
+    for module in (syntax, names, types, meaning, clauses)
     for entry in module.ENTRIES
 }

@@ -1,7 +1,7 @@
 """The form of an entry of the table of errors.
 
 Knows nothing of who finds the errors. Invariant: every example of an entry has exactly the error
-of that entry, at the stated place, besides parts that are not run yet (a test holds that).
+of that entry, at the stated place (a test holds that).
 """
 
 from __future__ import annotations
