@@ -23,6 +23,7 @@ from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.occurrence import sort_in_order
 from broker.core.pattern import lay_out
+from broker.core.pattern_agent import PatternAgent
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ class Domain:
 
 @dataclass(slots=True)
 class Seat:
-    """An agent at work: one case of one task."""
+    """An agent at work: one case of one task.
+
+    A subscription to single events, which are results as they come, is asked `at_once`.
+    """
 
     index: int
     task: Task
@@ -55,6 +59,8 @@ class Seat:
     contents: list[int]
     case: Case
     due: int | None = None
+    at_once: Callable[[Sequence[Event]], list[Result]] | None = None
+    waits_for_end: bool = False
 
 
 class Matcher:
@@ -154,6 +160,7 @@ class Matcher:
         layout = lay_out(case)
         agent = self._agents.make(task, case, output)
         seat = Seat(self._next_index, task, agent, self._domain(task, case), [], case)
+        seat.at_once = _at_once(seat)
         self._next_index += 1
         self._seats[seat.index] = seat
         seats.append(seat)
@@ -176,6 +183,7 @@ class Matcher:
         self._agents.doubt(drift)
         for seat in self._seats.values():
             seat.agent = self._agents.weighing(seat.task, seat.case, seat.agent)
+            seat.at_once = _at_once(seat)
             self._schedule(seat)
 
     def _domain(self, task: Task, case: Case) -> Domain:
@@ -205,8 +213,8 @@ class Matcher:
         """
         self._watermarks = {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
-        self._deliver(events, active)
         results: list[Result] = []
+        self._deliver(events, active, results)
         for level, inboxes in enumerate(active):
             for domain in self._levels[level]:
                 self._wake(domain, inboxes, watermark_of)
@@ -220,20 +228,28 @@ class Matcher:
                     continue
                 if seat.task.kind == "definition":
                     self._ledger.detected.received += len(made)
-                    self._deliver(made, active)
+                    self._deliver(made, active, results)
                 else:
                     results += made
         if len(results) > 1:
             sort_results(results)
         return results
 
-    def _deliver(self, events: Sequence[Event], active: list[dict[int, list[LeafEvents]]]) -> None:
+    def _deliver(
+        self,
+        events: Sequence[Event],
+        active: list[dict[int, list[LeafEvents]]],
+        results: list[Result],
+    ) -> None:
         if not events:
             return
         for content, matched in self.filterer.route(events):
             if not self._agents.doubting and any(map(_uncertainty, matched)):
                 self.doubt()
             for seat, leaf in self._routes[content]:
+                if seat.at_once is not None:
+                    results += seat.at_once(matched)
+                    continue
                 active[seat.domain.level].setdefault(seat.index, []).append((leaf, matched))
 
     def _wake(
@@ -252,7 +268,12 @@ class Matcher:
     def _schedule(self, seat: Seat) -> None:
         due = seat.agent.next_due()
         if due is not None and due != seat.due:
-            heappush(seat.domain.due, (due, seat.index))
+            if due < WATERMARK_END:
+                heappush(seat.domain.due, (due, seat.index))
+            elif not seat.waits_for_end:
+                # Once is enough: it stays until the end, however often it is due before.
+                seat.waits_for_end = True
+                heappush(seat.domain.due, (due, seat.index))
         seat.due = due
 
     def _watermark(self, domain: Domain, watermark_of: WatermarkOf) -> int:
@@ -346,8 +367,16 @@ class Matcher:
         for key, states in state.items():
             for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
                 seat.agent = self._agents.restored(seat.task, seat.case, seat.agent, agent_state)
+                seat.at_once = _at_once(seat)
                 if seat.agent.waits:
                     self._schedule(seat)
+
+
+def _at_once(seat: Seat) -> Callable[[Sequence[Event]], list[Result]] | None:
+    agent = seat.agent
+    if seat.task.kind == "definition" or not isinstance(agent, PatternAgent):
+        return None
+    return agent.made if agent.is_lone else None
 
 
 def sort_results(results: list[Result]) -> None:

@@ -8,16 +8,17 @@ the events and on the order of time alone, never on how they were batched.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from dataclasses import replace
 from typing import Any
 
+from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.choice import due, hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence, sort_in_order
-from broker.core.operands import Silence, composite, operands
+from broker.core.operands import Silence, composite, least, operands
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
 from broker.core.pattern_agent import (
@@ -31,13 +32,16 @@ from broker.core.pattern_agent import (
 from broker.core.pending import Pending
 from broker.core.shelf import Shelf
 from broker.core.staged_partition import (
+    LOG_MAX,
     Partition,
+    consumption_of,
+    derived,
     log_keep_ms,
     logged,
     manner_of,
+    packed,
     reports_at_once,
-    restore_waiting,
-    waiting_state,
+    unpack,
     without_lists,
 )
 from broker.core.stages.base import Memory, Site, Stage, end_of
@@ -84,14 +88,22 @@ class StagedAgent:
         builder = Builder(layout, case.group_by, DURATION_MAX_MS, doubt, at_once=self._at_once)
         self._make = builder.build(layout.root)
         self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
-        self._log_keep_ms = log_keep_ms(layout) if self._manner.consuming else None
+        self._consumption = consumption_of(layout, self._manner)
+        if self._consumption == "spent":
+            self._manner = replace(self._manner, consuming=())
+        self._logs = bool(self._manner.consuming) and self._consumption == "again"
+        self._log_keep_ms = log_keep_ms(layout)
+        self._derived = derived(layout)
         self._contiguous = any(joint.next for joint in layout.joints)
         self._lags = assigned_lag(case, layout)
         self._begin: int | None = None
         self._pending = Pending()
         self._partitions: dict[Any, Partition] = {}
-        self._due: list[tuple[int, int, tuple[Any, ...]]] = []
-        self._serial = 0
+        self._agenda = Agenda()
+        self._holds: dict[tuple[Any, ...], int] = {}  # what each partition holds back
+        self._moved: dict[
+            tuple[Any, ...], Partition
+        ] = {}  # those of which that is to be asked anew
         self._size = 0
         self._watermark = WATERMARK_NONE
         self._swept = WATERMARK_NONE
@@ -104,15 +116,17 @@ class StagedAgent:
         if self._begin is None or instant < self._begin:
             self._begin = instant
             if self._key is None and self._silences:
-                self._partition(()).site.begin = instant
+                self._moved[()] = self._partition(())
+                self._moved[()].site.begin = instant
                 self._schedule((), self._partitions[()])
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
         self._watermark = max(self._watermark, watermark)
         touched = self._take(batch)
-        while self._due and self._due[0][0] <= self._watermark:
-            touched[heappop(self._due)[2]] = None
+        touched.update(dict.fromkeys(self._agenda.take(self._watermark)))
+        if self._watermark >= WATERMARK_END:  # now all that is open is decided
+            touched.update(dict.fromkeys(self._partitions))
         swept = self._sweep(touched)
         found: list[Found] = []
         for key in touched:
@@ -122,16 +136,21 @@ class StagedAgent:
             idle = [k for k, p in self._partitions.items() if p.idle(self._watermark, per_ms)]
             for key in idle:
                 del self._partitions[key]
+                self._agenda.set(key, None)
+                self._holds.pop(key, None)
+                self._moved.pop(key, None)
         sort_in_order(found, *IN_ORDER)
-        make = self._outcome.make
-        made = [make(occurrence, group) for occurrence, group in found]
+        made = [self._outcome.make(occurrence, group) for occurrence, group in found]
         return [one for one in made if one is not None]
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""
-        out = watermark
-        for partition in self._partitions.values():
-            out = min(out, partition.root.hold(), hold(partition.waiting))
+        for key, partition in self._moved.items():
+            self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
+            if self._holds[key] >= WATERMARK_END:
+                del self._holds[key]
+        self._moved.clear()
+        out = min(watermark, min(self._holds.values(), default=WATERMARK_END))
         if not self._lags or out >= WATERMARK_END:
             return out
         within_ms = self._layout.root.within_ms
@@ -139,13 +158,11 @@ class StagedAgent:
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
-        first = self._pending.first_end
-        times = [] if first is None else [first]
-        while self._due and self._is_stale(*self._due[0]):
-            heappop(self._due)
-        if self._due:
-            times.append(self._due[0][0])
-        return min(times, default=None)
+        times = [self._pending.first_end, self._agenda.first()]
+        known = [time for time in times if time is not None]
+        if self._size:
+            known.append(WATERMARK_END)
+        return min(known, default=None)
 
     def held(self) -> int:
         """See agent.Agent."""
@@ -170,7 +187,7 @@ class StagedAgent:
                 stage.adopt(list(lefts), list(rights))
             partition.waiting.found = list(old.found)
             partition.waiting.taken = old.taken
-            if self._manner.consuming:
+            if self._logs:
                 partition.log = old.log or logged(self._layout, stores)
             self._settle(old.group, partition)
 
@@ -199,7 +216,7 @@ class StagedAgent:
             if self._key is not None and self._silences and at >= len(leaves):
                 begin = partition.site.begin
                 partition.site.begin = event.start if begin is None else min(begin, event.start)
-            if self._manner.consuming:
+            if self._logs:
                 partition.log.append((at, event))
             self._give(partition.site, at, event)
             touched[key] = None
@@ -216,7 +233,7 @@ class StagedAgent:
         if partition is None:
             begin = self._begin if self._key is None else None
             site = Site(key, self._durations, begin, self._at_once, self.doubt is None)
-            if self._manner.consuming:
+            if self._logs:
                 site.memory = Memory()
             partition = self._partitions[key] = Partition(site, self._root(site))
         return partition
@@ -245,27 +262,25 @@ class StagedAgent:
                 lambda one, gone: self._refind(partition, one, gone),
                 partition.root.begins,
             )
-        if self._until is not None:
-            until = self._until
-            found = [one for one in found if end_of(one) < until]
+        until = self._until
         if self._for_ms is not None and self._begin is not None:
-            until = self._begin + self._for_ms
+            until = least(until, self._begin + self._for_ms)
+        if until is not None:
             found = [one for one in found if end_of(one) < until]
         self._settle(key, partition)
         return [(occurrence, key) for occurrence in found]
 
     def _found(self, partition: Partition) -> list[Occurrence]:
         found = partition.root.advance(self._watermark)
-        if self.doubt is None or composite(self._layout.root):
+        doubt, root = self.doubt, self._layout.root
+        if doubt is None or composite(root):
             return found
-        return [self._weighed(one) for one in found]
-
-    def _weighed(self, one: Occurrence) -> Occurrence:
-        """A single event whose span is asked about may be uncertain of itself."""
-        if self.doubt is None:
-            return one
-        verdict = certainty_at(self._layout.root, one, self.doubt)
-        return (Maybe(one.end), one.start, one) if verdict == MAYBE else one
+        # A single event whose span is asked about may be uncertain of itself.
+        verdicts = [certainty_at(root, one, doubt) for one in found]
+        return [
+            (Maybe(one.end), one.start, one) if verdict == MAYBE else one
+            for one, verdict in zip(found, verdicts, strict=True)
+        ]
 
     def _refind(
         self, partition: Partition, reported: Occurrence, gone: set[int]
@@ -274,6 +289,8 @@ class StagedAgent:
 
         What was chosen up to the one that was reported last stands.
         """
+        if not self._logs:
+            return partition.take_out(gone)
         silent = self._layout.silent
         places = len(self._layout.leaves)
         partition.log = [
@@ -292,15 +309,15 @@ class StagedAgent:
 
     def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
         """Note when it is due next, and hold the limit: past it the oldest go, counted."""
-        if self._log_keep_ms is not None and partition.log:
-            slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
-            limit = min(self._watermark, partition.root.hold())
-            partition.forget(limit + 1 - self._log_keep_ms - slack_ms)
+        if partition.log:
+            self._trim(partition)
+        self._moved[key] = partition
         size = partition.root.held() + len(partition.waiting.found) + len(partition.log)
         site = partition.site
         if site.named:
             oldest = min(site.needs.values(), default=WATERMARK_NONE)
-            site.named = [event for event in site.named if event.end >= oldest]
+            if site.named[0].end < oldest:
+                site.named = [event for event in site.named if event.end >= oldest]
             size += len(site.named)
         self._size += size - partition.size
         partition.size = size
@@ -314,21 +331,23 @@ class StagedAgent:
             self.dropped_overflow += shed + part
         self._schedule(key, partition)
 
+    def _trim(self, partition: Partition) -> None:
+        """Forget of the log what can no longer matter, or what is too much, counted."""
+        if self._log_keep_ms is not None:
+            slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
+            limit = min(self._watermark, partition.root.hold())
+            partition.forget(limit + 1 - self._log_keep_ms - slack_ms)
+        elif self._derived:
+            partition.forget_unheld()
+        excess = len(partition.log) - LOG_MAX
+        if excess > 0:
+            del partition.log[:excess]
+            self.dropped_overflow += excess
+
     def _schedule(self, key: tuple[Any, ...], partition: Partition) -> None:
         times = [partition.root.due(), due(partition.waiting, self._manner)]
-        known = [time for time in times if time is not None]
-        if partition.size:
-            known.append(WATERMARK_END)  # then all that is open is decided
-        at = max(min(known), self._watermark + 1) if known else None
-        if at != partition.due:
-            partition.due = at
-            if at is not None:
-                self._serial += 1
-                heappush(self._due, (at, self._serial, key))
-
-    def _is_stale(self, at: int, _: int, key: tuple[Any, ...]) -> bool:
-        partition = self._partitions.get(key)
-        return partition is None or partition.due != at
+        at = min([time for time in times if time is not None], default=None)
+        self._agenda.set(key, None if at is None else max(at, self._watermark + 1))
 
     def _sweep(self, touched: dict[tuple[Any, ...], None]) -> bool:
         """Let silent partitions drop what has expired, now and then; whether it was done."""
@@ -344,17 +363,7 @@ class StagedAgent:
     def state(self) -> Any:
         """See agent.Agent."""
         shelf = Shelf(self._classes)
-        partitions = [
-            [
-                list(one.site.group),
-                one.site.begin,
-                shelf.put_all(one.site.named),
-                shelf.put_all(one.root.state()),
-                shelf.put_all(waiting_state(one.waiting)),
-                [[at, shelf.put(event)] for at, event in one.log],
-            ]
-            for one in self._partitions.values()
-        ]
+        partitions = [packed(one, shelf) for one in self._partitions.values()]
         return {
             "version": STATE_VERSION,
             "lasting": self._durations.seen(),
@@ -382,13 +391,10 @@ class StagedAgent:
         self._pending = Pending()
         for at, n in state["pending"]:
             self._pending.add(at, (shelf.get(n),))
-        self._partitions, self._due, self._size = {}, [], 0
-        for group, begin, named, root, waiting, log in state["partitions"]:
-            key = tuple(group)
+        self._partitions, self._agenda, self._size = {}, Agenda(), 0
+        self._holds, self._moved = {}, {}
+        for one in state["partitions"]:
+            key = tuple(one[0])
             partition = self._partition(key)
-            partition.site.begin = begin
-            partition.site.named = shelf.get_all(named)
-            partition.root.restore(shelf.get_all(root))
-            restore_waiting(partition.waiting, shelf.get_all(waiting), self._manner.selection)
-            partition.log = [(at, shelf.get(n)) for at, n in log]
+            unpack(partition, one, shelf, self._manner.selection)
             self._settle(key, partition)

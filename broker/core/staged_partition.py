@@ -5,17 +5,40 @@ Owns the shape of partitions and their snapshots. Must not know how they go on.
 
 from __future__ import annotations
 
-from typing import Any
+from bisect import bisect_left
+from typing import Any, Literal
 
+from broker.core.agent import WATERMARK_END
 from broker.core.choice import Manner, Waiting
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence, events_of, flat
-from broker.core.operands import Gathered, Joint, Leaf, Negation, Padded, Silence, operands
+from broker.core.operands import (
+    Count,
+    Distinct,
+    Gathered,
+    Joint,
+    Leaf,
+    Negation,
+    Operand,
+    Padded,
+    Silence,
+    operands,
+)
 from broker.core.pattern import Layout
 from broker.core.selection import Selection
-from broker.core.stages.base import Site, Stage
+from broker.core.shelf import Shelf
+from broker.core.stages.base import Site, Stage, start_of, without
 from language.tree import Case, Subscription, Thinning
 
+# What becomes of an occurrence's events where it consumes: its operators have spent them already;
+# they are taken out of all that is held; or all is found again without them.
+Consumption = Literal["spent", "taken", "again"]
+SPENDING = frozenset(("first", "latest", "chronicle"))
+DERIVED = (Leaf, Joint, Negation, Gathered, Padded, Count)
+# Events kept in one partition to find all again, where any of them may matter for ever: the oldest
+# go first, counted. To look through more costs more than a tenth of a second, for each result.
+LOG_MAX = 10_000
+LOG_MIN = 64
 PLAIN_CONTEXTS = frozenset(("unrestricted", "recent"))  # those that joins alone know
 
 
@@ -41,14 +64,14 @@ def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) 
 class Partition:
     """The stages of one partition, and what waits for its turn."""
 
-    __slots__ = ("due", "log", "root", "site", "size", "waiting")
+    __slots__ = ("log", "log_full", "root", "site", "size", "waiting")
 
     def __init__(self, site: Site, root: Stage) -> None:
         self.site = site
         self.root = root
         self.waiting = Waiting()
         self.log: list[tuple[int, Event]] = []  # kept where events are consumed
-        self.due: int | None = None
+        self.log_full = LOG_MIN  # with so many it is asked which of them still matter
         self.size = 0
 
     def idle(self, watermark: int, per_ms: int) -> bool:
@@ -62,11 +85,27 @@ class Partition:
 
     def forget(self, oldest: int) -> None:
         """Forget logged events that end before the time, and what was chosen of them."""
-        if self.log[0][1].end >= oldest:
-            return
-        self.log = [entry for entry in self.log if entry[1].end >= oldest]
+        del self.log[: bisect_left(self.log, oldest, key=_end)]
         if self.site.memory is not None:
             self.site.memory.forget(oldest)
+
+    def forget_unheld(self) -> None:
+        """Forget logged events that end before anything that is held begins."""
+        if len(self.log) < self.log_full:
+            return
+        begins = min(map(start_of, self.waiting.found), default=WATERMARK_END)
+        self.forget(min(begins, self.root.origin()))
+        self.log_full = max(LOG_MIN, 2 * len(self.log))
+
+    def take_out(self, gone: set[int]) -> list[Occurrence]:
+        """Take consumed events out of all that is held; what is left of what was found."""
+        self.root.forget(gone)
+        return without(self.waiting.found, gone)
+
+
+def _end(entry: tuple[int, Event]) -> int:
+    end: int = entry[1].end
+    return end
 
 
 def manner_of(case: Case, layout: Layout, duration_max_ms: int, at_most: Thinning | None) -> Manner:
@@ -107,6 +146,27 @@ def waiting_state(waiting: Waiting) -> list[Any]:
     ]
 
 
+def packed(partition: Partition, shelf: Shelf) -> list[Any]:
+    """A partition as plain data."""
+    return [
+        list(partition.site.group),
+        partition.site.begin,
+        shelf.put_all(partition.site.named),
+        shelf.put_all(partition.root.state()),
+        shelf.put_all(waiting_state(partition.waiting)),
+        [[at, shelf.put(event)] for at, event in partition.log],
+    ]
+
+
+def unpack(partition: Partition, data: list[Any], shelf: Shelf, by: Selection | None) -> None:
+    """Put such data, of the same group, into a new partition whose occurrences are chosen so."""
+    _, partition.site.begin, named, root, waiting, log = data
+    partition.site.named = shelf.get_all(named)
+    partition.root.restore(shelf.get_all(root))
+    restore_waiting(partition.waiting, shelf.get_all(waiting), by)
+    partition.log = [(at, shelf.get(n)) for at, n in log]
+
+
 def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | None) -> None:
     """Take that up again."""
     found, taken, answered, decided, reported, suppressed = state
@@ -134,16 +194,59 @@ def reports_at_once(layout: Layout, manner: Manner) -> bool:
     )
 
 
-def log_keep_ms(layout: Layout) -> int | None:
-    """How long before the watermark a consumed pattern's events are needed; None: for ever.
+def consumption_of(layout: Layout, manner: Manner) -> Consumption:
+    """What must be done where an occurrence of the case consumes."""
+    parts = list(operands(layout.root))
+    if _spends(layout, parts):
+        return "spent"
+    plain = all(
+        isinstance(one, Leaf | Negation)
+        or (isinstance(one, Joint) and one.context == "unrestricted" and one.nth is None)
+        for one in parts
+    )
+    return "taken" if plain and manner.selection is None else "again"
 
-    Only where what is complete depends on nothing but the events that it may bind.
+
+def _spends(layout: Layout, parts: list[Operand]) -> bool:
+    """Whether what the root passes on is spent in every operator beneath that chooses.
+
+    Then no later occurrence has any of it, nor would choices be others without it. It is spent by
+    operator: so no event may be for two of them.
     """
-    plain = (Leaf, Joint, Negation, Gathered, Padded)
-    for one in operands(layout.root):
-        if not isinstance(one, plain) or (isinstance(one, Joint) and one.nth is not None):
-            return None
-    return layout.root.within_ms
+    root = layout.root
+    if not isinstance(root, Joint) or root.operator == "or" or root.context not in SPENDING:
+        return False
+    types = [leaf.event_type for leaf in layout.leaves]
+    return len(set(types)) == len(types) and all(
+        isinstance(one, Leaf | Negation)
+        or (
+            isinstance(one, Joint)
+            and one.nth is None
+            and (one.context in SPENDING or one.context == "unrestricted")
+        )
+        for one in parts
+    )
+
+
+def log_keep_ms(layout: Layout) -> int | None:
+    """How long before the watermark a consumed pattern's events are needed; None: see `derived`."""
+    within_ms = layout.root.within_ms
+    parts = list(operands(layout.root))
+    if within_ms is None or not all(isinstance(one, (*DERIVED, Distinct)) for one in parts):
+        return None
+    if any(_counts_on(one) for one in parts):
+        return None
+    return within_ms + sum([one.window_ms for one in parts if isinstance(one, Distinct)])
+
+
+def derived(layout: Layout) -> bool:
+    """Whether what stages hold follows from the events of what they hold, and no others."""
+    return not any(not isinstance(one, DERIVED) or _counts_on(one) for one in operands(layout.root))
+
+
+def _counts_on(operand: Operand) -> bool:
+    """Whether what it makes of some events depends on how many there were before them."""
+    return isinstance(operand, Count) and operand.disjoint
 
 
 def without_lists(layout: Layout, occurrence: Occurrence) -> list[Any]:

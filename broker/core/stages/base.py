@@ -44,6 +44,9 @@ class Stage(Protocol):
     def begins(self) -> int:
         """Nothing that is passed on later begins before this time."""
 
+    def origin(self) -> int:
+        """Nothing that it or those beneath hold, or are yet to pass on, begins before this time."""
+
     def due(self) -> int | None:
         """The least watermark that may decide something without more events; None if none."""
 
@@ -216,6 +219,10 @@ class Inbox:
         begins = self.stage.begins()
         return min([begins, *map(start_of, self.items)]) if self.items else begins
 
+    def origin(self) -> int:
+        """As the stage's, with what waits here."""
+        return min([self.stage.origin(), *map(start_of, self.items)])
+
     def forget(self, gone: set[int]) -> None:
         """See Stage."""
         self.stage.forget(gone)
@@ -296,6 +303,11 @@ class Over:
         held = sum(map(len, self.kept()))
         self._asked = (self.site.durations.durations.lasting, held // ASK_SHARE)
         return self._begins
+
+    def origin(self) -> int:
+        """See Stage."""
+        kept = [start for items in self.kept() for start in map(start_of, items)]
+        return min([inbox.origin() for inbox in self.inboxes] + kept)
 
     def floor_after(self, instant: int) -> int:
         """See Stage."""

@@ -51,6 +51,10 @@ class LeafStage:
         begins = self._watermark + 1 - reach_ms
         return min([begins, *[event.start for event in self.events]]) if self.events else begins
 
+    def origin(self) -> int:
+        """See base.Stage."""
+        return self.begins()
+
     def floor_after(self, instant: int) -> int:
         """See base.Stage."""
         return instant + self._site.durations.longest_ms(self._type)

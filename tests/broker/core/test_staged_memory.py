@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from broker.core.intake import IntakeOptions
+from broker.core.staged_partition import LOG_MAX
 from headwater.engine import Extent, Pipeline
 from language import check_text
 
@@ -80,6 +81,18 @@ BOUNDED = [
     "A then[recent] B* then[recent] C",
 ]
 
+# Where these consume, events are kept to find all again without some of them.
+CONSUMING = [
+    "[first] A then B consuming A",
+    "[chronicle] A then B then[..5 s] C consuming B",
+    "(A then[..5 s] B) without C consuming A",
+    "(A then[recent, ..5 s] B) without C consuming A",
+    "A then[recent, ..5 s] nth 2 B consuming B",
+    "A{3} within 10 s consuming A",
+    "distinct A then[..5 s] B within 8 s consuming B",
+    "A then B+ then C within 5 s consuming B",
+]
+
 
 def readings(seconds: int, draw: random.Random, kinds: str = "ABC") -> Iterator[dict[str, Any]]:
     """A reading each second or so, sometimes two at one instant."""
@@ -108,6 +121,23 @@ def test_what_readings_cannot_reach_any_more_is_dropped(detect):
     half, most = most_held(detect, events)
     assert most < 200
     assert most <= half + 40  # in twice the time no more is held
+
+
+@pytest.mark.parametrize("detect", CONSUMING)
+def test_what_consumption_cannot_bring_back_is_dropped(detect):
+    events = list(readings(3_000, random.Random(detect)))
+    half, most = most_held(detect, events)
+    assert most < 300
+    assert most <= half + 80
+
+
+def test_a_log_that_may_matter_for_ever_has_an_end_and_what_goes_is_counted():
+    pipeline = pipeline_of("nth 30000 A then[..5 s] B consuming A")
+    events = list(readings(LOG_MAX + 500, random.Random(1), "A"))
+    for start in range(0, len(events), 500):
+        admitted(pipeline, events[start : start + 500])
+    assert pipeline.matcher.held() <= LOG_MAX + 1
+    assert pipeline.matcher.dropped()["occurrences_overflow"] >= 499
 
 
 @pytest.mark.parametrize("detect", BOUNDED)

@@ -1,0 +1,73 @@
+"""Events leave in the order of time, however they came; groups are due when they were told last."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from broker.core.agenda import Agenda
+from broker.core.agent import WATERMARK_END
+from broker.core.event import event_class
+from broker.core.pending import Pending
+
+READING = event_class("Reading", {})
+
+
+def made(draw: random.Random, count: int) -> list[tuple[int, object]]:
+    """Events for three atoms, many of them of one end; some stand for several atoms."""
+    events = []
+    for number in range(count):
+        end = draw.randrange(20)
+        event = READING(id=f"e{number}", start=end - draw.randrange(3), end=end)
+        events += [(at, event) for at in draw.sample(range(3), draw.choice((1, 1, 2)))]
+    return events
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_events_are_released_in_order_and_none_too_early(seed):
+    draw = random.Random(seed)
+    events = made(draw, 60)
+    pending, released = Pending(), []
+    rest = events.copy()
+    draw.shuffle(rest)
+    until = -1
+    for end in sorted(draw.sample(range(25), 6)):
+        now = [entry for entry in rest if entry[1].end > until and draw.random() < 0.5]
+        # What ends by a time that has passed comes no more: it comes before that.
+        now += [entry for entry in rest if until < entry[1].end <= end and entry not in now]
+        rest = [entry for entry in rest if entry not in now]
+        for at, event in now:
+            pending.add(at, [event])
+        until = end
+        left = pending.release(until)
+        assert all(event.end <= until for _, event in left)
+        assert pending.first_end is None or pending.first_end > until
+        released += left
+    assert released == sorted(
+        (entry for entry in events if entry[1].end <= until),
+        key=lambda entry: (entry[1].order, entry[0]),
+    )
+
+
+def test_a_group_is_due_when_it_was_told_last():
+    agenda = Agenda()
+    agenda.set(("a",), 5)
+    agenda.set(("b",), 7)
+    agenda.set(("a",), 9)
+    agenda.set(("c",), 7)
+    agenda.set(("c",), None)
+    assert agenda.first() == 7
+    assert agenda.take(8) == [("b",)]
+    assert agenda.take(8) == []
+    assert agenda.take(9) == [("a",)]
+    assert agenda.first() is None
+
+
+def test_what_is_due_at_the_end_alone_is_not_kept():
+    agenda = Agenda()
+    for number in range(1_000):
+        agenda.set(("a",), WATERMARK_END if number % 2 else 10 + number)
+    agenda.set(("a",), WATERMARK_END)
+    assert agenda.first() is None
+    assert agenda.take(WATERMARK_END) == []
