@@ -20,6 +20,7 @@ from msgspec import Struct
 from broker.core.broker import BrokerOptions
 from broker.core.limits import Limits
 from simulation import texts
+from simulation.crashes import further
 from simulation.crashes.checks import check_all
 from simulation.crashes.clients import Asker, Sensor, Wish
 from simulation.crashes.outbox import Outbox
@@ -82,13 +83,14 @@ class Run:
         )
         self.site = Site(self.world, machine, random.choice((100, 400, 1_500)))
         self.stays = ""
+        self._vague_ms = random.choice((0, 0, 0, 0, 0, 40))
         self._sensors: list[Sensor] = []
         self._askers: list[Asker] = []
 
     def run(self) -> Outcome:
         """All of it, with the checks."""
         draw = self.world.random
-        end_ms = BEGIN_MS + draw.choice((15_000, 15_000, 40_000))
+        end_ms = BEGIN_MS + draw.choice((8_000, 12_000, 25_000))
         names = draw.sample(list(texts.SUBSCRIPTIONS), draw.randint(1, 4))
         self.stays = texts.text_of(names, STAYS)
         self._plan_askers(names)
@@ -118,10 +120,14 @@ class Run:
         self._askers.append(anna)
         draw = self.world.random
         for number in range(draw.randint(0, 3)):
-            name, client = draw.choice(list(texts.SUBSCRIPTIONS)), f"client-{number}"
+            name, client = draw.choice((*texts.SUBSCRIPTIONS, *further.NAMES)), f"client-{number}"
             wishes: list[Wish] = []
             for seq in range(1, draw.randint(2, 5)):
-                text = texts.text_of([name], client, seq)
+                text = (
+                    further.text_of(name, client, seq)
+                    if name in further.NAMES
+                    else texts.text_of([name], client, seq)
+                )
                 wishes.append(Wish("submit", text, {name: seq}))
                 if draw.random() < 0.6:
                     wishes.append(Wish("cancel", name, {name: None}))
@@ -152,7 +158,7 @@ class Run:
 
     def _plan_readings(self, sensor: Sensor, type_name: str, end_ms: int) -> None:
         draw = self.world.random
-        period_ms = draw.choice((500, 1_500, 5_000))
+        period_ms = draw.choice((500, 1_000, 3_000))
         spread_ms = draw.choice((0, self._lateness_ms, 3 * self._lateness_ms))
         lasts_ms = 4_000 if type_name == texts.LASTING else draw.choice((0, 0, 1_000))
         repeat = draw.choice((0.0, 0.1, 0.3))
@@ -172,6 +178,8 @@ class Run:
     def _reading(self, name: str, time_ms: int, lasts_ms: int) -> dict[str, Any]:
         draw = self.world.random
         reading: dict[str, Any] = {"id": name, "val": float(draw.randint(0, 9))}
+        if self._vague_ms and draw.random() < 0.1:  # more would take a run minutes to weigh
+            reading["uncertainty"] = self._vague_ms
         lasted_ms = draw.randint(0, lasts_ms) // 500 * 500
         if lasted_ms:
             return reading | {"start": time_ms - lasted_ms, "end": time_ms}

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker.core import records
-from simulation.crashes import scenario
+from language import check_text
+from simulation.crashes import further, scenario
 from simulation.crashes.journal import Journal
 from simulation.crashes.process import Process
 from simulation.crashes.scenario import Run
@@ -105,4 +106,9 @@ def test_runs_meet_what_they_are_there_for(monkeypatch):
     assert met["records again"] > 2_000
     assert met["results"] > 2_000
     assert min(met["dropped: repeat"], met["dropped: late"]) > 200
-    assert len(subscriptions) > 12
+    assert len(subscriptions) > 20
+
+
+@pytest.mark.parametrize("name", further.NAMES)
+def test_each_further_text_is_a_specification(name):
+    assert check_text(further.text_of(name, "anna")).ok
