@@ -35,7 +35,7 @@ from broker.wiring.runner import Outside, Runner
 from broker.wiring.supply import Result, Supply, forget_others
 
 if TYPE_CHECKING:
-    from broker.store import Store
+    from broker.store import Outbox
 
 PASSWORD_BYTES_MAX = 65_535  # MQTT has no room for a longer one
 END_S = 15.0  # a connection that is just being made has its own time-outs, which are shorter
@@ -124,10 +124,10 @@ class Way:
             said = Outgoing(f"{self._prefix}/{topic}", one.payload, offset=one.offset)
             self.join.publish(said)
 
-    def supplied(self, store: "Store", now_ms: Callable[[], int]) -> Supply | None:
+    def supplied(self, outbox: "Outbox", now_ms: Callable[[], int]) -> Supply | None:
         """What sees to it that no result is left out; None where none are wanted there."""
         if self._results:
-            self.supply = Supply(self.join, store, self.put, now_ms)
+            self.supply = Supply(self.join, outbox, self.put, now_ms)
         return self.supply
 
     def reply(self, effect: Reply, to: AnswerTo) -> None:
@@ -162,17 +162,17 @@ class Joined:
         for way in self.ways:
             way.attach(runner, ask)
 
-    def start(self, store: "Store | None", now_ms: Callable[[], int]) -> None:
-        """Connect, now or as soon as it can be done; `store` holds the outbox, if there is one."""
+    def start(self, outbox: "Outbox | None", now_ms: Callable[[], int]) -> None:
+        """Connect, now or as soon as it can be done; without an outbox there is none."""
         for way in self.ways:
-            supply = way.supplied(store, now_ms) if store is not None else None
+            supply = way.supplied(outbox, now_ms) if outbox is not None else None
             if supply is not None:
                 self._supplying.append(asyncio.create_task(supply.run()))
             task = asyncio.create_task(way.join.run(), name=f"join {way.join.name}")
             self._tasks.append(task)
-        if store is not None:
+        if outbox is not None:
             names = [way.join.name for way in self.ways if way.supply is not None]
-            self._supplying.append(asyncio.create_task(forget_others(store, names)))
+            self._supplying.append(asyncio.create_task(forget_others(outbox, names)))
         for task in self._supplying:
             task.add_done_callback(self._ended)
 

@@ -112,8 +112,8 @@ class Site:
         self._started = True
         self._runner.handle(Started())
         if self._joined is not None:
-            store = None if self._keeping is None else self._keeping.store
-            self._joined.start(store, self._runner.now_ms)
+            outbox = None if self._keeping is None else self._keeping.log
+            self._joined.start(outbox, self._runner.now_ms)
         return where
 
     async def _make_core(self) -> None:

@@ -12,15 +12,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.joining.join import Join
 from broker.wiring import logs
 
 if TYPE_CHECKING:
-    from broker.store import Store
-    from broker.store.results import Row
+    from broker.store import Outbox, Row
 
 CONSUMER = "join:"  # before the name of the join, in the list of the outbox's consumers
 MESSAGES = 2  # of a result: to its subscriber and to its actor
@@ -60,11 +58,11 @@ class Supply:
     """See the module; `put` sends one result, `run` is a task."""
 
     def __init__(
-        self, join: Join, store: "Store", put: Callable[[Result], None], now_ms: Callable[[], int]
+        self, join: Join, outbox: "Outbox", put: Callable[[Result], None], now_ms: Callable[[], int]
     ) -> None:
         self.missed = 0
         self._join = join
-        self._store = store
+        self._outbox = outbox
         self._put = put
         self._now_ms = now_ms
         self._consumer = CONSUMER + join.name
@@ -127,19 +125,17 @@ class Supply:
 
         That is where the outbox ended when results began to be offered.
         """
-        from broker.store import keeping, log
-
-        standing = await self._store.read(log.standing)
-        known = {one.name: one.offset for one in await self._store.read(keeping.consumers)}
+        end = self._outbox.end
+        known = {one.name: one.offset for one in await self._outbox.consumers()}
         begin = known.get(self._consumer)
         if begin is None:
-            begin = standing.end if self._first is None else min(standing.end, self._first)
+            begin = end if self._first is None else min(end, self._first)
             await self._acknowledge(begin)
-        self._end = max(self._end, standing.end)
+        self._end = max(self._end, end)
         self._next = self._written = begin
 
     async def _fetch(self) -> None:
-        from broker.store.results import GoneError
+        from broker.store import GoneError
 
         while self._next is not None and self._next < self._end and self._room():
             begin, self._reading = self._next, True
@@ -161,15 +157,12 @@ class Supply:
 
     async def _read(self, begin: int, end: int) -> tuple[list["Row"], int]:
         """The rows from one offset on, and where the next begin."""
-        from broker.store import log
-        from broker.store.results import TooLargeError
+        from broker.store import TooLargeError
 
         try:
-            rows = await self._store.read(lambda one: log.read(one, begin, end, BYTES_MAX))
+            return await self._outbox.read(begin, end, BYTES_MAX), end
         except TooLargeError as large:
-            end = large.fits
-            rows = await self._store.read(lambda one: log.read(one, begin, end))
-        return rows, end
+            return await self._outbox.read(begin, large.fits), large.fits
 
     async def write(self) -> None:
         """Write down how far the server has come, where that is news."""
@@ -182,18 +175,18 @@ class Supply:
             self._written = reached
 
     async def _acknowledge(self, offset: int) -> None:
-        from broker.store import keeping
-
-        name, now_ms = self._consumer, self._now_ms()
-        await self._store.change(lambda one: keeping.acknowledge(one, name, offset, now_ms))
+        await self._outbox.acknowledge(self._consumer, offset, self._now_ms())
 
 
-async def forget_others(store: "Store", names: Sequence[str]) -> None:
+async def forget_others(outbox: "Outbox", names: Sequence[str]) -> None:
     """Nothing is kept any longer for servers that are not joined any more."""
-    from broker.store import keeping
+    from broker.store import StoreError
 
     kept = {CONSUMER + name for name in names}
-    for one in await store.read(keeping.consumers):
-        if one.name.startswith(CONSUMER) and one.name not in kept:
-            await store.change(partial(keeping.forget, name=one.name))
-            logs.tell("info", "join_forgotten", join=one.name.removeprefix(CONSUMER))
+    try:
+        for one in await outbox.consumers():
+            if one.name.startswith(CONSUMER) and one.name not in kept:
+                await outbox.forget(one.name)
+                logs.tell("info", "join_forgotten", join=one.name.removeprefix(CONSUMER))
+    except StoreError:
+        logger.debug("the outbox cannot be read", exc_info=True)  # then at the next start

@@ -55,8 +55,8 @@ class Inside:
 class Scene:
     """A core, its joins, and a journal that can be told to be slow."""
 
-    def __init__(self, *joins, seed=1, wait_s=0.05, store=None, **more):
-        self.store = store
+    def __init__(self, *joins, seed=1, wait_s=0.05, outbox=None, **more):
+        self.outbox = outbox
         named = {f"j{number}": one for number, one in enumerate(joins)}
         config = Config(broker=BrokerSection(name="site-1"), joins=named, **more)
         self.inside = Inside()
@@ -96,7 +96,7 @@ class Scene:
     async def __aenter__(self):
         self._serving = asyncio.create_task(self.requests.serve())
         self.runner.handle(Started())
-        self.joined.start(self.store, self.runner.now_ms)
+        self.joined.start(self.outbox, self.runner.now_ms)
         return self
 
     async def __aexit__(self, *_):

@@ -10,7 +10,7 @@ import pytest
 from broker.core.effects import Emission, Emit
 from broker.store import RESULTS, Retention, Store
 from broker.store import Outbox as StoreOutbox
-from broker.store.results import row_of
+from broker.store.results import ROW_BYTES, row_of
 from broker.wiring import supply as supplying
 from broker.wiring.supply import CONSUMER
 from tests.broker.joining.scene import Scene, client, section, take, until
@@ -34,7 +34,7 @@ def mosquitto(tmp_path, find_program):
 async def opened(tmp_path):
     store = Store.open(f"sqlite:///{tmp_path}/log.db", parts=(RESULTS,))
     try:
-        yield store, await StoreOutbox.open(store, Retention())
+        yield await StoreOutbox.open(store, Retention())
     finally:
         await store.close()
 
@@ -66,25 +66,23 @@ def results(offsets):
     return [f"r{offset}" for offset in offsets]
 
 
-async def reached(store):
-    from broker.store import keeping
-
-    return {one.name: one.offset for one in await store.read(keeping.consumers)}
+async def reached(outbox):
+    return {one.name: one.offset for one in await outbox.consumers()}
 
 
 def test_results_go_out_as_they_are_stored_and_how_far_is_written_down(tmp_path, mosquitto):
     async def scene():
-        async with opened(tmp_path) as (store, outbox), client(mosquitto, TOPIC) as one:
+        async with opened(tmp_path) as outbox, client(mosquitto, TOPIC) as one:
             await detected(None, outbox, range(3))  # before it was joined
-            async with Scene(section(mosquitto), store=store) as site:
+            async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
                 await until(lambda: site.joined.ways[0].supply._next == 3)
-                assert await reached(store) == {f"{CONSUMER}j0": 3}
+                assert await reached(outbox) == {f"{CONSUMER}j0": 3}
                 for begin in range(3, 30, 9):
                     await detected(site, outbox, range(begin, begin + 9))
                 found = await take(one, lambda found: len(found) == 27)
                 assert ids(found) == results(range(3, 30))
-            assert await reached(store) == {f"{CONSUMER}j0": 30}
+            assert await reached(outbox) == {f"{CONSUMER}j0": 30}
 
     asyncio.run(scene())
 
@@ -93,13 +91,13 @@ def test_what_was_stored_and_not_taken_there_comes_after_a_restart(tmp_path, mos
     """The broker was killed before the server had them, or before it was told of them."""
 
     async def scene():
-        async with opened(tmp_path) as (store, outbox), client(mosquitto, TOPIC) as one:
-            async with Scene(section(mosquitto), store=store) as site:
+        async with opened(tmp_path) as outbox, client(mosquitto, TOPIC) as one:
+            async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
                 await detected(site, outbox, range(5))
                 await take(one, lambda found: len(found) == 5)
             await detected(None, outbox, range(5, 9))
-            async with Scene(section(mosquitto), store=store) as site:
+            async with Scene(section(mosquitto), outbox=outbox) as site:
                 await detected(site, outbox, range(9, 12))
                 found = await take(one, lambda found: len(found) == 7)
                 assert ids(found) == results(range(5, 12))
@@ -118,12 +116,12 @@ def test_a_server_that_is_away_for_long_gets_all_of_it_in_order(
 
     async def scene():
         async with (
-            opened(tmp_path) as (store, outbox),
+            opened(tmp_path) as outbox,
             Line(mosquitto.port) as line,
             client(mosquitto, TOPIC) as one,
         ):
             small = section(line, queue_messages_max=20, inflight_max=5)
-            async with Scene(small, store=store, seed=seed) as site:
+            async with Scene(small, outbox=outbox, seed=seed) as site:
                 await site.up()
                 offset, found = 0, []
                 for _ in range(6):
@@ -140,29 +138,27 @@ def test_a_server_that_is_away_for_long_gets_all_of_it_in_order(
                 first = list(dict.fromkeys(ids(found)))
                 assert first == results(range(offset))
                 assert site.join.counted()["dropped"] == 0
-            assert await reached(store) == {f"{CONSUMER}j0": offset}
+            assert await reached(outbox) == {f"{CONSUMER}j0": offset}
 
     asyncio.run(scene())
 
 
 def test_what_retention_took_is_counted_and_the_rest_goes_on(tmp_path, mosquitto):
     async def scene():
-        async with opened(tmp_path) as (store, outbox), client(mosquitto, TOPIC) as one:
-            async with Scene(section(mosquitto), store=store) as site:
+        async with opened(tmp_path) as outbox, client(mosquitto, TOPIC) as one:
+            async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
                 await until(lambda: site.joined.ways[0].supply._next == 0)
             await detected(None, outbox, range(20))
 
-            def taken(connection):
-                from broker.store import keeping
-
-                # As if these were too many bytes: the oldest go, whoever has not read them.
-                few = Retention(size_bytes_max=5 * (200 + len(emission(10).payload)))
-                return keeping.retain(connection, few, NOW_MS, None)
-
-            gone = (await store.change(taken)).earliest
-            assert 0 < gone < 20
-            async with Scene(section(mosquitto), store=store) as site:
+            # As if these were too many bytes: the oldest go, whoever has not read them.
+            few = Retention(size_bytes_max=5 * (ROW_BYTES + len(emission(10).payload)))
+            outbox._retention = few
+            outbox.retain(NOW_MS)
+            await until(lambda: outbox.earliest)
+            gone = outbox.earliest
+            assert gone < 20
+            async with Scene(section(mosquitto), outbox=outbox) as site:
                 found = await take(one, lambda found: "r19" in ids(found))
                 assert ids(found) == results(range(gone, 20))
 
@@ -173,12 +169,12 @@ def test_a_server_that_is_joined_no_more_is_forgotten(tmp_path, mosquitto):
     """Else the outbox would keep for it what nobody will ever fetch."""
 
     async def scene():
-        async with opened(tmp_path) as (store, outbox):
+        async with opened(tmp_path) as outbox:
             for name in (f"{CONSUMER}gone", "spark"):
                 await outbox.acknowledge(name, 0, NOW_MS)
-            async with Scene(section(mosquitto), store=store) as site:
+            async with Scene(section(mosquitto), outbox=outbox) as site:
                 await site.up()
                 await until(lambda: site.joined.ways[0].supply._next == 0)
-            assert sorted(await reached(store)) == [f"{CONSUMER}j0", "spark"]
+            assert sorted(await reached(outbox)) == [f"{CONSUMER}j0", "spark"]
 
     asyncio.run(scene())
