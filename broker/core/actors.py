@@ -19,48 +19,57 @@ class Actors:
 
     def __init__(self, actors_max: int) -> None:
         self._actors_max = actors_max
-        self._told: dict[str, tuple[int, tuple[str, ...]]] = {}  # by broker: hops, actors
-        self._nearest: dict[str, tuple[int, str]] = {}  # by any name that actors are below
+        self._known: dict[str, tuple[int, dict[str, None]]] = {}  # by broker: hops, actors
+        self._nearest: dict[str, tuple[int, str]] | None = None  # by any name that actors are below
 
     def __len__(self) -> int:
-        return sum([len(actors) for _, actors in self._told.values()])
+        return sum([len(actors) for _, actors in self._known.values()])
 
-    def tell(self, broker: str, hops: int, actors: Sequence[str]) -> int:
-        """A broker so many hops away has these actors now; how many of them there is no room for.
+    def tell(
+        self, broker: str, hops: int, came: Sequence[str], gone: Sequence[str], *, anew: bool
+    ) -> int:
+        """A broker so many hops away has some actors more, or less; `anew`: these and no others.
 
-        What it told before is void. Those with the least names are kept.
+        Returns how many of them there is no room for; those with the least names are kept.
         """
-        self._told.pop(broker, None)
-        wanted = sorted(dict.fromkeys(actors))
-        kept = wanted[: self._actors_max - len(self)]
-        if kept:
-            self._told[broker] = (hops, tuple(kept))
-        self._look()
-        return len(wanted) - len(kept)
+        actors = {} if anew else self._known.pop(broker, (0, {}))[1]
+        if anew:
+            self._known.pop(broker, None)
+        for name in gone:
+            actors.pop(name, None)
+        fresh = sorted([name for name in dict.fromkeys(came) if name not in actors])
+        room = max(self._actors_max - len(self) - len(actors), 0)
+        actors.update(dict.fromkeys(fresh[:room]))
+        if actors:
+            self._known[broker] = (hops, actors)
+        self._nearest = None
+        return len(fresh[room:])
 
     def nearest(self, name: str) -> str | None:
         """The nearest actor below the name; None where there is none."""
+        if self._nearest is None:
+            self._nearest = self._look()
         found = self._nearest.get(name)
         return None if found is None else found[1]
 
     def state(self) -> Any:
         """Plain data."""
-        return [[broker, hops, list(actors)] for broker, (hops, actors) in self._told.items()]
+        return [[broker, hops, list(actors)] for broker, (hops, actors) in self._known.items()]
 
     def restore(self, state: Sequence[Any]) -> None:
         """Take up such a state."""
         for broker, hops, actors in state:
-            self.tell(broker, hops, actors)
+            self.tell(broker, hops, actors, (), anew=True)
 
-    def _look(self) -> None:
+    def _look(self) -> dict[str, tuple[int, str]]:
         nearest: dict[str, tuple[int, str]] = {}
-        for hops, actors in self._told.values():
+        for hops, actors in self._known.values():
             for actor in actors:
                 for above in _above(actor):
                     known = nearest.get(above)
                     if known is None or (hops, actor) < known:
                         nearest[above] = (hops, actor)
-        self._nearest = nearest
+        return nearest
 
 
 def _above(actor: str) -> list[str]:

@@ -297,7 +297,9 @@ class Broker:
             self._feed((), out)
 
     def _actors_listening(self, message: messages.ActorsListening, _out: Outgoing) -> None:
-        ignored = self._actors.tell(message.broker, message.hops, message.actors)
+        ignored = self._actors.tell(
+            message.broker, message.hops, message.came, message.gone, anew=message.anew
+        )
         if ignored:
             self.ledger.note("actors_full", ignored)
             self._notes.once("warning", "actors_full", message.broker, broker=message.broker)

@@ -63,7 +63,9 @@ class _Listening(Struct, array_like=True, frozen=True, tag="listening"):
     now: int
     broker: str
     hops: int
-    actors: tuple[str, ...]
+    came: tuple[str, ...]
+    gone: tuple[str, ...]
+    anew: bool
 
 
 class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
@@ -107,7 +109,8 @@ def written(message: Message, now: int) -> bytes:
         case messages.SourceWithdrawn():
             return _encode(_Withdrawn(now, message.source))
         case messages.ActorsListening():
-            return _encode(_Listening(now, message.broker, message.hops, message.actors))
+            said = (message.broker, message.hops, message.came, message.gone, message.anew)
+            return _encode(_Listening(now, *said))
         case messages.SpecificationSubmitted():
             return _encode(_Submitted(now, *_asked(message, message.text)))
         case messages.CancelRequested():
@@ -145,7 +148,7 @@ def _message(told: _Told) -> Message | Opened:
         case _Withdrawn():
             return messages.SourceWithdrawn(told.source)
         case _Listening():
-            return messages.ActorsListening(told.broker, told.hops, told.actors)
+            return messages.ActorsListening(told.broker, told.hops, told.came, told.gone, told.anew)
         case _Submitted():
             client, request, text = map(_text, (told.client, told.request, told.text))
             return messages.SpecificationSubmitted(client, request, text, proven=told.proven)

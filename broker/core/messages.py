@@ -61,14 +61,17 @@ class SourceWithdrawn(Struct, frozen=True):
 
 
 class ActorsListening(Struct, frozen=True):
-    """The actors at a broker so many hops away, from now on; at this broker itself `hops` is 0.
+    """There are some actors more at a broker so many hops away, and some are gone.
 
-    What was told of the broker before is void. An actor is where a client subscribes to its topic.
+    At this broker itself `hops` is 0. `anew`: those that came are all that there are. An actor is
+    where a client subscribes to its topic.
     """
 
     broker: str
     hops: int
-    actors: tuple[str, ...]
+    came: tuple[str, ...]
+    gone: tuple[str, ...] = ()
+    anew: bool = False
 
 
 class SpecificationSubmitted(Struct, frozen=True):

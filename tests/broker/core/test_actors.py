@@ -52,8 +52,10 @@ def test_who_listens_no_more_is_not_chosen() -> None:
     machine.submit(HELP)
     machine.tell(ActorsListening("broker", 0, ("Tablet/a", "Tablet/b")))
     assert actors_of(machine, 1)["Help"] == "Tablet/a"
-    machine.tell(ActorsListening("broker", 0, ("Tablet/b",)))
+    machine.tell(ActorsListening("broker", 0, ("Tablet/c",), gone=("Tablet/a", "Tablet/x")))
     assert actors_of(machine, 2)["Help"] == "Tablet/b"
+    machine.tell(ActorsListening("broker", 0, ("Tablet/d",), anew=True))
+    assert actors_of(machine, 3)["Help"] == "Tablet/d"
 
 
 def test_where_nobody_listens_the_name_itself_is_the_actor_counted_and_told_once() -> None:
@@ -69,21 +71,24 @@ def test_where_nobody_listens_the_name_itself_is_the_actor_counted_and_told_once
 
 def test_the_name_itself_is_none_of_those_below_it() -> None:
     known = Actors(100)
-    known.tell("b", 0, ["Tablet", "Tablets/a", "Tab"])
+    known.tell("b", 0, ["Tablet", "Tablets/a", "Tab"], [], anew=True)
     assert known.nearest("Tablet") is None
-    known.tell("c", 5, ["Tablet/ward-1/bed-2"])
+    known.tell("c", 5, ["Tablet/ward-1/bed-2"], [], anew=False)
     assert known.nearest("Tablet") == known.nearest("Tablet/ward-1") == "Tablet/ward-1/bed-2"
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_nearest_is_that_of_a_search_through_all(seed: int) -> None:
     draw = random.Random(seed)
-    known, told = Actors(1_000), {}
-    for _ in range(30):
-        broker = f"b{draw.randrange(5)}"
+    known = Actors(1_000)
+    told: dict[str, tuple[int, set[str]]] = {}
+    for _ in range(60):
+        broker, hops, anew = f"b{draw.randrange(5)}", draw.randrange(4), draw.random() < 0.3
         names = [f"{draw.choice('AB')}/{draw.choice('xyz')}{draw.randrange(3)}" for _ in range(4)]
-        told[broker] = (draw.randrange(4), names[: draw.randrange(5)])
-        assert known.tell(broker, *told[broker]) == 0
+        cut = draw.randrange(5)
+        before = set() if anew else told.get(broker, (0, set()))[1]
+        told[broker] = (hops, (before - set(names[cut:])) | set(names[:cut]))
+        assert known.tell(broker, hops, names[:cut], names[cut:], anew=anew) == 0
         for name in ("A", "B"):
             every = [
                 (hops, one)
@@ -101,8 +106,8 @@ def test_no_more_actors_are_remembered_than_the_limit_and_the_rest_are_counted()
     machine.tell(ActorsListening("b2", 1, ("Tablet/c", "Tablet/b", "Tablet/a")))
     assert machine.broker.ledger.notes["actors_full"] == 2
     assert actors_of(machine, 1)["Help"] == "Tablet/a"
-    machine.tell(ActorsListening("b1", 1, ()))
-    machine.tell(ActorsListening("b2", 1, ("Tablet/c", "Tablet/b")))
+    machine.tell(ActorsListening("b1", 1, (), anew=True))
+    machine.tell(ActorsListening("b2", 1, ("Tablet/c", "Tablet/b"), anew=True))
     assert actors_of(machine, 2)["Help"] == "Tablet/b"
 
 
