@@ -54,6 +54,8 @@ class Connection:
         "decoder",
         "handing_up",
         "heard_ms",
+        "held_back",
+        "held_back_bytes",
         "hub",
         "more",
         "out",
@@ -69,6 +71,7 @@ class Connection:
         "session",
         "timer",
         "version",
+        "waits",
     )
 
     def __init__(self, hub: "Hub", address: str, certificate_user: str | None) -> None:
@@ -86,6 +89,9 @@ class Connection:
         self.heard_ms = 0
         self.partial_bytes = 0  # of a packet that is not whole yet, as counted
         self.out: list[bytes] = []
+        self.waits = 0  # bytes wait for this batch to be durable; 0: they do not
+        self.held_back: deque[tuple[int, bytes]] = deque()  # with the batch for which they wait
+        self.held_back_bytes = 0
         self.room = self.room_max = hub.limits.unsent_bytes_max
         self.more = False  # something waits for room, see `flush`
         self.paused = False  # the socket takes no more bytes
@@ -99,6 +105,11 @@ class Connection:
 
     def send(self, data: bytes) -> None:
         """Queue bytes for the socket."""
+        if self.waits:
+            self.held_back.append((self.waits, data))
+            self.held_back_bytes += len(data)
+            self.room -= len(data)
+            return
         if not self.out:
             self.hub.dirty.append(self)
         self.out.append(data)
@@ -109,6 +120,50 @@ class Connection:
         self.room -= size_bytes
         if self.room <= 0 and not self.out:
             self.hub.dirty.append(self)
+
+    def hold_back(self, number: int, since: int = -1) -> None:
+        """Keep what was sent last, and all after it, until that batch is durable.
+
+        It may promise what is not on disk yet. Where something is held back already, `since` is how
+        much that was before; by default all but the last.
+        """
+        held_back = self.held_back
+        if self.waits:
+            # What is in `out` was let go before, and stays in front.
+            first = since if since >= 0 else max(0, len(held_back) - 1)
+            for index in range(first, len(held_back)):
+                held_back[index] = (number, held_back[index][1])
+        elif self.out:
+            data = b"".join(self.out)
+            self.out.clear()
+            held_back.append((number, data))
+            self.held_back_bytes += len(data)
+        self.waits = number
+        if self.hub.keeping is not None:
+            self.hub.keeping.waiting[self] = None
+
+    def let_go(self, number: int) -> bool:
+        """All batches up to this one are durable; whether there is something for the socket."""
+        if self.waits <= number:
+            self.waits = 0
+        freed = []
+        while self.held_back and self.held_back[0][0] <= number:
+            freed.append(self.held_back.popleft()[1])
+        if not freed:
+            return False
+        if not self.out:
+            self.hub.dirty.append(self)
+        self.out[:0] = freed
+        self.held_back_bytes -= sum(map(len, freed))
+        return True
+
+    def forget_waiting(self) -> None:
+        """What waits for the disk, or was said since, will not be sent."""
+        self.out.clear()
+        self.held_back.clear()
+        self.held_back_bytes = self.waits = 0
+        if self.hub.keeping is not None:
+            self.hub.keeping.waiting.pop(self, None)
 
     def fitting(self, packet: Connack | Suback | Unsuback) -> bytes:
         """The bytes of an answer; ProtocolError where the client takes none so long."""
@@ -131,7 +186,7 @@ class Connection:
         self.hub.counters.bytes_out += len(data)
         if self.room > 0:
             if not self.paused:
-                self.room = self.room_max
+                self.room = self.room_max - self.held_back_bytes
         else:
             self._look_for_more()
         return data
@@ -139,7 +194,7 @@ class Connection:
     def _look_for_more(self) -> None:
         self.more = not self.closed and self.session is not None and self.session.outgoing.behind()
         if not (self.more or self.paused):
-            self.room = self.room_max
+            self.room = self.room_max - self.held_back_bytes
 
     def handle(self, packet: Packet, now_ms: int) -> bool:
         """Do what the packet asks for; whether the connection is still open.
@@ -211,7 +266,7 @@ class Connection:
     def _release(self, packet: Pubrel) -> None:
         """A QoS 2 message is done with; one that nobody knows is let go, too."""
         assert self.session is not None
-        there = self.session.unreleased.pop(packet.packet_id, 0) is None
+        there = self.session.release(packet.packet_id)
         code = Reason.SUCCESS
         if self.version == V5 and not there:
             code = Reason.PACKET_IDENTIFIER_NOT_FOUND
@@ -250,7 +305,7 @@ class Connection:
     def acknowledge(self, packet: Publish, code: int) -> None:
         """Answer a message that nobody else has to complete, when its turn comes."""
         if packet.qos == 2 and code < Reason.UNSPECIFIED_ERROR and self.session is not None:
-            self.session.unreleased[packet.packet_id] = None
+            self.session.take(packet.packet_id)
         if self.pending:
             self.pending.append(Token(self, packet.packet_id, 0, code, packet.qos))
         else:

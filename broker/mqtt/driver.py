@@ -16,6 +16,8 @@ from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
 from broker.mqtt.listening import common_name
 from broker.mqtt.reasons import Reason
+from broker.mqtt.writing import Writing
+from broker.store import Store
 
 SILENCE_S = 60  # so long a peer may say nothing before the kernel asks, see `notice_silence`
 PROBE_EVERY_S = 15
@@ -27,8 +29,17 @@ logger = logging.getLogger(__name__)
 class Driver:
     """Between a hub and the event loop; all methods belong to the loop's thread."""
 
-    def __init__(self, hub: Hub, application: Application, users: Credentials | None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        application: Application,
+        users: Credentials | None,
+        store: Store | None = None,
+    ) -> None:
         self.hub = hub
+        self.writing: Writing | None = None
+        if store is not None and hub.keeping is not None:
+            self.writing = Writing(hub.keeping, store, self._durable)
         self._application = application
         self._users = users
         self._loop = asyncio.get_running_loop()
@@ -61,6 +72,9 @@ class Driver:
         if self._sockets:
             self._empty.clear()
             await self._empty.wait()  # `Socket.close` cuts whoever takes too long
+        if self.writing is not None:
+            self.writing.look()
+            await self.writing.drain(self.hub.limits.close_timeout_ms / 1000)
         if self._wake is not None:
             self._wake.cancel()
         if self._threads is not None:
@@ -130,8 +144,15 @@ class Driver:
                     self._carry_out()
         finally:
             self._performing = False
+        if self.writing is not None:
+            self.writing.look()
         if hub.timers.sooner:
             self._arm()
+
+    def _durable(self, number: int) -> None:
+        """What waited for the disk may leave."""
+        self.hub.durable(number)
+        self.perform()
 
     def _go_on(self, connection: Connection) -> None:
         """There was more for a connection than it may have at once."""

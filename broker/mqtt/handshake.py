@@ -77,10 +77,24 @@ def open_connection(
     connection.receive_max = min(
         properties.receive_maximum or hub.limits.inflight_max, hub.limits.inflight_max
     )
+    _keep(hub, session)
     hub.watch(connection, connect.keep_alive_s, now_ms)
     connection.send(connection.fitting(Connack(present, Reason.SUCCESS, welcome)))
     session.outgoing.attach(connection)
     session.outgoing.pump(now_ms)
+
+
+def _keep(hub: "Hub", session: Session) -> None:
+    """Keep the session on disk where it is to outlast its connection, or its will, in any case."""
+    keeping = hub.keeping
+    if keeping is None:
+        return
+    if not session.expiry_ms:
+        keeping.forget(session)  # it was to outlast another connection, and not this one
+    elif session.outgoing.kept is None:
+        session.outgoing.kept = keeping
+    if session.expiry_ms or session.will is not None:
+        keeping.session(session)
 
 
 def refuse(connection: "Connection", error: ProtocolError) -> None:

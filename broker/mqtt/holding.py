@@ -24,17 +24,24 @@ class Holding:
         self._held: dict[Connection, None] = {}
         self._asked = False
         self._full = False  # all together have too much pending
+        self._behind = False  # too much is to be written to disk
 
     def hold(self, hold: bool) -> None:
         """What the application asks for."""
         self._asked = hold
         self._release_all()
 
+    def behind(self, behind: bool) -> None:
+        """Whether the disk is so far behind that no more should be taken."""
+        if behind != self._behind:
+            self._behind = behind
+            self._release_all()
+
     def look(self, connection: "Connection") -> None:
         """After a read that handed something up: may this connection be read further?"""
         if self._counters.pending_bytes >= self._limits.pending_bytes_max:
             self._full = True
-        if (self._asked or self._full or connection.overloaded()) and connection.reading:
+        if (self._stopped() or connection.overloaded()) and connection.reading:
             connection.reading = False
             self._held[connection] = None
             self._effects.append(Reading(connection, on=False))
@@ -44,8 +51,11 @@ class Holding:
         if self._full and self._counters.pending_bytes < self._limits.pending_bytes_max // 2:
             self._full = False
             self._release_all()
-        elif connection in self._held and not (self._asked or self._full):
+        elif connection in self._held and not self._stopped():
             self._release(connection)
+
+    def _stopped(self) -> bool:
+        return self._asked or self._full or self._behind
 
     def gone(self, connection: "Connection") -> None:
         """The connection is closed."""
@@ -53,7 +63,7 @@ class Holding:
         self.eased(connection)
 
     def _release_all(self) -> None:
-        if not (self._asked or self._full):
+        if not self._stopped():
             for connection in list(self._held):
                 self._release(connection)
 

@@ -20,6 +20,7 @@ from broker.mqtt.counters import Counters
 from broker.mqtt.effects import Close, Effect
 from broker.mqtt.encode import encode
 from broker.mqtt.holding import Holding
+from broker.mqtt.keeping import Keeping
 from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
@@ -33,6 +34,8 @@ from broker.mqtt.timers import Timers
 
 class Hub:
     """All MQTT clients of one broker.
+
+    With a keeping, whoever drives the hub also takes its batches and calls `durable`.
 
     After every call the caller takes `messages` for the application, writes what the connections in
     `dirty` have to send, and then carries out `take_effects()`, until nothing is left.
@@ -68,6 +71,13 @@ class Hub:
         self.effects: list[Effect] = []
         self.dirty: list[Connection] = []  # with bytes to be sent
         self.holding = Holding(self.limits, self.counters, self.effects)
+        self.keeping: Keeping | None = None  # what outlasts the process, if anything does
+        self._read: Connection | None = None  # the one whose packets are being looked at
+        self._promises_before = self._held_before = 0
+
+    def keep(self, keeping: Keeping) -> None:
+        """Let what is promised outlast the process; before the first client comes."""
+        self.keeping = self.router.keeping = keeping
 
     # --- what happens to connections ----------------------------------------------------------
 
@@ -93,6 +103,7 @@ class Hub:
         counters = self.counters
         counters.bytes_in += len(data)
         connection.heard_ms = now_ms
+        self._begin(connection)
         try:
             if connection.session is not None:
                 for packet in connection.decoder.decode(data):
@@ -110,10 +121,44 @@ class Hub:
                 self._count_partial(connection)
         except ProtocolError as error:
             self._fail(connection, error, now_ms)
-        if connection.handing_up:
+        if self.keeping is not None:
+            self._end(connection)
+        if connection.handing_up or connection.waits:
             self.holding.look(connection)
         if self.router.overflowed:
             end_overflowed(self, now_ms)
+
+    def _begin(self, connection: Connection) -> None:
+        """From here on it is looked at whether its packets led to something that promises."""
+        if self.keeping is not None:
+            self._read, self._promises_before = connection, self.keeping.promises
+            self._held_before = len(connection.held_back)
+
+    def _end(self, connection: Connection) -> None:
+        """What it is answered waits until what was promised is on disk."""
+        keeping = self.keeping
+        if keeping is not None and self.promised(connection) and not connection.closed:
+            connection.hold_back(keeping.number, self._held_before)
+            if keeping.batch.size_bytes > self.limits.unkept_bytes_max:
+                self.holding.behind(True)
+        self._read = None
+
+    def promised(self, connection: Connection) -> bool:
+        """Whether what came from it just now led to something that promises."""
+        keeping = self.keeping
+        return (
+            keeping is not None
+            and self._read is connection
+            and keeping.promises != self._promises_before
+        )
+
+    def durable(self, number: int) -> None:
+        """All batches of the keeping up to this one are on disk."""
+        if self.keeping is None:
+            return
+        for connection in self.keeping.done(number):
+            self.holding.eased(connection)
+        self.holding.behind(self.keeping.batch.size_bytes > self.limits.unkept_bytes_max)
 
     def _count_partial(self, connection: Connection) -> None:
         """Keep account of the bytes that wait for the rest of their packet."""
@@ -148,6 +193,7 @@ class Hub:
         if connection.closed or connect is None:
             return
         connection.connect = None
+        self._begin(connection)
         try:
             if not good:
                 self.logins.failed(connection.address, now_ms)
@@ -158,6 +204,7 @@ class Hub:
         except ProtocolError as error:
             self._fail(connection, error, now_ms)
             return
+        self._end(connection)
         self.received(connection, b"", now_ms)
 
     def barred(self, connection: Connection, now_ms: int) -> None:
@@ -231,7 +278,10 @@ class Hub:
             # Its client may be gone, and ask again when it is back.
             connection.session.arriving.pop(token.packet_id, None)
             if not refused:
-                connection.session.unreleased[token.packet_id] = None
+                connection.session.take(token.packet_id)
+                kept = connection.session.outgoing.kept
+                if kept is not None and not connection.closed:
+                    connection.hold_back(kept.number)
         if connection.closed:
             return
         if reason_code in TRANSIENT and connection.version == V311:
@@ -264,15 +314,16 @@ class Hub:
         self, connection: Connection, code: Reason, reason: str, now_ms: int, fault: str = ""
     ) -> None:
         """Close an open connection and, in MQTT 5, tell it why."""
+        # In this order, as the end takes along what waits for the disk.
+        self.close(connection, reason, now_ms, fault)
         if connection.version == V5 and connection.session is not None:
             connection.send(encode(Disconnect(code), V5))
-        self.close(connection, reason, now_ms, fault)
 
     def shut_down(self, now_ms: int) -> None:
         """Close all connections; no will is published, as nobody was lost."""
         for session in list(self.sessions.values()):
-            session.will = None
             if session.connection is not None:
+                session.will = None
                 code = Reason.SERVER_SHUTTING_DOWN
                 self.dismiss(session.connection, code, "server_shutting_down", now_ms)
 
@@ -309,8 +360,8 @@ class Hub:
         if connection.session is None:
             # A CONNECT that is faulty itself has still said in which version to answer.
             connection.version = connection.version or connection.decoder.version
-            handshake.refuse(connection, error)
             self.close(connection, code.name.lower(), now_ms, error.text)
+            handshake.refuse(connection, error)
         else:
             code = Reason.PROTOCOL_ERROR if code in CONNACK_ONLY else code
             self.dismiss(connection, code, code.name.lower(), now_ms, error.text)

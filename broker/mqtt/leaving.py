@@ -27,6 +27,8 @@ def shut(hub: "Hub", connection: "Connection", reason: str, now_ms: int) -> None
     connection.pending_bytes = 0
     counters.partial_bytes -= connection.partial_bytes
     connection.partial_bytes = 0
+    if connection.waits or hub.promised(connection):
+        connection.forget_waiting()
     hub.holding.gone(connection)
     if connection.timer is not None:
         connection.timer.cancel()
@@ -34,17 +36,24 @@ def shut(hub: "Hub", connection: "Connection", reason: str, now_ms: int) -> None
     if session is None:
         return
     session.connection = None
+    session.gone_ms = now_ms
     session.outgoing.detach()
     # Last in the order of absence, for `make_room`.
     hub.sessions[session.outgoing.client_id] = hub.sessions.pop(session.outgoing.client_id)
     if session.will is not None:
-        _arm_will(hub, session, session.will, now_ms)
+        delay_ms = will_delay_ms(hub, session.will)
+        if delay_ms:
+            will_at(hub, session, now_ms + delay_ms)
+        else:
+            publish_will(hub, session, now_ms)
     if not session.expiry_ms:
         end_session(hub, session, "ended_with_connection", now_ms)
     else:
         session.expiry_timer = hub.timers.at(
             now_ms + session.expiry_ms, lambda now: end_session(hub, session, "expired", now)
         )
+        if session.stored and hub.keeping is not None:
+            hub.keeping.session(session)
 
 
 def end_session(hub: "Hub", session: "Session", reason: str, now_ms: int) -> None:
@@ -52,6 +61,8 @@ def end_session(hub: "Hub", session: "Session", reason: str, now_ms: int) -> Non
     client_id = session.outgoing.client_id
     session.still_timers()
     del hub.sessions[client_id]
+    if hub.keeping is not None:
+        hub.keeping.forget(session)
     for topic_filter in session.subscriptions:
         hub.router.unsubscribe(client_id, topic_filter)
     for held in session.outgoing.discard(reason):
@@ -59,7 +70,7 @@ def end_session(hub: "Hub", session: "Session", reason: str, now_ms: int) -> Non
             held.share.offer(held.message, held.share.delivery, now_ms)
     hub.counters.sessions = len(hub.sessions)
     hub.counters.end(reason)
-    _publish_will(hub, session, now_ms)
+    publish_will(hub, session, now_ms)
 
 
 def make_room(hub: "Hub", now_ms: int) -> None:
@@ -91,19 +102,23 @@ def end_overflowed(hub: "Hub", now_ms: int) -> None:
         end_session(hub, session, "queue_overflow", now_ms)
 
 
-def _arm_will(hub: "Hub", session: "Session", will: Will, now_ms: int) -> None:
+def will_delay_ms(hub: "Hub", will: Will) -> int:
+    """How long after its client was lost a will is to be published."""
     delay_s = will.properties.will_delay_interval if will.properties is not None else None
-    delay_ms = 1000 * min(delay_s or 0, hub.limits.will_delay_s_max)
-    if delay_ms:
-        session.will_timer = hub.timers.at(
-            now_ms + delay_ms, lambda now: _publish_will(hub, session, now)
-        )
-    else:
-        _publish_will(hub, session, now_ms)
+    return 1000 * min(delay_s or 0, hub.limits.will_delay_s_max)
 
 
-def _publish_will(hub: "Hub", session: "Session", now_ms: int) -> None:
+def will_at(hub: "Hub", session: "Session", when_ms: int) -> None:
+    """Have the will published then, unless its client is back or its session over before."""
+    session.will_timer = hub.timers.at(when_ms, lambda now: publish_will(hub, session, now))
+
+
+def publish_will(hub: "Hub", session: "Session", now_ms: int) -> None:
+    """Publish the will of a client that was lost, if it has one still."""
     will, session.will = session.will, None
+    session.will_timer = None
+    if session.stored and hub.keeping is not None:
+        hub.keeping.session(session)
     if will is not None:
         packet = Publish(
             will.topic, will.payload, will.qos, will.retain, properties=will.properties

@@ -83,6 +83,9 @@ class Limits:
     pending_bytes_max: int = _limit(
         33_554_432, "the same over all clients; a Raspberry Pi has to live with it"
     )
+    unkept_bytes_max: int = _limit(
+        8_388_608, "what waits to be written to disk; past it, who publishes is not read"
+    )
     inflight_max: int = _limit(
         1_000,
         "QoS 1 and 2 messages towards one client under way, if it allows as many itself",

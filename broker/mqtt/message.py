@@ -24,8 +24,8 @@ class Message(Struct):
     """One message to be routed, the same object for all who get it.
 
     `head` is the topic with its length; `size_bytes` is what it takes to keep it; `sender` is the
-    publisher's client identifier, empty for the application; `expires_ms` 0 is never. The last
-    three are made when first needed.
+    publisher's client identifier, empty for the application; `expires_ms` 0 is never. `number` is
+    its own on disk while `keepers` queues there hold it. The last three are made when first needed.
     """
 
     topic: str
@@ -37,6 +37,8 @@ class Message(Struct):
     sender: str
     properties: Properties | None = None
     expires_ms: int = 0
+    number: int = 0
+    keepers: int = 0
     fields: bytes | None = None
     plain_311: bytes = b""
     plain_5: bytes = b""
@@ -55,6 +57,9 @@ class Pipe(Protocol):
 
     def spend(self, size_bytes: int) -> None:
         """Take room for work that may not end in bytes."""
+
+    def hold_back(self, number: int) -> None:
+        """Let what was handed over since the last read wait until that batch is durable."""
 
 
 class Taker(Protocol):
@@ -84,13 +89,18 @@ class Delivery(Struct, frozen=True):
 
 
 class Held(Struct):
-    """A message in a queue, as this client is to get it."""
+    """A message in a queue, as this client is to get it.
+
+    `place` is its own on disk, 0 where it is not kept; `known`: it may have been sent before.
+    """
 
     message: Message
     retain: bool
     identifiers: tuple[int, ...]
     share: "Share | None" = None  # whose other members get it if this client never does
     qos: int = 1
+    place: int = 0
+    known: bool = False
 
 
 class Replay(Struct, frozen=True):
@@ -122,7 +132,7 @@ def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_
             middle += _fields(held, now_ms)
     length = len(message.head) + len(middle) + len(message.payload)
     lead = _LENGTHS[length] if length < 2048 else varint(length)
-    first = _FIRST[qos_bits | held.retain]
+    first = _FIRST[qos_bits | held.known << 3 | held.retain]
     return b"".join((first, lead, message.head, middle, message.payload))
 
 

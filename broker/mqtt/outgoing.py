@@ -6,6 +6,7 @@ session ends and says so; a QoS 0 message that finds no room is dropped and coun
 """
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from broker.mqtt.counters import Counters
 from broker.mqtt.limits import Limits
@@ -23,8 +24,11 @@ from broker.mqtt.message import (
 )
 from broker.mqtt.packets import V5
 from broker.mqtt.replaying import Replays
+from broker.mqtt.room import Room
 from broker.mqtt.topics import TopicTree
 
+if TYPE_CHECKING:
+    from broker.mqtt.keeping import Keeping
 AWAY, BEHIND, READY = range(3)
 # What a step through the retained messages takes of a connection's room, beside what it sends: a
 # client could else have the broker look through all of them for a few bytes, over and over.
@@ -40,15 +44,15 @@ class Outgoing:
         "_counters",
         "_inflight",
         "_last_id",
-        "_limits",
         "_loose",
         "_overflowed",
-        "_queued_bytes",
         "_releasing",
         "_replays",
         "_waiting",
         "client_id",
+        "kept",
         "pipe",
+        "room",
     )
 
     def __init__(
@@ -56,7 +60,7 @@ class Outgoing:
     ) -> None:
         self.client_id = client_id
         self.pipe: Pipe | None = None
-        self._limits = limits
+        self.kept: Keeping | None = None  # where its messages are kept on disk, if they are
         self._counters = counters
         self._inflight: dict[int, Held] = {}  # QoS 1 and 2, sent at least once, not confirmed
         self._again: deque[int] = deque()  # of these, to be sent again on this connection
@@ -64,14 +68,9 @@ class Outgoing:
         self._waiting: deque[Held] = deque()  # QoS 1 and 2, not sent yet
         self._loose: deque[Held] = deque()  # QoS 0, waiting for room
         self._replays = Replays(retained)
-        self._queued_bytes = 0
+        self.room = Room(limits, counters)
         self._last_id = 0
         self._overflowed = False  # the session is about to end
-
-    @property
-    def queued_bytes(self) -> int:
-        """What its queues hold, in flight or not sent yet."""
-        return self._queued_bytes
 
     @property
     def held_messages(self) -> int:
@@ -114,15 +113,10 @@ class Outgoing:
 
     def _offer_firm(self, message: Message, delivery: Delivery, now_ms: int) -> bool:
         """`offer` at QoS 1 or 2."""
-        counters = self._counters
-        limits = self._limits
         if self._overflowed:
-            counters.drop("queue_overflow")
+            self._counters.drop("queue_overflow")
             return True
-        queued_bytes = self._queued_bytes + message.size_bytes
-        queued_bytes_total = counters.queued_bytes + message.size_bytes
         pipe = self.pipe
-        # The last two only keep the order: where they hold, one of the others should not.
         free = (
             pipe is not None
             and pipe.room > 0
@@ -130,32 +124,35 @@ class Outgoing:
             and not self._waiting
             and not self._again
         )
-        if (
-            (self._queued_bytes and queued_bytes > limits.queue_bytes_max)
-            or queued_bytes_total > limits.queue_bytes_total_max
-            or not (free or len(self._waiting) < limits.queue_messages_max)
-        ):
-            counters.drop("queue_overflow")
+        if not self.room.takes_firm(message.size_bytes, -1 if free else len(self._waiting)):
+            self._counters.drop("queue_overflow")
             self._overflowed = True
             return False
-        self._queued_bytes = queued_bytes
-        counters.queued_bytes = queued_bytes_total
+        self.room.charge(message.size_bytes)
+        bare = delivery.plain and message.properties is None and self.kept is None
+        if bare and free and pipe is not None:
+            self._send_plain(pipe, message, min(message.qos, delivery.qos))
+            return True
+        held = held_for(message, delivery)
+        if self.kept is not None:
+            self.kept.queue(self.client_id, held)
         if free and pipe is not None:
-            if delivery.plain and message.properties is None:
-                self._send_plain(pipe, message, min(message.qos, delivery.qos))
-            else:
-                self._send_first(pipe, held_for(message, delivery), now_ms)
+            self._send_first(pipe, held, now_ms)
         else:
-            self._waiting.append(held_for(message, delivery))
+            self._waiting.append(held)
         return True
 
     def replay(self, topic_filter: str, replay: Replay) -> None:
         """Have the client get what is retained under this filter, as it will stand then."""
+        if self.kept is not None:
+            self.kept.replay(self.client_id, topic_filter, replay)
         self._replays.put(topic_filter, replay)
 
     def forget_replay(self, topic_filter: str) -> None:
         """That subscription is gone."""
         self._replays.remove(topic_filter)
+        if self.kept is not None:
+            self.kept.replayed(self.client_id, topic_filter)
 
     def confirm(self, packet_id: int, now_ms: int) -> bool:
         """The client has this QoS 1 message; whether such a message was on its way."""
@@ -181,11 +178,17 @@ class Outgoing:
                 self.pump(now_ms)
         if packet_id in self._releasing and self.pipe is not None:
             self.pipe.send(PUBREL + packet_id.to_bytes(2, "big"))
+            if self.kept is not None:
+                # Were this forgotten, the message would be sent once more.
+                self.kept.releasing(self.client_id, packet_id)
+                self.pipe.hold_back(self.kept.number)
         return there or packet_id in self._releasing
 
     def completed(self, packet_id: int, now_ms: int) -> None:
         """The client knows that a QoS 2 message comes no more: its identifier is free."""
         if self._releasing.pop(packet_id, 0) is None:
+            if self.kept is not None:
+                self.kept.completed(self.client_id, packet_id)
             self.pump(now_ms)
 
     def _under_way(self) -> int:
@@ -197,9 +200,9 @@ class Outgoing:
             return False
         if self._again and packet_id in self._again:
             self._again.remove(packet_id)
-        size_bytes = held.message.size_bytes
-        self._queued_bytes -= size_bytes
-        self._counters.queued_bytes -= size_bytes
+        self.room.charge(-held.message.size_bytes)
+        if held.place and self.kept is not None:
+            self.kept.unqueue(held)
         return True
 
     def attach(self, pipe: Pipe) -> None:
@@ -211,13 +214,20 @@ class Outgoing:
 
     def detach(self) -> None:
         """The client is gone: QoS 0 messages go with it."""
+        if self.kept is not None:
+            for packet_id, held in self._inflight.items():
+                if held.qos == 1:  # others are known to be on their way since they were sent
+                    self.kept.sent(self.client_id, held, packet_id)
+        self._unplug()
+
+    def _unplug(self) -> None:
         self.pipe = None
         self._again.clear()
         self._replays.rewind()
         if self._loose:
             self._counters.drop("connection_lost", len(self._loose))
             for held in self._loose:
-                self._charge(-held.message.size_bytes)
+                self.room.charge(-held.message.size_bytes)
             self._loose.clear()
 
     def discard(self, reason: str) -> list[Held]:
@@ -225,19 +235,45 @@ class Outgoing:
 
         It is no member any more, so a group that is empty has nobody else.
         """
-        self.detach()
+        self._unplug()
+        self.stop_keeping()
         # What was sent at QoS 2 nobody else may get (MQTT-4.8.2-5).
         passed_on = [held for held in self._inflight.values() if held.share and held.qos == 1]
         for held in self._waiting:
             self._counters.drop("passed_on" if held.share else reason)
             if held.share:
                 passed_on.append(held)
-        self._charge(-self._queued_bytes)
-        self._waiting.clear()
-        self._inflight.clear()
-        self._releasing.clear()
-        self._replays.clear()
+        self.room.charge(-self.room.held_bytes)
+        for some in (self._waiting, self._inflight, self._releasing, self._replays):
+            some.clear()
         return passed_on
+
+    def stop_keeping(self) -> None:
+        """What is in its queues is not kept on disk any longer."""
+        kept, self.kept = self.kept, None
+        if kept is None:
+            return
+        for held in (*self._inflight.values(), *self._waiting):
+            kept.unqueue(held)
+        for packet_id in self._releasing:
+            kept.completed(self.client_id, packet_id)
+        for topic_filter in self._replays.filters():
+            kept.replayed(self.client_id, topic_filter)
+
+    def restore(self, packet_id: int, held: Held | None) -> None:
+        """What was on its way before a restart.
+
+        With an identifier it was sent; without a message the client had it already.
+        """
+        if held is None:
+            self._releasing[packet_id] = None
+            return
+        self.room.charge(held.message.size_bytes)
+        if packet_id:
+            self._inflight[packet_id] = held
+        else:
+            self._counters.routed += 1
+            self._waiting.append(held)
 
     def pump(self, now_ms: int) -> None:
         """Send what waits, as far as there is room."""
@@ -250,7 +286,7 @@ class Outgoing:
             self._send(pipe, held, 0b1000 | held.qos << 1, now_ms, packet_id)
         while self._loose and pipe.room > 0:
             held = self._loose.popleft()
-            self._charge(-held.message.size_bytes)
+            self.room.charge(-held.message.size_bytes)
             self._send(pipe, held, 0, now_ms)
         if self._replays:
             self._replay(pipe, now_ms)
@@ -264,8 +300,11 @@ class Outgoing:
             message = replays.step()
             pipe.spend(STEP_BYTES)
             if message is None:
+                if replays.finished and self.kept is not None:
+                    self.kept.replayed(self.client_id, replays.finished)
                 continue
-            if message.qos and replays.replay.qos and not self._fits(message):
+            firm = message.qos and replays.replay.qos
+            if firm and not self.room.takes_retained(message.size_bytes):
                 replays.keep(message.topic)
                 break
             self._send_retained(pipe, message, replays.replay, now_ms)
@@ -280,18 +319,10 @@ class Outgoing:
     def _free(self, pipe: Pipe) -> int:
         return pipe.receive_max - self._under_way() + len(self._again)
 
-    def _charge(self, size_bytes: int) -> None:
-        self._queued_bytes += size_bytes
-        self._counters.queued_bytes += size_bytes
-
     def _keep_loose(self, held: Held) -> None:
-        limits, size_bytes = self._limits, held.message.size_bytes
-        if (
-            len(self._loose) < limits.queue_messages_max
-            and self._queued_bytes + size_bytes <= limits.queue_bytes_max
-            and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
-        ):
-            self._charge(size_bytes)
+        size_bytes = held.message.size_bytes
+        if self.room.takes(size_bytes, len(self._loose)):
+            self.room.charge(size_bytes)
             self._loose.append(held)
         else:
             self._counters.drop("queue_full")
@@ -333,7 +364,7 @@ class Outgoing:
         data = encode_plain(message, pipe.version, packet_id, qos)
         if len(data) > pipe.packet_bytes_max:
             self._counters.drop("too_large_for_client")
-            self._charge(-message.size_bytes)
+            self.room.charge(-message.size_bytes)
             return
         self._inflight[packet_id] = Held(message, False, (), None, qos)
         self._counters.sent += 1
@@ -342,21 +373,17 @@ class Outgoing:
     def _send_first(self, pipe: Pipe, held: Held, now_ms: int) -> None:
         """Send a message at QoS 1 or 2 for the first time."""
         packet_id = self._next_id()
+        kept = self.kept
         if self._send(pipe, held, held.qos << 1, now_ms, packet_id):
             self._inflight[packet_id] = held
+            if kept is not None and held.qos == 2:
+                # Under another identifier it would be another message to the client.
+                kept.sent(self.client_id, held, packet_id)
+                pipe.hold_back(kept.number)
         else:
-            self._charge(-held.message.size_bytes)
-
-    def _fits(self, message: Message) -> bool:
-        """Whether a retained message may be in flight too, or has to wait for PUBACKs.
-
-        It may where nothing else is, else nothing would make it leave.
-        """
-        size_bytes, limits = message.size_bytes, self._limits
-        return not self._queued_bytes or (
-            self._queued_bytes + size_bytes <= limits.queue_bytes_max
-            and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
-        )
+            self.room.charge(-held.message.size_bytes)
+            if kept is not None:
+                kept.unqueue(held)
 
     def _send_retained(self, pipe: Pipe, message: Message, replay: Replay, now_ms: int) -> None:
         if replay.no_local and message.sender == self.client_id:
@@ -367,5 +394,7 @@ class Outgoing:
         if not qos:
             self._send(pipe, held, 0, now_ms)
         else:
-            self._charge(message.size_bytes)
+            self.room.charge(message.size_bytes)
+            if self.kept is not None:
+                self.kept.queue(self.client_id, held)
             self._send_first(pipe, held, now_ms)

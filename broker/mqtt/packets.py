@@ -12,7 +12,7 @@ V311 = 4
 V5 = 5
 
 
-class Properties(Struct, frozen=True, gc=False):
+class Properties(Struct, frozen=True, gc=False, omit_defaults=True):
     """MQTT 5 properties (section 2.2.2); None or empty where absent. Times are in seconds."""
 
     payload_format_indicator: int | None = None

@@ -14,12 +14,16 @@ _NOTHING = Replay(0, (), no_local=False)
 
 
 class Replays:
-    """Of one session. `replay` is how the message of the last step is wanted."""
+    """Of one session. `replay` is how the message of the last step is wanted.
 
-    __slots__ = ("_filter", "_kept", "_pending", "_retained", "_walk", "replay")
+    `finished` is the filter of which the last step found that there is no more, or empty.
+    """
+
+    __slots__ = ("_filter", "_kept", "_pending", "_retained", "_walk", "finished", "replay")
 
     def __init__(self, retained: TopicTree[Message]) -> None:
         self.replay = _NOTHING
+        self.finished = ""
         self._retained = retained
         self._pending: dict[str, Replay] = {}  # by topic filter
         self._walk: Iterator[Message | None] | None = None
@@ -53,6 +57,7 @@ class Replays:
 
     def step(self) -> Message | None:
         """The message that the next step has found, as it stands now, if it found one."""
+        self.finished = ""
         if self._kept:
             topic, self._kept = self._kept, ""
             return self._retained.get(topic)
@@ -63,7 +68,12 @@ class Replays:
         for found in self._walk:
             return found
         self._walk = None
+        self.finished = self._filter
         return None
+
+    def filters(self) -> list[str]:
+        """The subscriptions that wait for theirs."""
+        return [*([self._filter] if self._walk is not None else []), *self._pending]
 
     def keep(self, topic: str) -> None:
         """What the last step has found has to wait; the next one finds it again."""

@@ -4,6 +4,9 @@ Owns the filter tree, the retained messages and the cache of routes. Must not kn
 packets. Invariant: a cached route is used only while no subscription has changed since it was made.
 """
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,6 +19,9 @@ from broker.mqtt.sharing import Share
 from broker.mqtt.timers import Timer, Timers
 from broker.mqtt.topics import FilterTree, TopicTree, matches, split_share
 from broker.mqtt.wire import text
+
+if TYPE_CHECKING:
+    from broker.mqtt.keeping import Keeping
 
 # After so many changes of subscriptions the routes let go of whom they led to, as a route that is
 # not used again would keep the queues of sessions that have ended.
@@ -80,9 +86,11 @@ class Router:
         self._shares: dict[tuple[str, str], Share] = {}  # by group and filter
         self.routes: dict[str, Route] = {}  # see `route`
         self.version = 0  # of all subscriptions
+        self.changed: Callable[[], None] | None = None  # told of each new version
         self._swept = 0  # the version at which routes that hold no more were emptied
         self.retained: TopicTree[Message] = TopicTree()
         self._expiries: dict[str, Timer] = {}
+        self.keeping: Keeping | None = None
         self.overflowed: list[Taker] = []  # sessions to be ended for their queue being full
 
     def route(self, topic: str) -> Route:
@@ -123,7 +131,9 @@ class Router:
         if group:
             share = self._shares.get((group, topic_filter))
             if share is None:
-                share = self._shares[group, topic_filter] = Share(self.overflowed)
+                share = self._shares[group, topic_filter] = Share(
+                    subscription.filter.topic_filter, self.overflowed
+                )
                 self._filters.put(topic_filter, (group,), share)
             own = replace(_delivery([subscription]), plain=False, share=share)
             new = share.put(outgoing, own)
@@ -148,6 +158,10 @@ class Router:
             self._change()
             self._counters.subscriptions -= 1
         return there
+
+    def names_below(self, topic: str) -> list[str]:
+        """The topics beneath this one to which somebody has subscribed by their very names."""
+        return self._filters.names_below(topic)
 
     def replay(self, subscription: Subscription) -> None:
         """Have a new subscription get what is retained."""
@@ -184,11 +198,21 @@ class Router:
         counters.retained_bytes += (message.size_bytes if kept else 0) - (
             before.size_bytes if before is not None else 0
         )
+        if self.keeping is not None:
+            # What the application retains it says again when it starts.
+            if kept and message.sender:
+                self.keeping.retain(message)
+            elif before is not None and before.sender:
+                self.keeping.unretain(message.topic)
         if kept and message.expires_ms:
             self._expiries[message.topic] = self._timers.at(
                 message.expires_ms, lambda _now_ms: self._expire(message.topic)
             )
         return kept or not message.payload
+
+    def share(self, name: str) -> Share | None:
+        """The group of a shared subscription, by its whole name."""
+        return self._shares.get(split_share(name))
 
     def _expire(self, topic: str) -> None:
         del self._expiries[topic]
@@ -196,10 +220,14 @@ class Router:
         if gone is not None:
             self._counters.retained_messages = self.retained.size
             self._counters.retained_bytes -= gone.size_bytes
+            if self.keeping is not None and gone.sender:
+                self.keeping.unretain(topic)
 
     def _change(self) -> None:
         """No route holds any more."""
         self.version += 1
+        if self.changed is not None:
+            self.changed()
         if self.version - self._swept >= SWEEP_AFTER:
             self._swept = self.version
             for route in self.routes.values():

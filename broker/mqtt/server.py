@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.mqtt.application import (
@@ -20,6 +20,7 @@ from broker.mqtt.application import (
 )
 from broker.mqtt.driver import Driver, Socket
 from broker.mqtt.hub import Hub
+from broker.mqtt.keeping import RESULTS_MARK, Keeping
 from broker.mqtt.limits import Limits
 from broker.mqtt.listening import (
     Listener,
@@ -30,7 +31,10 @@ from broker.mqtt.listening import (
 )
 from broker.mqtt.packets import Properties, Publish
 from broker.mqtt.reasons import Reason
+from broker.mqtt.restoring import restore
 from broker.mqtt.router import Prefix
+from broker.mqtt.writing import wall_ms
+from broker.store import Store
 
 FILES_BESIDE = 128  # open files of the process that are no MQTT connections
 
@@ -41,6 +45,10 @@ class MqttServer:
     """All methods belong to the event loop's thread; an instance is started once.
 
     `users`: who may come in by password; none or an empty one: anybody, on loopback only.
+
+    Given a store before it starts (`keep_in`), what it promises to clients outlasts the process:
+    sessions, their subscriptions and queues, both sides of QoS 2, retained messages of clients, and
+    wills. Without one all of this is in memory.
     """
 
     def __init__(
@@ -66,13 +74,45 @@ class MqttServer:
         self._driver: Driver | None = None
         self._servers: list[asyncio.Server] = []
 
+    async def keep_in(self, store: Store) -> int:
+        """Go on with what is kept in a store, which was opened with the part KEPT; once, and first.
+
+        Returns the results' mark, see `mark_results`: results from this offset on are to be
+        published again, before `start`. No client is there then, so that they reach the queues of
+        kept sessions alone. Raises StoreError.
+        """
+        hub = self._hub
+        hub.keep(Keeping(wall_ms(asyncio.get_running_loop())))
+        driver = self._driver = Driver(hub, self._application, self._users, store)
+        assert driver.writing is not None
+        assert hub.keeping is not None
+        restore(hub, await driver.writing.load(), driver.now_ms())
+        driver.soon()
+        return hub.keeping.results_mark
+
+    def mark_results(self, offset: int) -> None:
+        """All results before this offset of the outbox were published.
+
+        To be called right after the `publish` of a result (or of some of them), in the same turn of
+        the loop: then the mark is stored in one transaction with the queues that these are in, and
+        after a restart `keep_in` tells where to go on. So results reach kept sessions at least
+        once. Nothing, where there is no store.
+        """
+        keeping = self._hub.keeping
+        if keeping is not None and offset > keeping.results_mark:
+            keeping.results_mark = offset
+            keeping.mark(RESULTS_MARK, offset)
+            self._started().soon()
+
     async def start(self) -> None:
         """Listen; `ListenError` says in a sentence why not, and then nothing is open."""
         check_listeners(self._listeners, users=bool(self._users))
         contexts = [None if item.tls is None else tls_context(item.tls) for item in self._listeners]
         self._look_at_files()
         loop = asyncio.get_running_loop()
-        driver = self._driver = Driver(self._hub, self._application, self._users)
+        if self._driver is None:
+            self._driver = Driver(self._hub, self._application, self._users)
+        driver = self._driver
         for listener, context in zip(self._listeners, contexts, strict=True):
             secure: dict[str, Any] = {}
             if context is not None:
@@ -155,6 +195,14 @@ class MqttServer:
     def subscribers(self, topic: str) -> int:
         """How many clients have a subscription that matches the topic."""
         return len(self._hub.router.route(topic).deliveries)
+
+    def subscribed_below(self, topic: str) -> list[str]:
+        """The topics beneath this one to which somebody has subscribed by their very names."""
+        return self._hub.router.names_below(topic)
+
+    def on_subscriptions(self, changed: Callable[[], None]) -> None:
+        """Have this called whenever a subscription has come or gone."""
+        self._hub.router.changed = changed
 
     def hold_intake(self, hold: bool) -> None:
         """While held, clients that publish to the application are not read any further."""

@@ -25,7 +25,9 @@ class Session:
         "connection",
         "expiry_ms",
         "expiry_timer",
+        "gone_ms",
         "outgoing",
+        "stored",
         "subscriptions",
         "unreleased",
         "will",
@@ -38,11 +40,28 @@ class Session:
         self.connection: Connection | None = None
         self.expiry_ms = 0  # how long it outlives its connection
         self.expiry_timer: Timer | None = None
+        self.gone_ms = 0  # when it lost its last connection
+        self.stored = False  # it is, or its will is, on disk
         self.subscriptions: dict[str, Subscription] = {}
         self.unreleased: dict[int, None] = {}  # QoS 2 messages that were taken, by packet id
         self.arriving: dict[int, Token] = {}  # those that the application has not completed
         self.will: Will | None = None
         self.will_timer: Timer | None = None
+
+    def take(self, packet_id: int) -> None:
+        """A QoS 2 message of the client was taken: its repetitions are not."""
+        self.unreleased[packet_id] = None
+        kept = self.outgoing.kept
+        if kept is not None:
+            kept.received(self.outgoing.client_id, packet_id)
+
+    def release(self, packet_id: int) -> bool:
+        """The client will not repeat it; whether it was known."""
+        there = self.unreleased.pop(packet_id, 0) is None
+        kept = self.outgoing.kept
+        if there and kept is not None:
+            kept.released(self.outgoing.client_id, packet_id)
+        return there
 
     def still_timers(self) -> None:
         """Neither the session's end nor its will is waited for any more."""

@@ -11,10 +11,11 @@ from broker.mqtt.outgoing import READY, Outgoing
 class Share:
     """The members of one group at one topic filter; to the router it looks like one client."""
 
-    __slots__ = ("_members", "_overflowed", "client_id", "delivery")
+    __slots__ = ("_members", "_overflowed", "client_id", "delivery", "name")
 
-    def __init__(self, overflowed: list[Taker]) -> None:
+    def __init__(self, name: str, overflowed: list[Taker]) -> None:
         """`overflowed` is told which member's session has to end for its full queue."""
+        self.name = name  # as its members subscribe to it
         self.client_id = ""  # nobody's
         self.delivery = Delivery(self, 1, False, (), plain=False)
         self._members: dict[str, tuple[Outgoing, Delivery]] = {}  # whose turn it is comes first

@@ -39,6 +39,8 @@ def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:
         subscription = Subscription(session.outgoing, item, identifier)
         new = connection.hub.router.subscribe(subscription)
         session.subscriptions[item.topic_filter] = subscription
+        if session.outgoing.kept is not None:
+            session.outgoing.kept.subscribe(subscription)
         codes.append(item.qos)
         if item.topic_filter.startswith(SHARE):
             continue  # it gets nothing that is retained (section 4.8.2)
@@ -79,5 +81,7 @@ def unsubscribe(connection: "Connection", packet: Unsubscribe) -> None:
         else:
             connection.hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
             session.outgoing.forget_replay(topic_filter)
+            if session.outgoing.kept is not None:
+                session.outgoing.kept.unsubscribe(session.outgoing.client_id, topic_filter)
             codes.append(Reason.SUCCESS)
     connection.send(connection.fitting(Unsuback(packet.packet_id, tuple(codes))))

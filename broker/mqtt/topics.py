@@ -130,6 +130,25 @@ class FilterTree(Generic[K, V]):
             del node.children[level]
         return True
 
+    def names_below(self, topic: str) -> list[str]:
+        """The filters beneath a topic that are topic names, as they hold no wildcard."""
+        node = self._root
+        for level in topic.split("/"):
+            child = node.children.get(level)
+            if child is None:
+                return []
+            node = child
+        found: list[str] = []
+        open_nodes = [(topic, node)]
+        while open_nodes:
+            name, node = open_nodes.pop()
+            for level, child in node.children.items():
+                if level != "+":
+                    open_nodes.append((f"{name}/{level}", child))
+                    if child.here:
+                        found.append(f"{name}/{level}")
+        return found
+
     def match(self, topic: str) -> list[tuple[K, V]]:
         """Key and value of every filter that matches this topic name."""
         found: list[tuple[K, V]] = []

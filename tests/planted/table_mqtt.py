@@ -168,17 +168,28 @@ sent-elsewhere-too: what a member may have at QoS 2 goes to another
 - if held.share and held.qos == 1
 + if held.share
 
-queue-edge: one message more than allowed waits
-- free or len(self._waiting) < limits.queue_messages_max
-+ free or len(self._waiting) <= limits.queue_messages_max
-
 expiry-edge: a message that expires now is sent
 - expires_ms <= now_ms and
 + expires_ms < now_ms and
 
 confirmed-bytes-stay: what was confirmed still counts as queued
-- self._queued_bytes -= size_bytes
-+ self._queued_bytes -= 0
+- self.room.charge(-held.message.size_bytes)
+-         if held.place
++ if held.place
+""",
+    tests=MQTT,
+)
+
+ROOM = part(
+    "broker/mqtt/room.py",
+    r"""
+queue-edge: one message more than allowed waits
+- waiting < limits.queue_messages_max
++ waiting <= limits.queue_messages_max
+
+total-of-one: what all queues hold together is not bounded
+- self._counters.queued_bytes + size_bytes
++ self.held_bytes + size_bytes
 """,
     tests=MQTT,
 )
@@ -193,10 +204,10 @@ worst-qos: of overlapping subscriptions the least QoS counts
 retained-bytes-leak: a replaced message still counts as retained
 - before.size_bytes if before is not None else 0
 -         )
--         if kept
+-         if self.keeping
 + 0
 +         )
-+         if kept
++         if self.keeping
 
 old-expiry-kept: a message goes when the one that it replaced would have
 - timer.cancel()
@@ -239,5 +250,5 @@ limit-one-more-filter: a client may subscribe once more than allowed
 
 TABLE = [
     *(WIRE + DECODE + ENCODE + CODEC + TOPICS),
-    *(OUTGOING + ROUTER + TIMERS + SUBSCRIBING),
+    *(OUTGOING + ROOM + ROUTER + TIMERS + SUBSCRIBING),
 ]

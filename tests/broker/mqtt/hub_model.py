@@ -136,6 +136,39 @@ class Model:
         else:
             self.end(client)
 
+    def restart(self, orderly):
+        """The process ends and is back at once. With order nobody was lost, so there is no will.
+
+        What the application retained it would retain again; here it does not.
+        """
+        connected = sorted(client for client, one in self.sessions.items() if one.connected)
+        for client in connected:
+            session = self.sessions[client]
+            session.connected = False
+            if session.expiry_ms:
+                session.end_due_ms = self.now_ms + session.expiry_ms
+            else:
+                session.subscriptions.clear()
+            if orderly:
+                session.will = None
+        for client in connected:
+            session = self.sessions[client]
+            if session.will is not None and session.will.delay_ms:
+                session.will_due_ms = self.now_ms + session.will.delay_ms
+            else:
+                self._publish_will(session)
+        for client in connected:
+            if not self.sessions[client].expiry_ms:
+                self.end(client)
+        self.retained = {topic: said for topic, said in self.retained.items() if said.sender}
+        absence = sorted(
+            self.sessions,
+            key=lambda one: (self.sessions[one].end_due_ms - self.sessions[one].expiry_ms, one),
+        )
+        for client in absence:
+            self._departures += 1
+            self.sessions[client].since = self._departures
+
     def leave(self, client, with_will=False):
         """The client says DISCONNECT."""
         if not with_will:

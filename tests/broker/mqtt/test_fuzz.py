@@ -350,7 +350,8 @@ def check_bounds(world, limits):
     retained_bytes = limits.connections_max * limits.retained_bytes_max
     assert counters.queued_bytes <= limits.queue_bytes_total_max + retained_bytes
     assert all(
-        session.outgoing.queued_bytes <= limits.queue_bytes_max for session in hub.sessions.values()
+        session.outgoing.room.held_bytes <= limits.queue_bytes_max
+        for session in hub.sessions.values()
     )
     assert counters.partial_bytes <= limits.partial_bytes_max
     assert counters.connections <= limits.connections_max

@@ -16,13 +16,21 @@ from msgspec.structs import replace
 from broker.mqtt import outgoing, router
 from broker.mqtt import packets as p
 from broker.mqtt.connection import Connection
+from broker.mqtt.kept import (
+    MessageRow,
+    PacketRow,
+    QueueRow,
+    RetainedRow,
+    SessionRow,
+    SubscriptionRow,
+)
 from broker.mqtt.message import Held
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Router
 from broker.mqtt.session import Session
 from tests.broker.mqtt.hub_model import EXPIRY_311_MS, Heard, Model, Said, Wanted, Will
-from tests.broker.mqtt.world import World
+from tests.broker.mqtt.world import Disk, World
 
 ALL = ("ann", "bob", "cid")
 NAMES = st.sampled_from(ALL)
@@ -41,9 +49,11 @@ MESSAGES = st.tuples(TOPICS, st.integers(0, 2), st.booleans(), st.booleans(), EX
 class Hub(RuleBasedStateMachine):
     """Each step is done to the hub and to the model, and what came of it is compared."""
 
+    disk = None  # makes one, for hubs that keep what they promise
+
     def __init__(self):
         super().__init__()
-        self.world = World()
+        self.world = World(disk=self.disk and self.disk())
         self.model = Model(self.world.now_ms)
         self.clients = {}
         self.unconfirmed = {}  # by client: QoS by packet identifier
@@ -183,7 +193,7 @@ class Hub(RuleBasedStateMachine):
         expires_ms = None
         if client.version == p.V5 and expiry_s is not None:
             properties["message_expiry_interval"] = expiry_s
-            expires_ms = self.world.now_ms + 1000 * expiry_s
+            expires_ms = self.model.now_ms + 1000 * expiry_s
         taken = len(self.model.handed_up)
         count = self.model.publish(Said(topic, payload, qos, retain, name, expires_ms))
         client.publish(topic, payload, qos, retain, 7, **properties)
@@ -285,6 +295,48 @@ class Hub(RuleBasedStateMachine):
 
 TestHub = pytest.mark.timeout(60)(Hub.TestCase)
 TestHub.settings = settings(max_examples=120, stateful_step_count=40)
+
+
+class KeptHub(Hub):
+    """The same with a disk, and with ends of the process in between."""
+
+    disk = Disk
+
+    @rule(orderly=st.booleans())
+    def restart(self, orderly):
+        self.model.restart(orderly)
+        self.world = self.world.after(orderly=orderly)
+        self.clients.clear()
+        self.unconfirmed.clear()
+        self.compare()
+
+    @invariant()
+    def nothing_is_left_on_disk_that_nobody_needs(self):
+        hub, rows = self.world.hub, self.world.disk.tables
+        kept = {name for name, one in self.model.sessions.items() if one.expiry_ms}
+        willed = {name for name, one in self.model.sessions.items() if one.will is not None}
+        assert {key[0] for key in rows[SessionRow]} == kept | willed
+        assert {key[0] for key in rows[SubscriptionRow]} <= kept
+        assert len(rows[QueueRow]) == sum(len(self.model.sessions[name].owed) for name in kept)
+        assert {key[0] for key in rows[MessageRow]} == {
+            row.message for row in rows[QueueRow].values()
+        }
+        assert len(rows[PacketRow]) <= sum(map(len, self.releasing.values()))
+        assert {key[0] for key in rows[RetainedRow]} == {
+            message.topic
+            for message in hub.retained("#")
+            if hub.router.retained.get(message.topic).sender
+        }
+
+
+TestKeptHub = pytest.mark.timeout(120)(KeptHub.TestCase)
+TestKeptHub.settings = settings(max_examples=120, stateful_step_count=40)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+class TestKeptHubLong(KeptHub.TestCase):
+    settings = settings(max_examples=2000, stateful_step_count=60)
 
 
 @pytest.mark.long

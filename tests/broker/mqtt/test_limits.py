@@ -11,7 +11,7 @@ from broker.mqtt import packets as p
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
 from broker.mqtt.reasons import ProtocolError, Reason
-from tests.broker.mqtt.world import Client, World, kept
+from tests.broker.mqtt.world import Client, Disk, World, kept
 
 MiB = 2**20
 CASES = {}
@@ -377,6 +377,21 @@ def close_timeout_ms():
     assert 0 < Limits().close_timeout_ms <= 10_000
 
 
+@case
+def unkept_bytes_max():
+    """Who publishes is read no further; what was read is taken. 1,000 is less than all of it."""
+    for most, reads in ((100_000, True), (1000, False)):
+        world = World(disk=Disk(), limits={"unkept_bytes_max": most})
+        kept(world, p.V5, "w").subscribe("a", qos=1)
+        client = world.client(p.V5)
+        world.syncs = False
+        client.send(*(p.Publish("a", b"x" * 900, 1, packet_id=number) for number in range(1, 9)))
+        assert client.reads is reads
+        world.sync()
+        assert client.reads is True
+        assert len(client.take()) == 8
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_at_the_limit_passes_and_what_is_beyond_meets_its_policy(name):
     CASES[name]()
@@ -392,6 +407,7 @@ def test_the_defaults_together_fit_on_a_small_machine():
     kept_bytes = (
         limits.partial_bytes_max
         + limits.pending_bytes_max
+        + 2 * limits.unkept_bytes_max  # what gathers, and what is being written
         + limits.queue_bytes_total_max
         + limits.retained_bytes_max
         + limits.connections_max * limits.unsent_bytes_max

@@ -6,7 +6,10 @@ from broker.mqtt import packets as p
 from broker.mqtt.codec import Decoder, TopicNames, encode
 from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
+from broker.mqtt.keeping import Keeping
+from broker.mqtt.kept import KEYS, Kept
 from broker.mqtt.limits import Limits
+from broker.mqtt.restoring import restore
 from broker.mqtt.router import Prefix
 
 VERSIONS = pytest.mark.parametrize("version", [p.V311, p.V5])
@@ -88,20 +91,82 @@ class Client:
         self.world.perform()
 
 
-class World:
-    """One hub, its clients and its application."""
+class Disk:
+    """The tables as they are on disk; `wall_ms` is the time of day."""
 
-    def __init__(self, *, complete=True, **options):
-        self.now_ms = 1_000_000
+    def __init__(self):
+        self.tables = {table: {} for table in KEYS}
+        self.wall_ms = 1_700_000_000_000
+
+    def take(self, batch):
+        for table, changes in batch.tables.items():
+            for key, row in changes.rows.items():
+                if key in changes.born:
+                    assert key not in self.tables[table]
+                if row is None:
+                    self.tables[table].pop(key, None)
+                else:
+                    self.tables[table][key] = row
+
+    def kept(self):
+        kept = Kept()
+        for table, rows in self.tables.items():
+            kept.tables[table] = [rows[key] for key in sorted(rows)]
+        return kept
+
+    def count(self):
+        """How many rows there are in each table that has any."""
+        return {table.TABLE: len(rows) for table, rows in self.tables.items() if rows}
+
+
+class World:
+    """One hub, its clients, its application and its disk, if it has one."""
+
+    def __init__(self, *, complete=True, disk=None, now_ms=1_000_000, **options):
+        self.now_ms = now_ms
         self.ids = 0
         options.setdefault("prefix", HEADWATER)
         if isinstance(options.get("limits"), dict):
             options["limits"] = Limits(**options["limits"])
         self.hub = Hub(new_client_id=self.new_id, **options)
+        self.options = options
+        self.disk = disk
+        self.commits = []  # with their numbers, until they are durable
+        self.syncs = True  # at once; False: when `sync` is called
         self.clients = {}
         self.complete_at_once = complete
         self.batches = []
         self.checks = []
+        if disk is not None:
+            self.hub.keep(Keeping(disk.wall_ms - now_ms))
+            restore(self.hub, disk.kept(), now_ms)
+            self.perform()
+
+    def after(self, *, orderly, away_ms=0, commits=0):
+        """The world after this one has ended, with another clock of its own.
+
+        Without order, so many of the commits that were under way have reached the disk.
+        """
+        if orderly:
+            self.hub.shut_down(self.now_ms)
+            self.perform()
+            self.sync()
+        else:
+            for _number, batch in self.commits[:commits]:
+                self.disk.take(batch)
+        self.disk.wall_ms += away_ms
+        return World(
+            complete=self.complete_at_once, disk=self.disk, now_ms=self.now_ms // 3, **self.options
+        )
+
+    def sync(self, count=1_000_000):
+        """The commits under way are durable, or so many of them."""
+        while self.commits and count:
+            count -= 1
+            number, batch = self.commits.pop(0)
+            self.disk.take(batch)
+            self.hub.durable(number)
+            self.perform()
 
     def new_id(self):
         self.ids += 1
@@ -141,6 +206,8 @@ class World:
     def advance(self, by_ms):
         """Let time pass, waking the hub exactly when it wants to be woken."""
         until = self.now_ms + by_ms
+        if self.disk is not None:
+            self.disk.wall_ms += by_ms
         while (due := self.hub.next_wake()) is not None and due <= until:
             self.now_ms = max(self.now_ms, due)
             self.hub.wake(self.now_ms)
@@ -162,6 +229,10 @@ class World:
             for effect in hub.take_effects():
                 self.carry_out(effect)
         self.check_ledger()
+        if self.disk is not None and hub.keeping.batch:
+            self.commits.append(hub.keeping.take())
+            if self.syncs:
+                self.sync()
 
     def write(self, connection):
         client, data = self.clients[connection], connection.flush()
@@ -190,8 +261,8 @@ class World:
         for session in self.hub.sessions.values():
             own = session.outgoing
             copies = [*own._inflight.values(), *own._waiting, *own._loose]
-            assert own.queued_bytes == sum(held.message.size_bytes for held in copies)
-            queued += own.queued_bytes
+            assert own.room.held_bytes == sum(held.message.size_bytes for held in copies)
+            queued += own.room.held_bytes
         assert counters.queued_bytes == queued
 
 

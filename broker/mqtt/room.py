@@ -1,0 +1,49 @@
+"""How much one session's queues hold, and whether they may hold more.
+
+Owns the session's part of the account of queued bytes. Must not know messages or connections.
+Invariant: the sum over all sessions is what the counters tell as queued now.
+"""
+
+from broker.mqtt.counters import Counters
+from broker.mqtt.limits import Limits
+
+
+class Room:
+    """Of one session."""
+
+    __slots__ = ("_counters", "_limits", "held_bytes")
+
+    def __init__(self, limits: Limits, counters: Counters) -> None:
+        self._limits = limits
+        self._counters = counters
+        self.held_bytes = 0
+
+    def charge(self, size_bytes: int) -> None:
+        """So much more is held; or less."""
+        self.held_bytes += size_bytes
+        self._counters.queued_bytes += size_bytes
+
+    def takes(self, size_bytes: int, waiting: int) -> bool:
+        """Whether one more message at QoS 0 may wait behind so many."""
+        fits = self.held_bytes + size_bytes <= self._limits.queue_bytes_max
+        return fits and self._others_let(size_bytes, waiting)
+
+    def takes_firm(self, size_bytes: int, waiting: int) -> bool:
+        """The same at QoS 1 and 2, where one by itself may be as large as it likes.
+
+        `waiting` is -1 for one that need not wait.
+        """
+        fits = not self.held_bytes or self.held_bytes + size_bytes <= self._limits.queue_bytes_max
+        return fits and self._others_let(size_bytes, waiting)
+
+    def takes_retained(self, size_bytes: int) -> bool:
+        """Whether a retained message may be under way too, or has to wait until others are not.
+
+        It may where nothing else is, else nothing would make it leave.
+        """
+        return not self.held_bytes or self.takes_firm(size_bytes, -1)
+
+    def _others_let(self, size_bytes: int, waiting: int) -> bool:
+        limits = self._limits
+        total_bytes = self._counters.queued_bytes + size_bytes
+        return total_bytes <= limits.queue_bytes_total_max and waiting < limits.queue_messages_max
