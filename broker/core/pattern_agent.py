@@ -104,7 +104,8 @@ class PatternAgent:
         contexts = {joint.context for joint in layout.joints if joint.operator != "or"}
         self.ordered = self._discipline.stepwise or "recent" in contexts
         self.waits = self.ordered
-        self._lone = not layout.joints and not self.ordered
+        # Each event of its one leaf is an occurrence, decided at once: nothing is held.
+        self.is_lone = not layout.joints and not self.ordered
         self._stepwise = self._discipline.stepwise or any(
             joint.operator not in (*FOLLOWS, "or") and joint.context == "recent"
             for joint in layout.joints
@@ -127,7 +128,7 @@ class PatternAgent:
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
-        if self._lone:
+        if self.is_lone:
             return self._feed_lone(batch, watermark)
         self._watermark = max(self._watermark, watermark)
         selected = self._selected(batch)
@@ -257,14 +258,16 @@ class PatternAgent:
         return [pair for key, lists in split.items() for pair in self._step_at_once(key, lists)]
 
     def _feed_lone(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
-        """Where each event of the only leaf is an occurrence, and nothing is held."""
         self._watermark = max(self._watermark, watermark)
+        if len(batch) == 1:
+            return self.made(sorted_events(batch[0][1]))
+        return self.made(sorted_events([one for _, some in batch for one in some]))
+
+    def made(self, events: Sequence[Event]) -> list[Any]:
+        """What it puts out for events of its one leaf, in the order given; see `is_lone`."""
         select, key_of, make = self._program.selects[0], self._program.key, self._outcome.make
-        events = batch[0][1] if len(batch) == 1 else [one for _, some in batch for one in some]
         if select is not None:
             events = select(events)
-        if len(events) > 1:
-            events = sorted_events(events)
         if key_of is None:
             made = [make(event, ()) for event in events]
         else:
