@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
         except AssertionError as error:
             bad += 1
             sys.stdout.write(f"{error}\n")
+            sys.stdout.flush()
         else:
             if said.count == 1:
                 sys.stdout.write(f"{outcome}\n")
