@@ -8,7 +8,10 @@ from tests.conformance import clients
 from tests.conformance.peers import Ours
 from tests.conformance.statements import STATEMENTS, register
 from tests.conformance.test_processes import outcome
-from tests.conformance.twists import FAULTS
+from tests.conformance.twists_heard import HEARD
+from tests.conformance.twists_said import SAID
+
+FAULTS = [*SAID, *HEARD]
 
 # So many failures at most: a fault that breaks more breaks what all tests stand on.
 NARROW = 50
