@@ -26,6 +26,7 @@ NAMES_CACHED = 4_096  # names repeat: a broker has few actors and sources at a t
 _ENCODED_LAST = re.compile("[%+#\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _ENCODED = re.compile("[/%+#\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
+ACTORS: Final = "actors"
 EVENTS: Final = "events"
 SOURCES: Final = "sources"
 SUBMIT: Final = "submit"
@@ -85,7 +86,7 @@ def result(subscriber: str, subscription: str) -> str:
 
 def actor(name: str) -> str:
     """Where an actor listens."""
-    return f"actors/{last(name)}"
+    return f"{ACTORS}/{last(name)}"
 
 
 def late(type_name: str) -> str:

@@ -20,18 +20,22 @@ from broker.core.broker import Broker, BrokerOptions
 from broker.core.messages import Started, Stopped
 from broker.core.topics import EVENTS
 from broker.mqtt.application import InboundMessage
+from broker.mqtt.kept import KEPT
 from broker.mqtt.listening import Listener, ListenError, Tls
 from broker.mqtt.logins import Logins
 from broker.mqtt.rights import Rights
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
+from broker.store import StoreError
 from broker.wiring import logs
 from broker.wiring.arrivals import Arrivals
 from broker.wiring.clock import WallClock
 from broker.wiring.delivery import Delivery
 from broker.wiring.errors import StartError
+from broker.wiring.listening import Listening
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
+from broker.wiring.sessions import go_on
 from broker.wiring.tables import TablesError, load_tables
 
 if TYPE_CHECKING:
@@ -81,6 +85,7 @@ class Site:
         )
         self._runner: Runner
         self._requests: Requests
+        self._listening: Listening
         self._keeping: Keeping | None = None
         self._serving: asyncio.Task[None] | None = None
         self._http: HttpListener | None = None
@@ -111,6 +116,7 @@ class Site:
             raise
         self._started = True
         self._runner.handle(Started())
+        self._listening.look()
         if self._joined is not None:
             outbox = None if self._keeping is None else self._keeping.log
             self._joined.start(outbox, self._runner.now_ms)
@@ -126,12 +132,18 @@ class Site:
         else:
             from broker.wiring.keeping import Keeping
 
-            keeping = await Keeping.open(self._folder, self._config, self._options, clock.now_ms)
+            keeping = await Keeping.open(
+                self._folder, self._config, self._options, clock.now_ms, (KEPT,)
+            )
             self._keeping = keeping
+            await self._go_on(keeping)
             promises = keeping.join(outside, clock.now_ms)
             runner = Runner(keeping.core, promises, clock, promises.append)
             runner.hold(quietly=True)  # until what is left over from before has its place
         self._runner = runner
+        prefix, name = self._config.mqtt.prefix, self._options.name
+        self._listening = Listening(self._server, runner, prefix, name)
+        self._server.on_subscriptions(self._listening.changed)
         self._requests = Requests(runner, self._config.limits)
         self._door.on_publish = Arrivals(
             self._config.mqtt.prefix,
@@ -142,6 +154,14 @@ class Site:
         ).on_publish
         if self._joined is not None:
             self._joined.attach(runner, self._requests.put)
+
+    async def _go_on(self, keeping: "Keeping") -> None:
+        """Have MQTT sessions go on. Raises StartError."""
+        try:
+            await go_on(self._server, self._delivery, keeping.store, keeping.log)
+        except StoreError as error:
+            await keeping.abandon()
+            raise StartError(f"{error}; the data directory is {self._folder}") from None
 
     def _served(self, task: "asyncio.Task[None]") -> None:
         """Requests are served to the end; if not, that is a fault to be seen."""
@@ -185,6 +205,7 @@ class Site:
         if self._started:
             self._runner.handle(Stopped())
         self._runner.close()
+        self._listening.close()
         if self._serving is not None:
             self._serving.cancel()
             with contextlib.suppress(asyncio.CancelledError):
