@@ -105,9 +105,6 @@ class _Publisher:
 def run(port: int, load: AckLoad) -> Acked:
     """Publish until the time is over and all is acknowledged."""
     publishers = [_Publisher(port, load, index) for index in range(load.publishers)]
-    poll = select.epoll()
-    for one in publishers:
-        poll.register(one.socket.fileno(), select.EPOLLIN)
     by_file = {one.socket.fileno(): one for one in publishers}
     latencies_s: list[float] = []
     begin_s = time.monotonic()
@@ -128,10 +125,10 @@ def run(port: int, load: AckLoad) -> Acked:
         if not going and len(latencies_s) == number:
             break
         wait_s = max(0.0, begin_s + number * step_s - now_s) if load.rate and going else PATIENCE_S
-        ready = poll.poll(wait_s)
+        ready = select.select(by_file, [], [], wait_s)[0]
         if not ready and wait_s == PATIENCE_S:
             raise SystemExit(1)
-        for file, _ in ready:
+        for file in ready:
             one = by_file[file]
             for _ in range(one.read(latencies_s)):
                 if not load.rate and time.monotonic() < begin_s + load.seconds:

@@ -112,8 +112,9 @@ def goals_table(reports: list[Report]) -> Table:
 def as_markdown(reports: list[Report], where: list[str]) -> str:
     """All reports as a part of a page, goals first."""
     parts = ["\n".join(f"- {line}" for line in where)]
+    goals = goals_table(reports)
     for title, tables, notes in [
-        ("Goals", [goals_table(reports)], []),
+        *([("Goals", [goals], [])] if goals.rows else []),
         *((report.title, report.tables, report.notes) for report in reports),
     ]:
         parts.append(f"### {title}")

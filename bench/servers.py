@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ port = 0
 [http]
 port = 0
 """
+KEEPS_NOTHING: Mapping[str, str] = {"broker.data_dir": ""}
 STOP_S = 15.0
 
 
@@ -66,17 +67,18 @@ def mosquitto_version() -> str:
 
 
 @contextmanager
-def mosquitto() -> Iterator[Server | None]:
-    """A mosquitto, or None where there is no such program."""
+def mosquitto(settings: str = "") -> Iterator[Server | None]:
+    """A mosquitto, or None where there is no such program; `{folder}` in settings is its own."""
     program = mosquitto_program()
     if program is None:
         yield None
         return
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
-        settings = Path(folder) / "mosquitto.conf"
-        settings.write_text(f"listener {port} 127.0.0.1\n{PATIENT}", encoding="utf-8")
-        process = subprocess.Popen([program, "-c", str(settings)], stderr=subprocess.DEVNULL)
+        config = Path(folder) / "mosquitto.conf"
+        more = settings.format(folder=folder)
+        config.write_text(f"listener {port} 127.0.0.1\n{PATIENT}{more}", encoding="utf-8")
+        process = subprocess.Popen([program, "-c", str(config)], stderr=subprocess.DEVNULL)
         try:
             wait_for_port(port, process)
             yield Server("mosquitto", process.pid, port)
@@ -85,10 +87,16 @@ def mosquitto() -> Iterator[Server | None]:
 
 
 @contextmanager
-def broker(specification: str = "", name: str = "broker") -> Iterator[Server]:
-    """A `headwater broker` with its MQTT and HTTP faces, which runs this specification."""
+def broker(
+    specification: str = "", name: str = "broker", settings: Mapping[str, str] = KEEPS_NOTHING
+) -> Iterator[Server]:
+    """A `headwater broker` with its MQTT and HTTP faces, which runs this specification.
+
+    `settings` are flags beyond the bench's own; without any it keeps nothing on disk, as mosquitto
+    does by itself.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        process, told = start_broker(folder)
+        process, told = start_broker(folder, settings)
         try:
             port = int(told["mqtt"].rpartition(":")[2])
             if specification:
@@ -98,19 +106,25 @@ def broker(specification: str = "", name: str = "broker") -> Iterator[Server]:
             stop(process)
 
 
-def start_broker(folder: str) -> "tuple[subprocess.Popen[str], dict[str, Any]]":
+def start_broker(
+    folder: str, settings: Mapping[str, str] | None = None
+) -> "tuple[subprocess.Popen[str], dict[str, Any]]":
     """A broker's process, and what its ready line told. RuntimeError: it does not start."""
     config = Path(folder, "bench.toml")
     config.write_text(CONFIG.format(folder=folder), encoding="utf-8")
     command = [sys.executable, "-m", "headwater.cli", "broker", "--config", str(config)]
     command += ["--set", "log.format=json"]
+    command += [f"--set={key}={value}" for key, value in (settings or {}).items()]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    line = process.stderr.readline() if process.stderr is not None else ""
-    try:
-        return process, msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        stop(process)
-        raise RuntimeError(f"the broker does not start: {line.strip()}") from None
+    told: dict[str, Any] = {}
+    while told.get("event") != "ready":  # lines before it tell what is kept
+        line = process.stderr.readline() if process.stderr is not None else ""
+        try:
+            told = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            stop(process)
+            raise RuntimeError(f"the broker does not start: {line.strip()}") from None
+    return process, told
 
 
 def submit(port: int, specification: str) -> None:
