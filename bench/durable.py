@@ -236,7 +236,7 @@ async def journal_of(folder: Path, text: str, events: int) -> int:
 
 def payload(number: int) -> Payload:
     """An event as a client publishes it, about 100 bytes; one in ten is wanted."""
-    value = 30 if number % 10 == 0 else 20
+    value = 30 if (number + number // 10) % 10 == 0 else 20  # each source's turn comes
     data = (
         f'{{"id":"r-{number:07d}","timestamp":{BASE_MS + number},"val":{value}.5,'
         f'"sent_us":{1_000_000 + number},"note":"{"x" * 20}"}}'
