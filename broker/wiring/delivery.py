@@ -59,6 +59,9 @@ class Delivery:
                 self._send(topic, payload)
             if fan is not None:
                 fan.publish(one.subscription, payload)
+        if effect.results:
+            # With the queues of sessions that outlast the process, in one transaction.
+            self._server.mark_results(effect.results[-1].offset + 1)
 
     def reply(self, effect: Reply) -> None:
         """To the topic that the client named, or to whoever waits for the future."""
