@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from broker.store.errors import StoreError
 from broker.store.results import (
@@ -29,11 +28,18 @@ from broker.store.tables import LOG, OUTBOX
 
 SOUGHT_MAX: Final = 500  # SQLite of old takes 999 values in a statement
 
+# Made once: to put them together costs more than to carry them out.
+_STANDING: Final = select(*(LOG.c[name] for name in Standing.__struct_fields__))
+_KNOWN: Final = select(OUTBOX.c.id).where(OUTBOX.c.id.in_(bindparam("ids", expanding=True)))
+_ADD: Final = insert(OUTBOX)
+_ADVANCE: Final = update(LOG).values(
+    end=bindparam("to"), kept_bytes=bindparam("size"), peak_ms=bindparam("peak")
+)
+
 
 def standing(connection: Connection) -> Standing:
     """The log as it stands."""
-    row = connection.execute(select(*(LOG.c[name] for name in Standing.__struct_fields__))).one()
-    return Standing(*row)
+    return Standing(*connection.execute(_STANDING).one())
 
 
 def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
@@ -50,17 +56,10 @@ def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
     _compare(connection, [row for row in rows if log.earliest <= row.offset < log.end])
     if not fresh:
         return len(rows)
-    try:
-        with connection.begin_nested():
-            peak_ms = _insert(connection, fresh, now_ms, log.peak_ms)
-        added = fresh
-    except IntegrityError:
-        added = _unknown(connection, fresh)
-        peak_ms = _insert(connection, added, now_ms, log.peak_ms)
+    added = _unknown(connection, fresh)
+    peak_ms = _insert(connection, added, now_ms, log.peak_ms)
     kept_bytes = log.kept_bytes + sum(ROW_BYTES + len(row.payload) for row in added)
-    connection.execute(
-        update(LOG).values(end=fresh[-1].offset + 1, kept_bytes=kept_bytes, peak_ms=peak_ms)
-    )
+    connection.execute(_ADVANCE, {"to": fresh[-1].offset + 1, "size": kept_bytes, "peak": peak_ms})
     return len(rows) - len(added)
 
 
@@ -85,7 +84,7 @@ def _insert(
             }
         )
     if values:
-        connection.execute(insert(OUTBOX), values)
+        connection.execute(_ADD, values)
     return peak_ms
 
 
@@ -107,7 +106,7 @@ def _unknown(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     there: set[str] = set()
     for at in range(0, len(rows), SOUGHT_MAX):
         ids = [row.id for row in rows[at : at + SOUGHT_MAX]]
-        there.update(connection.scalars(select(OUTBOX.c.id).where(OUTBOX.c.id.in_(ids))))
+        there.update(connection.scalars(_KNOWN, {"ids": ids}))
     unknown = []
     for row in rows:
         if row.id not in there:
