@@ -31,12 +31,15 @@ class EventError(HeadwaterError):
 
 
 class Extent:
-    """Of a whole recording: how long the longest event of each type lasted, and the least start."""
+    """Of a whole recording: how long the longest event of each type lasted, and the least start.
+
+    Also how uncertain the most uncertain one is.
+    """
 
     def __init__(self) -> None:
         self.longest_ms: dict[str, int] = {}
         self.begin: int | None = None
-        self.uncertain = False
+        self.uncertainty_ms = 0
 
     def add(self, events: Iterable[CoreEvent]) -> None:
         """Take more of the recording in, in any order."""
@@ -47,8 +50,7 @@ class Extent:
                 longest_ms[event.event_type] = lasted_ms
             if begin is None or start < begin:
                 begin = start
-            if event.uncertainty:
-                self.uncertain = True
+            self.uncertainty_ms = max(self.uncertainty_ms, event.uncertainty)
         self.begin = begin
 
 
@@ -75,8 +77,8 @@ class Pipeline:
         self.matcher.durations.foresee(whole.longest_ms)
         if whole.begin is not None:
             self.matcher.begin(whole.begin)
-        if whole.uncertain:
-            self.matcher.doubt()
+        if whole.uncertainty_ms:
+            self.matcher.doubt(most_ms=whole.uncertainty_ms)
 
     def admit(self, events: list[CoreEvent]) -> list[Result]:
         """Take decoded events of the stream; what became known."""

@@ -164,6 +164,11 @@ class Agents:
         """From now on times may be uncertain."""
         self._doubt = Doubt(drift)
 
+    def doubt_up_to(self, most_ms: int) -> None:
+        """An uncertainty of so much is foreseen."""
+        if self._doubt is not None:
+            self._doubt.most_ms = max(self._doubt.most_ms, most_ms)
+
     def state(self) -> dict[str, Any]:
         """What all agents share, as plain data; when tasks began is in their own states."""
         doubt_ms = None if self._doubt is None else self._doubt.most_ms

@@ -79,10 +79,54 @@ def can(ways: Sequence[Way], p: Sequence[Any], q: Sequence[Any]) -> bool:
 def verdict(
     holds: Sequence[Way], fails: Sequence[Way], p: Sequence[Any], q: Sequence[Any] = ()
 ) -> int:
-    """YES if no choice fails, NO if none holds."""
-    if not can(holds, p, q):
+    """YES if no choice fails, NO if none holds.
+
+    Nearly always the ranges of the four times alone tell; only what they leave open is asked for.
+    """
+    low, high = _ranges(p, q)
+    may_hold = _told_by_ranges(holds, low, high)
+    if may_hold is None:
+        may_hold = can(holds, p, q)
+    if not may_hold:
         return NO
-    return MAYBE if can(fails, p, q) else YES
+    may_fail = _told_by_ranges(fails, low, high)
+    if may_fail is None:
+        may_fail = can(fails, p, q)
+    return MAYBE if may_fail else YES
+
+
+def _ranges(p: Sequence[Any], q: Sequence[Any]) -> tuple[list[int], list[int]]:
+    """The least and the greatest that each of the five times can be."""
+    low, high = [0], [0]
+    for events in (p, q):
+        if events:
+            low.append(min([event.start - event.uncertainty for event in events]))
+            low.append(max([event.end - event.uncertainty for event in events]))
+            high.append(min([event.start + event.uncertainty for event in events]))
+            high.append(max([event.end + event.uncertainty for event in events]))
+    return low, high
+
+
+def _told_by_ranges(ways: Sequence[Way], low: list[int], high: list[int]) -> bool | None:
+    """Whether some choice goes one of the ways; None where the ranges do not tell."""
+    open_ways = False
+    for way in ways:
+        sure = possible = True
+        for one in way:
+            if isinstance(one, str):
+                sure = False
+                continue
+            a, b, c, strict = one
+            most, least = high[a] - low[b], low[a] - high[b]
+            if least > c or (strict and least == c):
+                possible = False
+                break
+            if most > c or (strict and most == c):
+                sure = False
+        if possible and sure:
+            return True
+        open_ways = open_ways or possible
+    return None if open_ways else False
 
 
 def _bounds(piece: Piece, start: int, end: int) -> list[Condition]:

@@ -172,15 +172,18 @@ class Matcher:
             seat.contents.append(content)
             self._routes.setdefault(content, []).append((seat, place))
 
-    def doubt(self, drift: Fraction = EXACT) -> None:
+    def doubt(self, drift: Fraction = EXACT, most_ms: int = 0) -> None:
         """From now on times may be uncertain; `drift` is the greatest of clocks, as a share.
 
+        `most_ms` is the greatest uncertainty that is foreseen.
         Called by itself with the first event that is uncertain; a recording that has one is better
         told before its first event.
         """
         if self._agents.doubting:
+            self._agents.doubt_up_to(most_ms)
             return
         self._agents.doubt(drift)
+        self._agents.doubt_up_to(most_ms)
         for seat in self._seats.values():
             seat.agent = self._agents.weighing(seat.task, seat.case, seat.agent)
             seat.at_once = _at_once(seat)

@@ -28,7 +28,7 @@ from broker.core.operands import (
     span_max_ms,
 )
 from broker.core.pattern import Layout
-from broker.core.reach import keep_ms, reaches_ms
+from broker.core.reach import reaches_ms
 from broker.core.stages.base import Make, Site, Stage
 from broker.core.stages.chronicle import ChronicleStage
 from broker.core.stages.course import CourseStage
@@ -124,7 +124,6 @@ class Builder:
         spans = [self._span(part) if composite(part) else 0 for part in (joint.left, joint.right)]
         known = [span for span in spans if span is not None]
         either = joint.operator == "or"
-        kept = keep_ms(joint, self._duration_max_ms)
         join: Join = writer().build()
         test: Any = writer().build_test() if not either else _never
         pair: Any = writer().build_pair() if not either else _never
@@ -139,7 +138,6 @@ class Builder:
             pair,
             writer().build_follows() if not either else _never,
             (composite(joint.left), composite(joint.right)),
-            kept,
             reaches_ms(joint),
             self._span(joint),
             max(known) if len(known) == len(spans) else None,

@@ -29,7 +29,6 @@ class JointPlan:
     pair: Callable[..., Occurrence]
     follows: Callable[..., bool]
     composite: tuple[bool, bool]
-    keep_ms: tuple[int | None, int | None]
     reaches_ms: tuple[tuple[int | None, int | None], tuple[int | None, int | None]]
     span_ms: int | None
     old_ms: int | None  # how long before its end an occurrence beneath may have an event's end
@@ -58,15 +57,15 @@ class JointPlan:
 
         Partners still to come end after the limit, and begin no earlier than they say themselves.
         """
-        if self.doubt is not None:  # the greatest uncertainty may be yet to come
-            keep_ms = self.keep_ms[side]
-            return None if keep_ms is None else limit + 1 - keep_ms - self.doubt.slack_ms(keep_ms)
         end_ms, start_ms = self.reaches_ms[side]
-        oldest = None if end_ms is None else limit + 1 - end_ms
+        oldest = None if end_ms is None else limit + 1 - self._reach_ms(end_ms)
         if start_ms is None:
             return oldest
-        from_start = partner.begins() - start_ms
+        from_start = partner.begins() - self._reach_ms(start_ms)
         return from_start if oldest is None or from_start > oldest else oldest
+
+    def _reach_ms(self, limit_ms: int) -> int:
+        return limit_ms if self.doubt is None else limit_ms + self.doubt.slack_ms(limit_ms)
 
     @property
     def latest_dominates(self) -> bool:

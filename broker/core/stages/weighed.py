@@ -6,13 +6,16 @@ order among all that is not NO; a pair's test is its certainty, which is false w
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.choices import MAYBE, NO, Maybe
 from broker.core.occurrence import Occurrence, events_of, flat, order_of
-from broker.core.operands import Joint, Operand, silent_places
+from broker.core.operands import FOLLOWS, Joint, Operand, silent_places
+from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.stages.base import end_of, start_of
+from broker.core.store import Store
 from broker.core.verdicts import (
     Doubt,
     anchored,
@@ -60,6 +63,7 @@ class Weighed:
         self._joint = joint
         self._timeless = timeless
         self._doubt = doubt
+        self._cuts = (left_cut_ms(joint), right_cut_ms(joint))
         silent = silent_places(joint)
         self._places = [at for at in range(joint.low, joint.high) if at not in silent]
 
@@ -71,9 +75,12 @@ class Weighed:
 
     def pair(self, left: Occurrence, right: Occurrence) -> Occurrence:
         """The occurrence of both, marked where it is not certain."""
+        return self._paired(left, right, self._weigh(left, right))
+
+    def _paired(self, left: Occurrence, right: Occurrence, verdict: int) -> Occurrence:
         whole = self._whole(left, right)
         parts = (
-            self._weigh(left, right),
+            verdict,
             certainty_at(self._joint.left, left, self._doubt),
             certainty_at(self._joint.right, right, self._doubt),
         )
@@ -111,26 +118,61 @@ class Weighed:
         """See join.JoinWriter; under `recent` both stores hold the new ones."""
         if self._joint.operator == "or":
             return self._either(lefts, rights, group)
-        made = []
+        made: list[Occurrence] = []
         if self._joint.context == "recent":
             for right in rights:
-                made += self._latest(right, left_store.items, group, x, flip=False)
+                made += self._latest(right, left_store, group, x, flip=False)
             for left in lefts:
-                made += self._latest(left, right_store.items, group, x, flip=True)
+                made += self._latest(left, right_store, group, x, flip=True)
             return made
-        pairs = [(left, right) for right in rights for left in left_store.items]
-        pairs += [(left, right) for left in lefts for right in right_store.items]
-        return [self.pair(p, q) for p, q in pairs if self.test(p, q, group, x)]
+        for right in rights:
+            for left in self._in_reach(right, left_store, flip=False):
+                made += self._tested(left, right, group, x)
+        if right_store.items:
+            for left in lefts:
+                for right in self._in_reach(left, right_store, flip=True):
+                    made += self._tested(left, right, group, x)
+        return made
+
+    def _tested(self, left: Occurrence, right: Occurrence, group: Any, x: Any) -> list[Occurrence]:
+        verdict = self.test(left, right, group, x)
+        return [] if verdict == NO else [self._paired(left, right, verdict)]
+
+    def _in_reach(self, new: Occurrence, store: Store, *, flip: bool) -> list[Occurrence]:
+        """Of the partners, those whose nominal times may do; `flip`: the new one is a left one."""
+        low, high = 0, len(store.ends)
+        cut = self._cuts[flip]
+        if cut is not None:
+            edge = start_of(new) if cut[0] == "start" else end_of(new)
+            low = bisect_left(store.ends, edge - cut[1] - self._doubt.slack_ms(cut[1]))
+        if self._joint.operator in FOLLOWS and not flip:
+            high = bisect_right(store.ends, start_of(new) + self._doubt.slack_ms())
+        elif self._joint.within_ms is not None:
+            limit_ms = self._joint.within_ms
+            latest = start_of(new) + limit_ms + self._doubt.slack_ms(limit_ms)
+            high = bisect_right(store.ends, latest)
+        return store.items[low:high]
 
     def _latest(
-        self, new: Occurrence, others: list[Occurrence], group: Any, x: Any, *, flip: bool
+        self, new: Occurrence, store: Store, group: Any, x: Any, *, flip: bool
     ) -> list[Occurrence]:
-        order = order_of(new)
-        before = sorted([one for one in others if order_of(one) < order], key=order_of)
-        for one in reversed(before):
-            left, right = (new, one) if flip else (one, new)
-            if self.test(left, right, group, x):
-                return [self.pair(left, right)]
+        others = self._in_reach(new, store, flip=flip)
+        end = end_of(new)
+        others = others[: bisect_right(others, end, key=end_of)]
+        while others:
+            # Those of one end are looked through in order, from the last one on.
+            at = bisect_left(others, end_of(others[-1]), key=end_of)
+            alike = others[at:]
+            del others[at:]
+            if len(alike) > 1:
+                alike.sort(key=order_of)
+            for one in reversed(alike):
+                if end_of(one) == end and order_of(one) >= order_of(new):
+                    continue
+                left, right = (new, one) if flip else (one, new)
+                found = self._tested(left, right, group, x)
+                if found:
+                    return found
         return []
 
     def _either(

@@ -78,8 +78,8 @@ BOUNDED = [
     "first A then[..5 s] B",
     "[latest] A then B then C within 5 s",
     "A then[..5 s] first B",
-    "A then[recent] B* then[recent] C",
 ]
+LATEST = "A then[recent] B* then[recent] C"  # no older A or C can be the latest
 
 # Where these consume, events are kept to find all again without some of them.
 CONSUMING = [
@@ -115,12 +115,24 @@ def most_held(detect: str, events: list[dict[str, Any]], **options: Any) -> tupl
     return half, most
 
 
-@pytest.mark.parametrize("detect", BOUNDED)
+@pytest.mark.parametrize("detect", [*BOUNDED, LATEST])
 def test_what_readings_cannot_reach_any_more_is_dropped(detect):
     events = list(readings(4_000, random.Random(detect)))
     half, most = most_held(detect, events)
     assert most < 200
     assert most <= half + 40  # in twice the time no more is held
+
+
+@pytest.mark.parametrize(
+    "detect", ["A then[..5 s] B", "A then[recent, ..5 s] B", "A equals B", *BOUNDED]
+)
+def test_so_is_what_they_cannot_reach_by_uncertain_times(detect):
+    events = list(readings(1_000, random.Random(detect)))
+    for event in events[::3]:
+        event["uncertainty"] = 400
+    half, most = most_held(detect, events)
+    assert most < 200
+    assert most <= half + 40
 
 
 @pytest.mark.parametrize("detect", CONSUMING)
@@ -140,7 +152,7 @@ def test_a_log_that_may_matter_for_ever_has_an_end_and_what_goes_is_counted():
     assert pipeline.matcher.dropped()["occurrences_overflow"] >= 499
 
 
-@pytest.mark.parametrize("detect", BOUNDED)
+@pytest.mark.parametrize("detect", [*BOUNDED, LATEST])
 def test_it_is_dropped_also_where_no_result_ever_comes(detect):
     for kinds in ("A", "B", "C", "AC", "BC"):
         half, most = most_held(detect, list(readings(2_000, random.Random(kinds), kinds)))
