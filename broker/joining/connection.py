@@ -20,6 +20,7 @@ import aiomqtt
 from aiomqtt.exceptions import MqttCodeError
 from msgspec import Struct
 from paho.mqtt.client import MQTTMessage
+from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 from paho.mqtt.reasoncodes import ReasonCode
@@ -30,6 +31,7 @@ from broker.joining.messages import Arrived, JoinError, Outgoing
 from broker.mqtt.packets import Properties
 
 TIMEOUT_S = 5.0  # a server that takes longer to answer is not there
+READ_BYTES_MAX = 65_536  # handed over together; so much more than is allowed may wait
 NO_DELAY = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)  # small packets wait 40 ms otherwise
 REFUSED_FROM = 0x80  # reason codes from here on are failures
 
@@ -57,7 +59,7 @@ class Connection:
         self,
         client: aiomqtt.Client,
         terms: Terms,
-        take: Callable[["Connection", Arrived], None],
+        take: Callable[["Connection", list[Arrived]], None],
     ) -> None:
         self.session_kept = False
         self.expiry_s: int | None = None  # where the server grants another than was asked for
@@ -66,7 +68,8 @@ class Connection:
         self._client = client
         self._terms = terms
         self._take = take
-        self._paused = self._deaf = False
+        self._paused = self._deaf = self._reading = False
+        self._read_now: list[Arrived] = []
         self._loop = asyncio.get_running_loop()
         self._broken: asyncio.Future[None] = self._loop.create_future()
         # aiomqtt has no words for these; paho's own interface, which is public, has.
@@ -76,7 +79,8 @@ class Connection:
         self._on_connect: Any = paho.on_connect
         self._on_publish: Any = paho.on_publish
         self._on_disconnect: Any = paho.on_disconnect
-        self._answered = self._closed = False
+        self._answered = False
+        self._why = ""
         paho.on_connect, paho.on_publish = self._connected, self._published
         paho.on_disconnect = self._disconnected
         paho.on_message = self._arrived
@@ -93,16 +97,25 @@ class Connection:
         self.inflight_max = min(self.inflight_max, granted)
         self._on_connect(client, data, flags, reason, properties)
 
-    def _disconnected(self, *what: Any) -> None:
-        self._closed = True
-        self._on_disconnect(*what)
+    def _disconnected(
+        self, client: Any, data: Any, flags: Any, reason: ReasonCode, properties: Any = None
+    ) -> None:
+        told = str(reason).lower()
+        if flags.is_disconnect_packet_from_server:
+            self._why = f"it said: {told}"
+        elif not self._answered:
+            self._why = "it closed the connection without a word"
+        else:
+            self._why = "it fell silent" if "keep alive" in told else "the connection was lost"
+        self._on_disconnect(client, data, flags, reason, properties)
 
-    @property
-    def unanswered(self) -> str:
-        """Why there is no connection, of a server that has not said so; else nothing."""
-        if self._answered or (self._paho.socket() is None and not self._closed):
-            return ""
-        return "it closed the connection without a word" if self._closed else "no answer in time"
+    def why(self, error: BaseException) -> str:
+        """Why the connection ended, in a sentence."""
+        if isinstance(error, MqttCodeError) and isinstance(error.rc, ReasonCode):
+            return sentence(error)  # a refusal, after which the connection ends as well
+        if not self._why and not self._answered and self._paho.socket() is not None:
+            return "no answer in time"
+        return self._why or sentence(error)
 
     def _published(
         self, client: Any, data: Any, mid: int, reason: ReasonCode, properties: Any
@@ -122,7 +135,14 @@ class Connection:
         number = message.mid if message.qos else 0
         flags = (message.qos, bool(message.retain), bool(message.dup))
         properties = _properties(message.properties)
-        self._take(self, Arrived(topic, bytes(message.payload), *flags, number, properties))
+        self._read_now.append(Arrived(topic, bytes(message.payload), *flags, number, properties))
+        if not self._reading:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._read_now:
+            messages, self._read_now = self._read_now, []
+            self._take(self, messages)
 
     # --- what it is told -----------------------------------------------------------------
 
@@ -165,6 +185,16 @@ class Connection:
         """Nobody is there any more for what still comes; the server will send it again."""
         self._deaf = True
 
+    def read_alone(self) -> None:
+        """Take the place of aiomqtt at the socket.
+
+        It reads as many packets at a time as are under way to the server, of any size, and one by
+        one where none are; and it would not stop in between.
+        """
+        if (one := self._paho.socket()) is not None:
+            self._loop.add_reader(one.fileno(), self._read)
+            self._loop.call_soon(self._read)  # TLS may have taken bytes from the socket before
+
     def pause(self, *, on: bool) -> None:
         """Read nothing from the socket, so that the server has to wait; or read on."""
         one = self._paho.socket()
@@ -174,21 +204,29 @@ class Connection:
         if on:
             self._loop.remove_reader(one.fileno())
         else:
-            self._loop.add_reader(one.fileno(), self._read)
-            self._loop.call_soon(self._read)  # TLS may have taken bytes from the socket before
+            self.read_alone()
 
     def _read(self) -> None:
-        """As aiomqtt does it, who has lost its place at the socket to the pause."""
+        """Read what is there, but not more at a time than is handed over together."""
+        paho, self._reading = self._paho, True
         try:
-            while not self._paused and (one := self._paho.socket()) is not None:
-                self._paho.loop_read()
-                pending = getattr(one, "pending", None)
-                if pending is None or self._paho.socket() is None or not pending():
+            while not self._paused and paho.socket() is not None:
+                status = paho._packet_read()  # noqa: SLF001  `loop_read` reads as it likes
+                if status == MQTTErrorCode.MQTT_ERR_AGAIN:
+                    break
+                if status != MQTTErrorCode.MQTT_ERR_SUCCESS:
+                    paho._loop_rc_handle(status)  # noqa: SLF001  as `loop_read` does
+                    break
+                if sum(one.size_bytes for one in self._read_now) >= READ_BYTES_MAX:
+                    self._loop.call_soon(self._read)
                     break
         except Exception as error:
             logger.debug("reading failed", exc_info=True)
             if not self._broken.done():
                 self._broken.set_exception(JoinError(f"reading failed: {error}"))
+        finally:
+            self._reading = False
+            self._hand_over()
 
     async def lost(self) -> None:
         """Wait for the end of the connection, which is a JoinError or an aiomqtt.MqttError."""
@@ -214,19 +252,20 @@ class Connection:
 
 @asynccontextmanager
 async def connected(
-    terms: Terms, take: Callable[[Connection, Arrived], None]
+    terms: Terms, take: Callable[[Connection, list[Arrived]], None]
 ) -> AsyncIterator[Connection]:
     """A connection. Raises JoinError.
 
-    `take` is given each message, the first of them before this has come back, and must not raise.
+    `take` is given messages, the first of them before this has come back, and must not raise.
     """
     client = _client(terms)
     connection = Connection(client, terms, take)
     try:
         async with client:
+            connection.read_alone()
             yield connection
     except aiomqtt.MqttError as error:
-        raise JoinError(connection.unanswered or sentence(error)) from None
+        raise JoinError(connection.why(error)) from None
     except UnicodeError:  # of a name that can be none
         raise JoinError("there is no such host") from None
     finally:

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 class Receiver(Protocol):
     """Who takes what comes."""
 
-    def on_arrived(self, message: Arrived, token: JoinToken | None) -> None:
-        """Take a message; `token` is None at QoS 0. Must not block."""
+    def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
+        """Take messages, in order; the token of one at QoS 0 is None. Must not block."""
 
 
 class Tell(Protocol):
@@ -69,6 +69,7 @@ class Join:
         self._much_failed = asyncio.Event()
         self._ending = asyncio.Event()
         self._told = ""
+        self._granted_s: int | None = None
         self._overflowed = False
         self._counts = dict.fromkeys(COUNTED, 0)
 
@@ -174,19 +175,20 @@ class Join:
 
     # --- in ------------------------------------------------------------------------------
 
-    def _arrived(self, connection: Connection, message: Arrived) -> None:
+    def _arrived(self, connection: Connection, messages: list[Arrived]) -> None:
         self._connection = connection
         counts = self._counts
-        counts["received"] += 1
-        counts["received_again"] += message.dup
-        token = self._inbound.add(message) if message.qos else None
+        counts["received"] += len(messages)
+        counts["received_again"] += sum(one.dup for one in messages)
+        taken = [(one, self._inbound.add(one) if one.qos else None) for one in messages]
         try:
-            self.receiver.on_arrived(message, token)
+            self.receiver.on_arrived(taken)
         except Exception:
             self.faults += 1
-            logger.exception("a message of the MQTT server %s was not taken", self.name)
-            if token is not None:
-                self.failed(token)
+            logger.exception("messages of the MQTT server %s were not taken", self.name)
+            for _, token in taken:
+                if token is not None:
+                    self.failed(token)
         self._look()
 
     def taken(self, token: JoinToken) -> None:
@@ -298,8 +300,9 @@ class Join:
         self._told = ""
         self._tell("info", "joined", join=self.name, at=self.address, session_kept=kept)
         wanted = self._terms.settings.session_expiry_s
-        if connection.expiry_s is not None and connection.expiry_s < wanted:
-            granted = connection.expiry_s
+        granted = connection.expiry_s
+        if granted is not None and granted < wanted and granted != self._granted_s:
+            self._granted_s = granted
             self._tell("warning", "session_expiry", join=self.name, wanted=wanted, granted=granted)
 
     def _lost(self, why: str) -> None:

@@ -81,7 +81,7 @@ class Way:
     def _answered_here(self, request: T) -> T:
         return replace(request, reply_to=AnswerThere(self, request.reply_to))
 
-    def on_arrived(self, message: Arrived, token: JoinToken | None) -> None:
+    def on_arrived(self, messages: list[tuple[Arrived, JoinToken | None]]) -> None:
         """See broker.joining.join.Receiver."""
         self._arrivals.on_publish(
             [
@@ -95,6 +95,7 @@ class Way:
                     properties=message.properties,
                     token=token,  # type: ignore[arg-type]  # it comes back to us as it is
                 )
+                for message, token in messages
             ]
         )
 

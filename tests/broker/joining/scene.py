@@ -134,15 +134,15 @@ async def client(server, *topics, **options):
         yield one
 
 
-def reading(number, at, val=31):
-    return json.dumps({"timestamp": at + number, "val": val, "id": f"e{number}"})
+def reading(number, at, **more):
+    return json.dumps({"timestamp": at + number, "val": 31, "id": f"e{number}", **more})
 
 
-async def send(one, numbers, at, prefix="headwater"):
-    """Events at QoS 1; the server has all of them afterwards."""
+async def send(one, numbers, at, prefix="headwater", qos=1, **more):
+    """Events; at QoS 1 the server has all of them afterwards."""
     topic = f"{prefix}/events/Temp/t1"
     for number in numbers:
-        await one.publish(topic, reading(number, at), qos=1)
+        await one.publish(topic, reading(number, at, **more), qos=qos)
 
 
 async def take(one, wanted):

@@ -92,15 +92,17 @@ class Mosquitto:
 class OwnFace:
     """The MQTT face of another broker, in a thread: its own topics aside it is plain MQTT."""
 
-    def __init__(self):
+    def __init__(self, **options):
         self.port = 0
+        self._options = options
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 
     async def _serve(self):
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
-        server = MqttServer(self, listeners=[Listener("127.0.0.1", 0)], prefix=Prefix("headwater"))
+        listeners, prefix = [Listener("127.0.0.1", 0)], Prefix("headwater")
+        server = MqttServer(self, listeners=listeners, prefix=prefix, **self._options)
         await server.start()
         ((_, self.port),) = server.addresses()
         self._ready.set()

@@ -86,10 +86,10 @@ def test_what_is_late_or_refused_is_told_there_and_advertisements_are_taken(serv
             await send(one, [0], now_ms(), PREFIX)
             await send(one, [-60_000], now_ms(), PREFIX)
             await one.publish(f"{PREFIX}/events/Temp/t1", "no json", qos=1)
-            (late, rejected) = await take(one, lambda found: len(found) == 2)
-            assert (late[0], late[1]["id"]) == (f"{PREFIX}/late/Temp", "e-60000")
-            assert late[1]["location"] == "hall"
-            assert rejected[1]["reason"] == "not_json"
+            told = dict(await take(one, lambda found: len(found) == 2))
+            late = told[f"{PREFIX}/late/Temp"]
+            assert (late["id"], late["location"]) == ("e-60000", "hall")
+            assert told[f"{PREFIX}/rejected"]["reason"] == "not_json"
             await until(lambda: site.join.counts()["acknowledged"] == 4)
 
     asyncio.run(scene())
@@ -244,6 +244,7 @@ def test_a_line_that_falls_silent_is_given_up(server):
             paho = site.join._connection._paho
             paho._keepalive = 1  # seconds: less than what can be configured
             await until(site.joined.missing)
+            assert site.join.why == "it fell silent"
             line.silence(on=False)
             await site.up()
 
