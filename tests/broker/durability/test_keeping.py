@@ -4,14 +4,19 @@ import asyncio
 import errno
 import json
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
+from msgspec import msgpack
 
 from broker.config import load
+from broker.core import records
 from broker.core.broker import BrokerOptions
+from broker.core.durable import DurableBroker
 from broker.core.effects import Acknowledge, Emit, Note, Publish, Reply
 from broker.core.messages import Payload, SourceAdvertised, SpecificationSubmitted
+from broker.core.records import HEADER_BYTES, frame, frame_snapshot, header
 from broker.journal import Files
 from broker.wiring import logs
 from broker.wiring.clock import WallClock
@@ -417,3 +422,118 @@ def test_paths_are_below_the_data_directory_alone(tmp_path):
     names = {path.name for path in (tmp_path / "data").iterdir()}
     assert {"journal", "headwater.db"} <= names
     assert [path.name for path in Path(tmp_path).iterdir()] == ["data"]
+
+
+# --- what other versions and accidents leave ---------------------------------------------------
+
+
+def segment(tmp_path, number, data):
+    folder = tmp_path / "journal"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{number:020d}-0000.segment"
+    path.write_bytes(header(number, 7) + data)
+    return path
+
+
+def of_a_newer_format(tmp_path, monkeypatch):
+    with monkeypatch.context() as newer:
+        newer.setattr(records, "VERSION", 9)
+        return segment(tmp_path, 1, frame(1, b"x", salt=7))
+
+
+def with_a_record_that_it_does_not_know(tmp_path, _monkeypatch):
+    return segment(tmp_path, 1, frame(1, b"\x92\xa7unheard\x01", salt=7))
+
+
+def with_a_snapshot_of_a_newer_core(tmp_path, _monkeypatch):
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    path = folder / f"{4:020d}.snapshot"
+    head = {"version": 9, "number": 4, "outbox_end": 0}
+    path.write_bytes(frame_snapshot(4, msgpack.encode(head)))
+    return path
+
+
+def with_a_part_missing(tmp_path, _monkeypatch):
+    return segment(tmp_path, 5, b"")
+
+
+def damaged(tmp_path, _monkeypatch):
+    segment(tmp_path, 2, frame(2, b"x", salt=7))
+    return segment(tmp_path, 1, b"no record at all")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (of_a_newer_format, "is of another version"),
+        (with_a_record_that_it_does_not_know, "may be of a newer version"),
+        (with_a_snapshot_of_a_newer_core, "a newer one wrote it"),
+        (with_a_part_missing, "record 1 and all up to 4 are missing"),
+        (damaged, f"is damaged: 00000000000000000001-0000.segment, byte {HEADER_BYTES}: "),
+    ],
+)
+def test_what_it_cannot_read_it_refuses_in_a_sentence_and_leaves_alone(
+    tmp_path, monkeypatch, make, words
+):
+    path = make(tmp_path, monkeypatch)
+    before = path.read_bytes()
+
+    async def scene():
+        with pytest.raises(StartError) as caught:
+            await Life(tmp_path).begin()
+        assert words in str(caught.value)
+        assert str(tmp_path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    run(scene)
+    assert path.read_bytes() == before
+
+
+def test_a_long_recovery_tells_how_far_it_has_come(tmp_path, monkeypatch, lines):
+    async def scene():
+        await some(tmp_path, Life.crash)
+        monkeypatch.setattr("broker.wiring.keeping.PROGRESS_S", 0)
+        life = await Life(tmp_path).begin()
+        await life.end()
+
+    run(scene)
+    told = [fields for event, fields in lines if event == "recovering"]
+    assert [one["records"] for one in told] == list(range(1, len(told) + 1))
+    assert told[-1]["records"] == told[-1]["of"] > 1
+
+
+def test_a_recovery_that_nobody_waits_for_ends(tmp_path, monkeypatch):
+    """As where a broker is told to end while it recovers."""
+    reached, cancelled, ended = threading.Event(), threading.Event(), threading.Event()
+    recover, handled = DurableBroker.recover, []
+
+    def slow(options, limits, snapshot, told, outbox_end, now):
+        def one_by_one():
+            for record in told:
+                handled.append(record.number)
+                yield record
+                reached.set()
+                cancelled.wait(PATIENCE_S)
+
+        try:
+            return recover(options, limits, snapshot, one_by_one(), outbox_end, now)
+        finally:
+            ended.set()
+
+    async def scene():
+        await some(tmp_path, Life.crash)
+        monkeypatch.setattr(DurableBroker, "recover", slow)
+        starting = asyncio.create_task(Life(tmp_path).begin())
+        assert await asyncio.to_thread(reached.wait, PATIENCE_S)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        cancelled.set()
+        assert await asyncio.to_thread(ended.wait, PATIENCE_S)
+        assert len(handled) == 1
+        monkeypatch.setattr(DurableBroker, "recover", recover)
+        life = await Life(tmp_path).begin()  # nothing is left open
+        await life.end()
+
+    run(scene)
