@@ -6,7 +6,8 @@ in many places is packed once, and is one object again after unpacking.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -53,16 +54,17 @@ class Shelf:
 
         The fields are those of the type's own class, however the event's payload was decoded.
         """
-        return [[event.event_type, self._fields(event)] for event in self._events]
-
-    def _fields(self, event: Event) -> dict[str, Any]:
-        kind = self._classes[event.event_type]
-        names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
-        return {
-            name: msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=made_of)
-            for name, field in names
-            if (value := getattr(event, field)) is not None
-        }
+        found: list[Any] = []
+        fields: dict[str, _Fields] = {}
+        for event in self._events:
+            name = event.event_type
+            known = fields.get(name)
+            if known is None:
+                kind = self._classes[name]
+                values_of = attrgetter(*kind.__struct_fields__)
+                known = fields[name] = (kind.__struct_encode_fields__, values_of)
+            found.append([name, _said(event, known)])
+        return found
 
     def put_occurrence(self, occurrence: Any) -> Any:
         """An occurrence: a number at a leaf, else the list of its places' numbers."""
@@ -105,6 +107,22 @@ class Shelf:
         if kind == "maybe":
             return Maybe(value)
         return tuple([self.get_all(part) for part in value])
+
+
+_Fields = tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]]]
+_PLAIN = frozenset((int, float, str, bool, bytes))
+
+
+def _said(event: Event, fields: _Fields) -> dict[str, Any]:
+    """What an event says, by name; what is null is left out."""
+    names, values_of = fields
+    return {
+        name: value
+        if value.__class__ in _PLAIN
+        else msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=made_of)
+        for name, value in zip(names, values_of(event), strict=True)
+        if value is not None
+    }
 
 
 def pack_partition(partition: Partition, shelf: Shelf) -> dict[str, Any]:
