@@ -44,6 +44,7 @@ class Diagnostic(TypedDict, total=False):
     line: int
     column: int
     hint: str
+    seq: int
 
 
 class Reply(TypedDict, total=False):
@@ -52,6 +53,7 @@ class Reply(TypedDict, total=False):
     ok: bool
     subscriptions: Sequence[str]
     definitions: Sequence[str]
+    state: str
     errors: Sequence[Diagnostic]
 
 

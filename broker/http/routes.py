@@ -16,6 +16,7 @@ SCHEMAS: dict[str, Schema] = {
         line={"type": "integer", "minimum": 1},
         column={"type": "integer", "minimum": 1},
         hint=TEXT,
+        seq=COUNT,
     ),
     "Problem": shape_of(
         "ok errors",
@@ -27,6 +28,7 @@ SCHEMAS: dict[str, Schema] = {
         ok={"type": "boolean", "enum": [True]},
         subscriptions=NAMES,
         definitions=NAMES,
+        state={"type": "string", "enum": ["accepted", "active"]},
     ),
     "Subscription": shape_of(
         "subscription subscriber state",
@@ -98,7 +100,7 @@ ROUTES: tuple[Route, ...] = (
         "submit",
         "Check a specification and install all of it, or nothing",
         {
-            200: Answer("installed, or there already", "Reply"),
+            200: Answer("accepted, or there already; the list tells when it is active", "Reply"),
             400: Answer("a parameter is too long"),
             408: Answer("the body did not come in time"),
             413: Answer("the text is too long"),

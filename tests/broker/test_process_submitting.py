@@ -10,6 +10,7 @@ from headwater.cli import main
 from tests.broker.running import CONFIG, RunningBroker, ask, client, take
 
 TYPES = "event A(n: int)\nevent B(n: int)\n"
+BEGIN = time.time_ns() // 1_000_000
 PAIR = "define Pair(n)\ndetect A as a then B as b within 1 min\nassign n = a.n\n"
 
 
@@ -69,3 +70,37 @@ def test_the_command_waits_until_all_is_active(broker, scheme, tmp_path, capsys)
     assert "HW502" in capsys.readouterr().err
     assert main(["cancel", "Told", *at, "--as", "stranger"]) == 1
     assert main(["cancel", "Told", *at]) == 0
+
+
+def test_what_was_accepted_and_half_done_outlasts_a_kill(tmp_path):
+    """And so does who it belongs to: the same text is answered as before, an older one refused."""
+    flags = ("--set", f"broker.data_dir={tmp_path}/data")
+    text = TYPES + PAIR + told(2)
+
+    async def before(port):
+        async with client(port) as one:
+            answer = await ask(one, "submit", text)
+            await send(one, "A", BEGIN)
+            return answer
+
+    async def after(port):
+        async with client(port, "headwater/results/anna/Told") as one:
+            again = await ask(one, "submit", text, name="me", request="2")
+            lower = await ask(one, "submit", TYPES + PAIR + told(1), request="3")
+            assert (lower["errors"][0]["code"], lower["errors"][0]["seq"]) == ("HW501", 2)
+            stranger = await ask(one, "cancel", "Told", name="other", request="4")
+            assert stranger["ok"] is False
+            changed = await ask(one, "submit", TYPES + PAIR + told(3, "(n > 0)"), request="5")
+            assert changed["state"] == "active"
+            await send(one, "B", BEGIN + 1)
+            ((_, result),) = await take(one)
+            assert (result["seq"], result["start"]) == (3, BEGIN)
+            return again
+
+    with RunningBroker(tmp_path, CONFIG, *flags) as running:
+        answer = asyncio.run(before(running.port()))
+        running.process.kill()
+    with RunningBroker(tmp_path, CONFIG, *flags) as running:
+        (listed,) = running.get("/v1/subscriptions")[1]["subscriptions"]
+        assert (listed["seq"], listed["state"], listed["client"]) == (2, "active", "me")
+        assert asyncio.run(after(running.port())) == answer
