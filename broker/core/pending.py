@@ -12,22 +12,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
-from operator import lt
+from operator import itemgetter, lt
 
 from broker.core.event import Event, Order
-from broker.core.occurrence import sort_in_order
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
 
 
-def _span(entry: Entry) -> tuple[int, int]:
-    event = entry[1]
-    return (event.end, event.start)
+_atom = itemgetter(0)
 
 
-def _spread(entry: Entry) -> tuple[int, int, Order, int]:
+def _order(entry: Entry) -> tuple[int, Order, int]:
     at, event = entry
-    return (event.end, event.start, event.order, at)
+    return (event.start, event.order, at)
 
 
 class Pending:
@@ -76,5 +73,20 @@ class Pending:
         del ends[:count]
         del self._entries[:count]
         if not plain:
-            sort_in_order(ready, _span, _spread)
+            _sort_runs(ready)
         return ready
+
+
+def _sort_runs(entries: list[Entry]) -> None:
+    """Sort those of one end, which stand together."""
+    begin = 0
+    end = entries[0][1].end
+    for at in range(1, len(entries) + 1):
+        if at < len(entries) and entries[at][1].end == end:
+            continue
+        if at - begin > 1:
+            run = entries[begin:at]
+            alone = all(entry[1] is run[0][1] for entry in run)
+            entries[begin:at] = sorted(run, key=_atom) if alone else sorted(run, key=_order)
+        if at < len(entries):
+            begin, end = at, entries[at][1].end

@@ -226,7 +226,7 @@ class StagedAgent:
         if at < len(site.leaves):
             site.leaves[at].events.append(event)
         elif self._contiguous:
-            site.named.append(event)
+            site.name([event])
 
     def _partition(self, key: tuple[Any, ...]) -> Partition:
         partition = self._partitions.get(key)
@@ -315,9 +315,7 @@ class StagedAgent:
         size = partition.root.held() + len(partition.waiting.found) + len(partition.log)
         site = partition.site
         if site.named:
-            oldest = min(site.needs.values(), default=WATERMARK_NONE)
-            if site.named[0].end < oldest:
-                site.named = [event for event in site.named if event.end >= oldest]
+            site.forget_named()
             size += len(site.named)
         self._size += size - partition.size
         partition.size = size

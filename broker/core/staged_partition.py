@@ -161,7 +161,7 @@ def packed(partition: Partition, shelf: Shelf) -> list[Any]:
 def unpack(partition: Partition, data: list[Any], shelf: Shelf, by: Selection | None) -> None:
     """Put such data, of the same group, into a new partition whose occurrences are chosen so."""
     _, partition.site.begin, named, root, waiting, log = data
-    partition.site.named = shelf.get_all(named)
+    partition.site.name(shelf.get_all(named))
     partition.root.restore(shelf.get_all(root))
     restore_waiting(partition.waiting, shelf.get_all(waiting), by)
     partition.log = [(at, shelf.get(n)) for at, n in log]

@@ -14,6 +14,7 @@ what is dropped it goes by begins(), which is never later, and may be earlier th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ from broker.core.verdicts import certainty_of
 
 class Stage(Protocol):
     """One operator of one partition; see the module for what it promises."""
+
+    ordered: bool  # whether what it passes on is in order, from one time to the next as well
 
     def advance(self, watermark: int) -> list[Occurrence]:
         """What is decided by now and was not passed on before."""
@@ -136,8 +139,21 @@ class Site:
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
     joints: list[Any] = field(default_factory=list)  # those of plain operators, bottom-up
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
+    named_ends: list[int] = field(default_factory=list)  # theirs
     memory: Memory | None = None  # where events are consumed
     needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
+
+    def name(self, events: list[Event]) -> None:
+        """Take in more events for `next`, each ending after those before it."""
+        self.named += events
+        self.named_ends += [event.end for event in events]
+
+    def forget_named(self) -> None:
+        """Forget of these what nobody asks for any more."""
+        oldest = min(self.needs.values(), default=WATERMARK_NONE)
+        if self.named_ends and self.named_ends[0] < oldest:
+            dead = bisect_left(self.named_ends, oldest)
+            del self.named_ends[:dead], self.named[:dead]
 
 
 def completion(members: Sequence[Any]) -> Order:
@@ -190,7 +206,7 @@ class Inbox:
         new = self.stage.advance(watermark)
         if new:
             self.items += new
-            if len(self.items) > 1:
+            if not self.stage.ordered and len(self.items) > 1:
                 sort_in_order(self.items)
         self.limit = max(self.limit, min(watermark, self.stage.hold()))
         return self.limit
@@ -241,6 +257,7 @@ class Inbox:
 class Over:
     """What stages over others have in common; `inboxes` are of those beneath."""
 
+    ordered = False
     __slots__ = ("_asked", "_begins", "inboxes", "site", "span_ms", "watermark")
 
     def __init__(self, site: Site, inboxes: tuple[Inbox, ...], span_ms: int | None) -> None:

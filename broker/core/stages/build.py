@@ -95,6 +95,7 @@ class Builder:
             self._span(holder),
             self._doubt,
             holder,
+            bool(self._types(negation.left) & self._types(negation.right)),
             (negation.left.low - holder.low, negation.left.high - holder.low),
         )
         right = self.build(negation.right)
@@ -178,6 +179,7 @@ class Builder:
             self._span(negation),
             self._doubt,
             negation.left,
+            bool(self._types(negation.left) & self._types(negation.right)),
         )
         left, right = self.build(negation.left), self.build(negation.right)
         return lambda site: NegationStage(plan, site, left(site), right(site))

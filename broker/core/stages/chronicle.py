@@ -74,13 +74,20 @@ class ChronicleStage(Over):
         return memory is not None and memory.is_past(whole)
 
     def _is_spent(self, item: Occurrence) -> bool:
-        return any(identity(member) in self._spent for member in flat(events_of(item)))
+        spent = self._spent
+        if not spent:
+            return False
+        if item.__class__ is not tuple:
+            return id(item) in spent
+        return any(identity(member) in spent for member in flat(item[2:]))
 
     def _spend(self, occurrence: Occurrence) -> None:
-        for member in flat(events_of(occurrence)):
-            self._spent[identity(member)] = member
-        for items in self._items:
-            items[:] = [item for item in items if not self._is_spent(item)]
+        fresh = {identity(member): member for member in flat(events_of(occurrence))}
+        self._spent.update(fresh)
+        for side, items in enumerate(self._items):
+            # A single event is bound but once, unless both sides are of one type.
+            if items and (self._plan.composite[side] or self._plan.shared):
+                items[:] = [item for item in items if not self._is_spent(item)]
 
     def _expire(self, limit: int) -> None:
         for side, items in enumerate(self._items):
@@ -115,7 +122,7 @@ class ChronicleStage(Over):
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""
         self._items = (kept[0], kept[1])
-        self._further.rights = kept[2]
+        self._further.keep(kept[2])
 
     def facts(self) -> list[Any]:
         """See base.Over."""

@@ -369,7 +369,7 @@ class CourseStage(Over):
         self._entries = [(element, item) for element, item in entries]
         self._run = None if run is None else Run(dict(map(tuple, run[0])), run[1], run[2])
         for further, items in zip(self._further, rights, strict=True):
-            further.rights = items
+            further.keep(items)
         for inbox, part in zip(self.inboxes, inboxes, strict=True):
             inbox.restore(part)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.join import Join
-from broker.core.occurrence import Occurrence, sort_in_order
+from broker.core.occurrence import Occurrence
 from broker.core.operands import FOLLOWS, Joint
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.core.store import Store
@@ -84,12 +83,13 @@ class JointPlan:
 class Further:
     """What `nth` and `next` ask of a pair beyond the pair itself."""
 
-    __slots__ = ("_plan", "_site", "rights")
+    __slots__ = ("_plan", "_site", "ends", "rights")
 
     def __init__(self, plan: JointPlan, site: Site) -> None:
         self._plan = plan
         self._site = site
         self.rights: list[Occurrence] = []  # for `nth`: all right ones, in order
+        self.ends: list[int] = []  # theirs
 
     def __call__(self, left: Occurrence, right: Occurrence) -> bool:
         """Whether the pair belongs together."""
@@ -105,7 +105,7 @@ class Further:
         else:
             low, high = end_of(right), start_of(left)
         named = self._site.named
-        at = bisect_left(named, high, key=_end)
+        at = bisect_left(self._site.named_ends, high)
         while at:
             at -= 1
             event = named[at]
@@ -117,15 +117,15 @@ class Further:
 
     def _number(self, left: Occurrence, right: Occurrence) -> int:
         """The so-manieth after the left one that the right one is."""
-        follows = self._plan.follows
+        follows, rights, nth = self._plan.follows, self.rights, self._plan.joint.nth
         number = 0
-        for at in range(bisect_left(self.rights, end_of(left), key=end_of), len(self.rights)):
-            other = self.rights[at]
+        for at in range(bisect_left(self.ends, end_of(left)), len(rights)):
+            other = rights[at]
             if follows(left, other):
                 number += 1
             if other is right:
                 return number
-            if number == self._plan.joint.nth:
+            if number == nth:
                 return 0  # that was the one
         return 0
 
@@ -133,6 +133,12 @@ class Further:
         """Right ones in order, none of them later than what is tested next."""
         if self._plan.joint.nth is not None:
             self.rights += rights
+            self.ends += map(end_of, rights)
+
+    def keep(self, rights: list[Occurrence]) -> None:
+        """Hold these in place of its own."""
+        self.rights = rights
+        self.ends = list(map(end_of, rights))
 
     @property
     def asked(self) -> bool:
@@ -145,8 +151,9 @@ class Further:
         `oldest` is the least end of those left.
         """
         oldest = min(oldest, floor)
-        if self.rights and end_of(self.rights[0]) < oldest:
-            del self.rights[: bisect_left(self.rights, oldest, key=end_of)]
+        if self.ends and self.ends[0] < oldest:
+            dead = bisect_left(self.ends, oldest)
+            del self.ends[:dead], self.rights[:dead]
         if self._plan.joint.next:
             self._site.needs[id(self)] = oldest
 
@@ -154,12 +161,8 @@ class Further:
         """Whether nothing that begins at the floor or later can be next to the left one."""
         end = end_of(left)
         named = self._site.named
-        at = bisect_left(named, floor, key=_end)
+        at = bisect_left(self._site.named_ends, floor)
         return any(event.start > end for event in reversed(named[max(0, at - 4) : at]))
-
-
-def _end(event: Any) -> int:
-    return int(event.end)
 
 
 class JointStage(Over):
@@ -212,8 +215,6 @@ class JointStage(Over):
             made = plan.join(lefts, rights, self._left, self._right, self.site.group, self._further)
             if not plan.recent_either and not plan.follows_only:
                 _put(self._right, rights, composite=plan.composite[1])
-        if len(made) > 1:
-            sort_in_order(made)
         return made
 
     def _expire(self, limit: int) -> None:
@@ -263,7 +264,7 @@ class JointStage(Over):
         for store, items in zip((self._left, self._right), kept, strict=False):
             store.items = items
             store.ends = [end_of(item) for item in items]
-        self._further.rights = kept[2]
+        self._further.keep(kept[2])
 
 
 def _put(store: Store, new: list[Occurrence], *, composite: bool) -> None:

@@ -6,6 +6,7 @@ pair is tested. The intervals are those of LANGUAGE: within p itself, or after i
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,7 @@ class NegationPlan:
     span_ms: int | None
     doubt: Doubt | None = None
     left: Operand | None = None
+    shared: bool = True  # an event may be in p and be a q
     part: tuple[int, int] | None = None  # the places of p in the occurrence, if these are not all
 
     def of(self, occurrence: Occurrence) -> Occurrence:
@@ -67,13 +69,14 @@ class NegationPlan:
 class NegationStage(Over):
     """See the module."""
 
-    __slots__ = ("_doubtful", "_open", "_others", "_plan")
+    __slots__ = ("_doubtful", "_open", "_others", "_plan", "_starts")
 
     def __init__(self, plan: NegationPlan, site: Site, left: Stage, right: Stage) -> None:
         super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
         self._plan = plan
         self._open: list[Occurrence] = []
-        self._others: list[Occurrence] = []
+        self._others: list[Occurrence] = []  # by their beginning
+        self._starts: list[int] = []  # theirs
         self._doubtful: set[int] = set()  # by identity: the open ones into which a q may fall
 
     def advance(self, watermark: int) -> list[Occurrence]:
@@ -83,9 +86,13 @@ class NegationStage(Over):
         left.fill(watermark)
         limit = right.fill(watermark)
         new_open, new_others = left.take(WATERMARK_END), right.take(WATERMARK_END)
-        self._others += new_others
-        self._open = [p for p in self._open if not self._broken(p, new_others)]
-        self._open += [p for p in new_open if not self._broken(p, self._others)]
+        for q in new_others:
+            at = bisect_right(self._starts, start_of(q))
+            self._starts.insert(at, start_of(q))
+            self._others.insert(at, q)
+        if new_others:
+            self._open = [p for p in self._open if not self._broken(p, new_others)]
+        self._open += [p for p in new_open if not self._broken(p, self._near(p))]
         made: list[Occurrence] = []
         still: list[Occurrence] = []
         for p in self._open:
@@ -93,6 +100,15 @@ class NegationStage(Over):
         self._open = still
         self._expire()
         return [self._whole(p) for p in made]
+
+    def _near(self, occurrence: Occurrence) -> list[Occurrence]:
+        """Of all the others, those whose nominal beginning may do."""
+        plan = self._plan
+        p = plan.of(occurrence)
+        window_ms = plan.window_ms
+        last = end_of(p) if window_ms is None else start_of(p) + window_ms
+        low = bisect_left(self._starts, start_of(p) - plan.slack_ms)
+        return self._others[low : bisect_right(self._starts, last + plan.slack_ms)]
 
     def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
         for q in others:
@@ -119,9 +135,10 @@ class NegationStage(Over):
         return YES if falls and self._counts(occurrence, p, q) else NO
 
     def _counts(self, occurrence: Occurrence, p: Occurrence, q: Occurrence) -> bool:
-        own = {id(event) for event in bound_events(p)}
-        if any(id(event) in own for event in bound_events(q)):
-            return False
+        if self._plan.shared:
+            own = {id(event) for event in bound_events(p)}
+            if any(id(event) in own for event in bound_events(q)):
+                return False
         counts = self._plan.counts
         return counts is None or counts(occurrence, q, self.site.group)
 
@@ -134,10 +151,12 @@ class NegationStage(Over):
         return self.inboxes[1].floor(start - self._plan.slack_ms) > until
 
     def _expire(self) -> None:
-        starts = [start_of(p) for p in self._open]
-        oldest = min([self.inboxes[0].begins(), *starts]) - self._plan.slack_ms
-        if self._others and any(start_of(q) < oldest for q in self._others):
-            self._others = [q for q in self._others if start_of(q) >= oldest]
+        if not self._starts:
+            return
+        oldest = min([self.inboxes[0].begins(), *map(start_of, self._open)]) - self._plan.slack_ms
+        if self._starts and self._starts[0] < oldest:
+            dead = bisect_left(self._starts, oldest)
+            del self._starts[:dead], self._others[:dead]
 
     def _whole(self, p: Occurrence) -> Occurrence:
         silent = (None,) * self._plan.silent_places
@@ -177,7 +196,9 @@ class NegationStage(Over):
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""
-        self._open, self._others = kept
+        self._open, others = kept
+        self._others = sorted(others, key=start_of)
+        self._starts = list(map(start_of, self._others))
 
     def facts(self) -> list[Any]:
         """See base.Over."""
