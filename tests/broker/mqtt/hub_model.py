@@ -161,13 +161,14 @@ class Model:
             if not self.sessions[client].expiry_ms:
                 self.end(client)
         self.retained = {topic: said for topic, said in self.retained.items() if said.sender}
-        absence = sorted(
-            self.sessions,
-            key=lambda one: (self.sessions[one].end_due_ms - self.sessions[one].expiry_ms, one),
-        )
-        for client in absence:
+        for client in sorted(self.sessions, key=lambda one: self._absence(one, connected)):
             self._departures += 1
             self.sessions[client].since = self._departures
+
+    def _absence(self, client, connected):
+        """Since when, those who were connected until the end last."""
+        session = self.sessions[client]
+        return session.end_due_ms - session.expiry_ms, client in connected, client
 
     def leave(self, client, with_will=False):
         """The client says DISCONNECT."""
