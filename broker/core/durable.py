@@ -115,6 +115,7 @@ class DurableBroker:
         self.outbox_end = 0
         self._core = RestorableBroker(options, limits)
         self._retained: dict[str, bytes] = {}
+        self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
 
     # --- work ------------------------------------------------------------------------------
 
@@ -144,6 +145,7 @@ class DurableBroker:
 
     def _append(self, data: bytes) -> Append:
         self.number += 1
+        self._recorded_ms = self._core.now
         return Append(self.number, data)
 
     def _promised(self, effect: Effect) -> Effect:
@@ -198,7 +200,7 @@ class DurableBroker:
                 msgspec.to_builtins(core.options),
                 msgspec.to_builtins(core.limits),
                 self._retained,
-                core.state(),
+                {**core.state(), "now": self._recorded_ms},
             )
         )
 
@@ -213,6 +215,7 @@ class DurableBroker:
             raise RecoveryError(f"the snapshot cannot be taken up: {error}") from error
         self.number, self.outbox_end = found.number, found.outbox_end
         self._retained = dict(found.retained)
+        self._recorded_ms = self._core.now
 
     # --- recovery --------------------------------------------------------------------------
 
@@ -283,6 +286,8 @@ class DurableBroker:
             effects = self._core.handle(message, now)
         except Exception:  # noqa: BLE001  # as the process before did
             return []
+        finally:
+            self._recorded_ms = self._core.now
         found: list[Emission] = []
         for effect in effects:
             done = self._promised(effect)
@@ -319,6 +324,7 @@ class DurableBroker:
                 plain = msgspec.msgpack.decode(_encode(before.state()))
                 self._core.restore(plain)
         self._core.resume(one.now)
+        self._recorded_ms = self._core.now
 
     # --- what is to be seen ----------------------------------------------------------------
 

@@ -288,6 +288,25 @@ def test_the_time_without_a_process_is_no_silence():
     assert len(disk.results) == 2
 
 
+def test_what_is_not_written_down_leaves_no_trace_in_a_snapshot():
+    """Else a process from a snapshot would count silence from another time on than others."""
+    disk = Disk(idle_timeout_ms=5_000)
+    disk.submit(HOT)
+    disk.send(event(0, 1))
+    before = disk.broker.snapshot()
+    disk.now += 60_000
+    disk.submit(HOT)
+    disk.tell(TopicRefused("nowhere", b""))
+    disk.tell(Started())
+
+    def plain(data):
+        found = msgspec.msgpack.decode(data)
+        del found["state"]["ledger"]["notes"]
+        return found
+
+    assert plain(disk.broker.snapshot()) == plain(before)
+
+
 def test_a_clock_that_was_set_back_is_held():
     disk = Disk()
     disk.start(now=NOW - 5_000)
