@@ -21,11 +21,13 @@ class Files:
 
     def make_folder(self, path: Path) -> None:
         """Make a folder for this user alone, where it is missing, so that it outlasts a crash."""
-        if path.exists() and not path.is_dir():
+        if path.is_dir():
+            return
+        if path.exists():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-        if not path.is_dir():
-            path.mkdir(mode=0o700, parents=True)
-            self.sync_folder(path.parent)
+        self.make_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)  # another may be as quick
+        self.sync_folder(path.parent)
 
     def names(self, path: Path) -> list[str]:
         """The files of a folder, in order of their names."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from broker.journal.files import Files
 from broker.wiring.errors import StartError
 
 LOCK = "broker.lock"
@@ -26,7 +27,7 @@ def claimed(name: str) -> Iterator[Path | None]:
         return
     path = Path(name)
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)  # what sensors say concerns nobody else
+        Files().make_folder(path)
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -97,6 +97,21 @@ def test_a_segment_ends_at_its_size_and_they_are_read_as_one(tmp_path):
     assert there(tmp_path)[1] == numbered(*datas)
 
 
+def test_each_folder_that_is_made_is_this_users_alone_and_synced_in_the_one_above(tmp_path):
+    synced = []
+
+    class Told(FaultyFiles):
+        def sync_folder(self, path):
+            synced.append(path)
+            super().sync_folder(path)
+
+    Told().make_folder(tmp_path / "a" / "b")
+    assert synced == [tmp_path, tmp_path / "a"]
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    Told().make_folder(tmp_path / "a" / "b")
+    assert len(synced) == 2
+
+
 # --- snapshots ------------------------------------------------------------------------------
 
 
