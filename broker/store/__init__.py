@@ -5,6 +5,7 @@ Invariant: what was reported as stored outlasts a loss of power; what was not ma
 never in part. SQLAlchemy is imported when a store is opened, not before.
 """
 
+from broker.store.catalogue import Catalogue, Entry
 from broker.store.errors import StoreError
 from broker.store.outbox import Outbox
 from broker.store.parts import Part
@@ -24,8 +25,10 @@ from broker.store.store import Store
 
 __all__ = [
     "RESULTS",
+    "Catalogue",
     "Consumer",
     "ConsumersFullError",
+    "Entry",
     "GoneError",
     "NotYetError",
     "Outbox",
