@@ -70,7 +70,6 @@ class Supply:
         self._first: int | None = None  # the first offset that was offered
         self._end = 0
         self._written = -1
-        self._reading = False
         self._wake = asyncio.Event()
         self._wake.set()
         join.on_room = self._look
@@ -80,7 +79,7 @@ class Supply:
         if self._first is None:
             self._first = results[0].offset
         for one in results:
-            if one.offset == self._next and not self._reading and self._room():
+            if one.offset == self._next and self._room():
                 self._put(one)
                 self._next += 1
             self._end = max(self._end, one.offset + 1)
@@ -138,7 +137,7 @@ class Supply:
         from broker.store import GoneError
 
         while self._next is not None and self._next < self._end and self._room():
-            begin, self._reading = self._next, True
+            begin = self._next
             count = min(ROWS_MAX, self._room(), self._end - begin)
             try:
                 rows, end = await self._read(begin, begin + count)
@@ -149,8 +148,6 @@ class Supply:
                     "error", "join_missed", join=self._join.name, begin=begin, end=end - 1,
                     reason="retention took results before the server had them",
                 )  # fmt: skip
-            finally:
-                self._reading = False
             for row in rows:
                 self._put(row)
             self._next = end

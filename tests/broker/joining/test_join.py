@@ -72,11 +72,14 @@ def test_events_come_in_and_results_go_out_as_over_the_own_face(server, protocol
     asyncio.run(scene())
 
 
-def test_what_is_late_or_refused_is_told_there_and_advertisements_are_taken(server):
+@EITHER
+def test_what_is_late_or_refused_is_told_there_and_advertisements_are_taken(server, protocol):
+    """And not published there once more, which would come back and so on."""
+
     async def scene():
-        topics = [f"{PREFIX}/late/#", f"{PREFIX}/rejected"]
+        topics = [f"{PREFIX}/late/#", f"{PREFIX}/rejected", f"{PREFIX}/sources/#"]
         async with (
-            Scene(section(server, prefix=PREFIX)) as site,
+            Scene(section(server, prefix=PREFIX, protocol=protocol)) as site,
             client(server, *topics) as one,
         ):
             await site.up()
@@ -86,11 +89,15 @@ def test_what_is_late_or_refused_is_told_there_and_advertisements_are_taken(serv
             await send(one, [0], now_ms(), PREFIX)
             await send(one, [-60_000], now_ms(), PREFIX)
             await one.publish(f"{PREFIX}/events/Temp/t1", "no json", qos=1)
-            told = dict(await take(one, lambda found: len(found) == 2))
+            told = dict(await take(one, lambda found: len(found) == 3))
+            assert told[f"{PREFIX}/sources/t1"]["location"] == "hall"
             late = told[f"{PREFIX}/late/Temp"]
             assert (late["id"], late["location"]) == ("e-60000", "hall")
             assert told[f"{PREFIX}/rejected"]["reason"] == "not_json"
             await until(lambda: site.join.counts()["acknowledged"] == 4)
+            # What is sent: a result to two topics, what is late or refused, and the broker's state.
+            await until(lambda: not site.join.counts()["waiting"])
+            assert (site.join.counts()["sent"], site.join.counts()["received"]) == (5, 4)
 
     asyncio.run(scene())
 

@@ -75,7 +75,8 @@ def test_nothing_of_a_connection_that_has_ended_is_acknowledged():
     inbound.begin()
     new = inbound.add(arrived(7))
     assert inbound.taken(old[0]) == inbound.fail(old[1]) == []
-    assert inbound.failed == 0
+    assert (inbound.failed, len(inbound)) == (0, 1)
+    assert inbound.pending_bytes == new.size_bytes
     assert inbound.taken(new) == [7]
 
 

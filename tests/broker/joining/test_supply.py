@@ -87,6 +87,52 @@ def test_results_go_out_as_they_are_stored_and_how_far_is_written_down(tmp_path,
     asyncio.run(scene())
 
 
+def test_how_far_the_server_has_come_is_not_written_down_before_it_has(tmp_path, mosquitto):
+    async def scene():
+        async with (
+            opened(tmp_path) as outbox,
+            Line(mosquitto.port) as line,
+            client(mosquitto, TOPIC) as one,
+            Scene(section(line), outbox=outbox) as site,
+        ):
+            await site.up()
+            await detected(site, outbox, range(3))
+            await take(one, lambda found: len(found) == 3)
+            await until(lambda: not site.join.counts()["waiting"])
+            line.silence(on=True)
+            await detected(site, outbox, range(3, 6))
+            await until(lambda: site.join._outbound.under_way == 6)
+            await site.joined.ways[0].supply.write()
+            assert await reached(outbox) == {f"{CONSUMER}j0": 3}
+            line.silence(on=False)
+            found = await take(one, lambda found: len(found) == 3)
+            assert ids(found) == results(range(3, 6))
+            await until(lambda: not site.join.counts()["waiting"])
+            await site.joined.ways[0].supply.write()
+            assert await reached(outbox) == {f"{CONSUMER}j0": 6}
+
+    asyncio.run(scene())
+
+
+def test_without_a_lost_connection_each_result_comes_once(tmp_path, mosquitto, monkeypatch):
+    """Whether it is handed on as it comes or fetched, and where one follows the other."""
+    monkeypatch.setattr(supplying, "ROWS_MAX", 7)
+
+    async def scene():
+        async with opened(tmp_path) as outbox, client(mosquitto, TOPIC) as one:
+            async with Scene(section(mosquitto), outbox=outbox) as site:
+                await site.up()
+                await until(lambda: site.joined.ways[0].supply._next == 0)
+            await detected(None, outbox, range(50))
+            async with Scene(section(mosquitto), outbox=outbox) as site:
+                for begin in range(50, 100, 5):
+                    await detected(site, outbox, range(begin, begin + 5))
+                found = await take(one, lambda found: "r99" in ids(found))
+                assert ids(found) == results(range(100))
+
+    asyncio.run(scene())
+
+
 def test_what_was_stored_and_not_taken_there_comes_after_a_restart(tmp_path, mosquitto):
     """The broker was killed before the server had them, or before it was told of them."""
 
