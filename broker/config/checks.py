@@ -71,8 +71,17 @@ def _joins(config: Config) -> Iterator[tuple[str, str]]:
         for part in ("password", "password_file"):
             if getattr(one, part) and not one.user:
                 yield f"{key}.{part}", "a password needs its user; set `user`"
+        if is_loopback(one.host) and one.port in _own_ports(config):
+            why = "this is the broker's own MQTT face, unless that gets another port"
+            yield f"{key}.port", f"{why}: set this one or that under [mqtt]"
         where = (one.host, one.port, one.client_id)
         if where in seen:
             why = f"[joins.{seen[where]}] is at the same place under the same client identifier"
             yield f"{key}.client_id", f"{why}; each would throw out the other: name another"
         seen.setdefault(where, name)
+
+
+def _own_ports(config: Config) -> list[int]:
+    """Where the broker itself listens for MQTT; it would talk to itself for ever."""
+    mqtt = config.mqtt
+    return [*([mqtt.port] if mqtt.plain else []), *([mqtt.tls_port] if mqtt.tls_cert else [])]

@@ -12,7 +12,8 @@ SECRET = "sesame-in-the-hall"
 def loaded(tmp_path, text, **sources):
     path = tmp_path / "site.toml"
     path.write_text(text)
-    return load(path, **sources)
+    flags = {"mqtt.port": "1999", **sources.pop("flags", {})}  # else it has that of a join
+    return load(path, flags=flags, **sources)
 
 
 def problems(tmp_path, text, **sources):
@@ -73,6 +74,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
             '[joins.a]\nclient_id = "x"\n[joins.b]\nclient_id = "x"\n',
             "site.toml:4:1: joins.b.client_id: [joins.a] is at the same place",
         ),
+        ("[joins.hall]\nport = 1999", "joins.hall.port: this is the broker's own MQTT face"),
         ("[joins.hall]\nuser = 'a'\npassword = 12345", "found a whole number, expected a text"),
         ("".join(f"[joins.j{n}]\nport = {n + 1}\n" for n in range(JOINS_MAX + 1)), "more than 16"),
     ],
