@@ -10,14 +10,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from broker.core.own import Function
+    from broker.core.own import Aggregate, Function
     from headwater.engine import Engine, EventError
     from headwater.events import Event
     from language.errors import HeadwaterError, LanguageError
 
-__all__ = ["Engine", "Event", "EventError", "Function", "HeadwaterError", "LanguageError"]
+__all__ = [
+    "Aggregate",
+    "Engine",
+    "Event",
+    "EventError",
+    "Function",
+    "HeadwaterError",
+    "LanguageError",
+]
 
 _PLACES = {
+    "Aggregate": "broker.core.own",
     "Engine": "headwater.engine",
     "Event": "headwater.events",
     "EventError": "headwater.engine",

@@ -11,7 +11,10 @@ A null argument makes a scalar function null; aggregates skip nulls.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from language import tree
 
 ArgumentType = Literal["number", "text", "ordered", "any", "event"]
 ResultType = Literal["int", "float", "text", "bool", "same"]
@@ -51,6 +54,12 @@ SCALARS: dict[str, Function] = _table(
     Function("length", ("text",), "int", "how many characters"),
     Function("concat", ("text", "text"), "text", "one text after the other", repeats=True),
 )
+
+
+def is_aggregate(call: tree.Call) -> bool:
+    """Whether a call is of an aggregate: a built-in one, or once resolved the user's own."""
+    return call.function in AGGREGATES or getattr(call.own, "aggregate", False)
+
 
 AGGREGATES: dict[str, Function] = _table(
     Function("Count", ("any",), "int", "how many events; of x.a, how many that are not null"),

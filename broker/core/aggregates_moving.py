@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from broker.core.aggregates import quantile, unsigned_zero
+from broker.core.aggregates import plain_value, quantile, unsigned_zero, value_of
 from broker.core.event import Event, Order
+from broker.core.window_ids import order_of, plain_order
 
 BLOCK_MAX = 2_048  # values that an insertion may move
 
@@ -193,3 +195,44 @@ class ScatteredEnds:
     def last(self) -> Any:
         """The last value; None of none."""
         return self.values[-1] if self.values else None
+
+
+class Ordered(ScatteredEnds):
+    """All values in the order of their events, for aggregates of the user's own."""
+
+    __slots__ = ()
+
+    def take_of(self, values: Sequence[Any], events: Sequence[Event]) -> None:
+        """Add the values of as many events."""
+        self._fill([*self.entries(), *_ordered(values, events)])
+
+    def merged(self, others: Sequence[Ordered]) -> Ordered:
+        """All together."""
+        made = Ordered()
+        made._fill([entry for one in (self, *others) for entry in one.entries()])
+        return made
+
+    def plain(self) -> list[Any]:
+        """Plain data."""
+        return [[plain_order(order), plain_value(value)] for order, value in self.entries()]
+
+    def restore(self, data: list[Any]) -> None:
+        """Take up what `plain` gave."""
+        self._fill([(order_of(order), value_of(value)) for order, value in data])
+
+    def entries(self) -> list[tuple[Order, Any]]:
+        """The values with the orders of their events."""
+        return list(zip(self.orders, self.values, strict=True))
+
+    def _fill(self, entries: list[tuple[Order, Any]]) -> None:
+        entries.sort(key=_first)
+        self.orders = [order for order, _ in entries]
+        self.values = [value for _, value in entries]
+
+
+def _ordered(values: Sequence[Any], events: Sequence[Event]) -> list[tuple[Order, Any]]:
+    return [(event.order, value) for event, value in zip(events, values, strict=True)]
+
+
+def _first(entry: tuple[Order, Any]) -> Order:
+    return entry[0]

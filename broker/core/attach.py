@@ -21,13 +21,13 @@ from broker.core.operands import (
     Padded,
     operands,
 )
-from language.functions import AGGREGATES
+from language.functions import is_aggregate
 from language.tree import Call, Expression
 
 
 def has_aggregate(node: Expression) -> bool:
     """Whether an aggregate stands in the expression."""
-    if isinstance(node, Call) and node.function in AGGREGATES:
+    if isinstance(node, Call) and is_aggregate(node):
         return True
     return any(has_aggregate(child) for child in children(node))
 

@@ -30,7 +30,7 @@ from broker.core.pattern import Layout, lay_out
 from broker.core.reach import keep_ms
 from broker.core.staged_partition import needs_stages
 from broker.core.window_shape import Shape
-from language.functions import AGGREGATES
+from language.functions import is_aggregate
 from language.printing.expressions import duration_text
 from language.taskgraph import Task, TaskGraph
 from language.tree import Call, Case, Definition, Subscription
@@ -296,7 +296,7 @@ class _Bounds:
             one.function
             for item in case.assign
             for one in descendants(item.value)
-            if isinstance(one, Call) and one.function in AGGREGATES
+            if isinstance(one, Call) and is_aggregate(one)
         ]
         whole = [name for name in dict.fromkeys(used) if name not in MERGED]
         if shape.distinct:

@@ -6,7 +6,7 @@ Invariant: a call never raises and gives a value of the stated type, or null.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, Literal
@@ -62,6 +62,21 @@ class Function:
     def _failed(self, why: str) -> None:
         self.failures += 1
         self.last_failure = why[:400]
+
+
+class Aggregate(Function):
+    """An aggregate of one's own for windows and lists.
+
+    `call` takes the values of its argument, none of them null, as a list in the order of the events
+    that they are from; of none the aggregate is null. Otherwise as for Function. All values that
+    are in are kept, as for a median.
+    """
+
+    aggregate = True
+
+    def of(self, values: Sequence[Any]) -> Any:
+        """The value for these; None of none."""
+        return self(list(values)) if values else None
 
 
 def as_mapping(event: Event) -> Mapping[str, Any]:

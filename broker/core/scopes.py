@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from broker.core.expressions import Writer, attribute_code, children
 from broker.core.list_values import aggregate
 from broker.core.source import Constants
-from language.functions import AGGREGATES
+from language.functions import is_aggregate
 from language.tree import Attribute, Call, Constant, Expression, Name
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PlaceScope:
     def reference(self, node: Name | Attribute | Call) -> tuple[str, bool] | None:
         """See expressions.Scope."""
         if isinstance(node, Call):
-            return self._aggregate(node) if node.function in AGGREGATES else None
+            return self._aggregate(node) if is_aggregate(node) else None
         if isinstance(node, Name):
             return None
         if node.base == "group":
@@ -93,7 +93,7 @@ class PlaceScope:
     def listed_outside(self, node: Expression) -> list[int]:
         """The places of lists that are named outside of aggregates, in order."""
         found: set[int] = set()
-        if isinstance(node, Call) and node.function in AGGREGATES:
+        if isinstance(node, Call) and is_aggregate(node):
             return []
         if isinstance(node, Attribute):
             place = self._places.get(node.base)
@@ -121,6 +121,8 @@ class PlaceScope:
                 code = Writer(self, self._constants).value(value)
             held = self._constants.temporary()
             values = f"[{held} for {variable} in {items} if ({held} := {code}) is not None]"
+        if node.own is not None:
+            return f"{self._constants.add(node.own)}.of({values})", True
         helper = self._constants.helper("aggregate", aggregate)
         arguments = [repr(node.function), values]
         if node.function == "Quantile" and isinstance(node.arguments[1], Constant):

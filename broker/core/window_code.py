@@ -15,6 +15,7 @@ from broker.core.aggregates_moving import (
     Ascending,
     Greatest,
     Least,
+    Ordered,
     ScatteredEnds,
     SlidingEnds,
     SlidingGreatest,
@@ -45,7 +46,9 @@ def new_in_pane(keeping: Keeping) -> Any:
         return _new_moments(keeping)
     if what in ("least", "greatest"):
         return Extreme(greatest=what == "greatest")
-    return {"tally": Tally, "bag": Bag, "distinct": Distinct, "ends": Ends}[what]()
+    return {"tally": Tally, "bag": Bag, "distinct": Distinct, "ends": Ends, "ordered": Ordered}[
+        what
+    ]()
 
 
 def new_sliding(keeping: Keeping) -> Any:
@@ -61,9 +64,11 @@ def new_sliding(keeping: Keeping) -> Any:
         "least": SlidingLeast,
         "greatest": SlidingGreatest,
         "ends": SlidingEnds,
+        "ordered": Ordered,
     }[keeping.what]()
 
 
+OF_EVENTS = frozenset({"ends", "ordered"})  # what is told the events that values are from
 SCATTERED = {"least": Least, "greatest": Greatest, "ends": ScatteredEnds}
 
 
@@ -101,8 +106,8 @@ def compile_fold(aggregation: Aggregation, names: Names, leaf: int) -> Fold | No
 
 
 def _fold_lines(argument: Argument, code: str, nullable: bool) -> list[str]:
-    ends = [at for what, at in argument.kept.items() if what == "ends"]
-    others = [at for what, at in argument.kept.items() if what != "ends"]
+    ends = [at for what, at in argument.kept.items() if what in OF_EVENTS]
+    others = [at for what, at in argument.kept.items() if what not in OF_EVENTS]
     if not nullable:
         lines = [f"    values = [{code} for e in events]", "    from_events = events"]
     elif not ends:
@@ -130,7 +135,7 @@ def compile_slide(aggregation: Aggregation, names: Names, leaf: int, method: str
         lines += [f"    v = {code}", *(["    if v is not None:"] if nullable else [])]
         for what, at in argument.kept.items():
             # Where values come in any order, the first and the last are told by their events.
-            of = what == "ends" and names.scattered(leaf)
+            of = what == "ordered" or (what == "ends" and names.scattered(leaf))
             lines.append(f"{indent}k[{at}].{method}{'_of(v, e)' if of else '(v)'}")
     return build("\n".join([*lines, "    return"]) + "\n", "slide", constants)
 

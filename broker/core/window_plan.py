@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from broker.core.expressions import Scope, attribute_code, children
-from language.functions import AGGREGATES, SCALARS
+from language.functions import AGGREGATES, SCALARS, is_aggregate
 from language.lexicon import COMMON_ATTRIBUTES
 from language.tree import (
     Arithmetic,
@@ -103,7 +103,7 @@ class Result:
 
     code: str
     nullable: bool
-    constants: tuple[tuple[str, int], ...] = ()
+    constants: tuple[tuple[str, Any], ...] = ()
 
 
 def read_operands(pattern: Pattern) -> list[Operand]:
@@ -130,7 +130,7 @@ def read_operands(pattern: Pattern) -> list[Operand]:
 
 def calls_in(node: Expression) -> Iterator[Call]:
     """The aggregates of an expression, in the order of the text."""
-    if isinstance(node, Call) and node.function in RESULTS:
+    if isinstance(node, Call) and is_aggregate(node):
         yield node
         return
     for child in children(node):
@@ -201,7 +201,7 @@ class Aggregation:
             kind = kind_of(value, self._names.kind)
             argument = self._by_text[leaf, repr(value)] = Argument(leaf, value, kind)
             self.arguments.append(argument)
-        argument.kept.setdefault(RESULTS[call.function][0], -1)
+        argument.kept.setdefault("ordered" if call.own else RESULTS[call.function][0], -1)
 
     def _settle(self, argument: Argument) -> None:
         """One of tally, moments and squares does for all three."""
@@ -223,6 +223,11 @@ class Aggregation:
             return Result(f"n[{operand}]", nullable=False)
         value = call.arguments[0]
         argument = self._by_text[self._names.leaf_of_argument(value), repr(value)]
+        if call.own is not None:
+            kept = f"k[{argument.kept['ordered']}]"
+            return Result(
+                f"{{own}}.of({kept}.values)", nullable=True, constants=(("own", call.own),)
+            )
         what, code, nullable = RESULTS[call.function]
         stronger = [name for name in (what, "moments", "squares") if name in argument.kept]
         kept = f"k[{argument.kept[stronger[0]]}]"

@@ -36,7 +36,7 @@ CLOSED = "window_closed"
 IDS_CUT = "window_ids_cut"  # groups whose lists of ids were kept short: ties may go another way
 INVERTED = "start_after_end"
 
-GROWING = frozenset({"bag", "distinct"})  # what is kept that grows with the events
+GROWING = frozenset({"bag", "distinct", "ordered"})  # what is kept that grows with the events
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,12 @@ def check_call(
     node: tree.Call, scope: Scope, type_of: Callable[[tree.Expression, Scope], Type]
 ) -> Type:
     """The type of a call's result; errors are noted."""
+    own = scope.declared.functions.get(node.function)
     if node.function in AGGREGATES:
-        return _aggregate(node, scope, type_of)
+        return _aggregate(node, AGGREGATES[node.function], scope, type_of)
+    if getattr(own, "aggregate", False):
+        form = Function(node.function, ("any",), getattr(own, "result", "float"), "")
+        return _aggregate(node, form, scope, type_of)
     if node.function in SCALARS:
         function = SCALARS[node.function]
         types = [type_of(argument, scope) for argument in node.arguments]
@@ -43,7 +47,6 @@ def check_call(
         scope.collector.misspelt("HW206", node.span, node.function, known)
     for argument in node.arguments:
         type_of(argument, scope)
-    own = scope.declared.functions.get(node.function)
     return cast("Type", getattr(own, "result", "any"))
 
 
@@ -79,9 +82,11 @@ def _result(function: Function, types: list[Type]) -> Type:
 
 
 def _aggregate(
-    node: tree.Call, scope: Scope, type_of: Callable[[tree.Expression, Scope], Type]
+    node: tree.Call,
+    function: Function,
+    scope: Scope,
+    type_of: Callable[[tree.Expression, Scope], Type],
 ) -> Type:
-    function = AGGREGATES[node.function]
     fallback = "any" if function.result == "same" else function.result
     if scope.inside or scope.place == "condition":
         scope.collector.note("HW402", node.span, None, name=node.function)
