@@ -51,6 +51,7 @@ class Store:
         self._loop = loop
         self._holding = holding
         self._closed = False
+        self._ended: asyncio.Future[None] = loop.create_future()
         self._was_full = False
         self._reading: Connection | None = None
         self._readers: Engine = engine_of(url, writes=False)
@@ -60,6 +61,7 @@ class Store:
             self.name,
             lambda outcomes: self._later(self._reported, outcomes),
             lambda sentence: self._later(self._troubled, sentence),
+            lambda: self._later(self._ended.set_result, None),
         )
         self._writer.start()
 
@@ -142,7 +144,8 @@ class Store:
         if self._closed:
             return
         self._closed = True
-        await asyncio.to_thread(self._writer.close)
+        self._writer.close()
+        await self._ended
         await self._loop.run_in_executor(self._reader, self._disconnect)
         await asyncio.to_thread(self._reader.shutdown)
         self._holding.close()

@@ -50,16 +50,22 @@ Report = Callable[[list[tuple[Item, BaseException | None]]], None]
 
 
 class Writer:
-    """The thread. `report` and `tell` are called in it; `tell` when `trouble` changes."""
+    """The thread. `report`, `tell` and `ended` are called in it; `tell` when `trouble` changes."""
 
     def __init__(
-        self, engine: Engine, called: str, report: Report, tell: Callable[[str], None]
+        self,
+        engine: Engine,
+        called: str,
+        report: Report,
+        tell: Callable[[str], None],
+        ended: Callable[[], None],
     ) -> None:
         self.trouble = ""
         self._engine = engine
         self._called = called
         self._report = report
         self._tell = tell
+        self._ended = ended
         self._items: deque[Item] = deque()
         self._state = threading.Condition()
         self._closing = threading.Event()
@@ -78,11 +84,10 @@ class Writer:
             self._state.notify()
 
     def close(self) -> None:
-        """Carry out what waits and end; blocks until then."""
+        """Carry out what waits and end."""
         with self._state:
             self._closing.set()
             self._state.notify()
-        self._thread.join()
 
     def _run(self) -> None:
         try:
@@ -90,6 +95,7 @@ class Writer:
                 self._report(self._commit(group))
         finally:
             self._disconnect()
+            self._ended()
 
     def _gather(self) -> list[Item]:
         with self._state:

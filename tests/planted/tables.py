@@ -8,6 +8,7 @@ from tests.planted import (
     table_mqtt,
     table_patterns,
     table_stages,
+    table_store,
     table_windows,
 )
 
@@ -18,4 +19,5 @@ FAULTS = [
     *table_windows.TABLE,
     *table_language.TABLE,
     *table_mqtt.TABLE,
+    *table_store.TABLE,
 ]

@@ -185,7 +185,8 @@ def test_a_store_that_cannot_write_can_be_closed_and_says_what_was_lost(tmp_path
         told = Told(store)
         outcomes = [submitted(store, put(n, 50_000)) for n in range(3)]
         assert "the disk is full" in await told.next()
-        await store.close()
+        async with asyncio.timeout(PATIENCE_S):
+            await store.close()
         for outcome in outcomes:
             error = await outcome
             assert isinstance(error, StoreError)

@@ -174,3 +174,28 @@ def test_a_range_that_is_too_large_names_one_that_is_not(tmp_path):
                 assert await outbox.read(begin, fits, bytes_max) == expected
 
     asyncio.run(run())
+
+
+def test_an_acknowledgement_never_goes_back(tmp_path):
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            await appended(outbox, *[row(n) for n in range(9)])
+            offsets = [(await outbox.acknowledge("spark", n, n)).offset for n in (0, 5, 3, 9, 0)]
+            assert offsets == [0, 5, 5, 9, 9]
+            with pytest.raises(NotYetError):
+                await outbox.acknowledge("spark", 10, 0)
+            assert [(one.offset, one.acked_ms) for one in await outbox.consumers()] == [(9, 0)]
+
+    asyncio.run(run())
+
+
+def test_the_time_that_the_log_has_reached_goes_on_from_batch_to_batch(tmp_path):
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            for offset, end_ms in enumerate((10, 30, 20, 40)):
+                await appended(outbox, row(offset, end_ms=end_ms))
+            assert [await outbox.ts_at(n) for n in range(4)] == [10, 30, 30, 40]
+            assert await outbox.first_offset_after(20) == 1
+            assert await outbox.first_offset_after(30) == 3
+
+    asyncio.run(run())
