@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -34,6 +37,21 @@ def test_a_day_begins_with_the_first_instant_of_its_date(zone: str, day: int):
     start = LocalDays(zone).start(day)
     assert local_date(start, zone) >= day
     assert local_date(start - 1, zone) < day
+
+
+def test_zones_are_known_where_the_system_brings_none():
+    """As on slim images, which leave the database of time zones out."""
+    code = (
+        "from broker.core.window_days import LocalDays; print(LocalDays('Asia/Kathmandu').start(0))"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONTZPATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(made.stdout) == LocalDays("Asia/Kathmandu").start(0) == -(5 * 60 + 30) * 60_000
 
 
 @given(st.sampled_from(ZONES), st.integers(-20_000 * DAY_MS, 40_000 * DAY_MS))
