@@ -30,7 +30,7 @@ DECLARED = "\n".join(
 )
 SIZES = (1_000, 10_000, 100_000)
 EVENTS = 20_000
-TEXT_SUBSCRIPTIONS = 5_000  # a text may have a million characters
+TEXT_SUBSCRIPTIONS = 1_000  # a text may take a second to install
 WARMING = 10_000
 CHECKED = 500  # of them, against all subscriptions
 BATCH = 1_000

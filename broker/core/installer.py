@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from broker.core import refusals
 from broker.core.catalogue import Catalogue, Installed
+from broker.core.effort import effort
 from broker.core.identity import digest
 from broker.core.intake import ConflictError, Intake
 from broker.core.limits import LimitReachedError, Limits
@@ -184,6 +185,19 @@ class Installer:
             maximum: int = getattr(limits, name)
             if wanted > maximum:
                 raise RefusedError(_limited(LimitReachedError(name, maximum, what)))
+        self._check_effort(plan)
+
+    def _check_effort(self, plan: _Plan) -> None:
+        """While a text is installed nothing else happens: not for long."""
+        if not plan.coming:
+            return
+        tasks = plan.specification.graph.tasks
+        wanted = {key for one in plan.coming for key in (*one.definitions, one.task)}
+        new = [tasks[key] for key in tasks if key in wanted and key not in self._matcher]
+        units, maximum = effort(new, plan.types), self._limits.install_effort_max
+        if units > maximum:
+            what = f"installing this text takes {units:,} units of work, so submit it in parts"
+            raise RefusedError(_limited(LimitReachedError("install_effort_max", maximum, what)))
 
     def _carry_out(self, plan: _Plan, now: int) -> None:
         """Install what comes, then take away what it replaces; on any error all is as before."""

@@ -85,6 +85,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     specification_bytes_max: Annotated[
         int, said("a thousand subscriptions are some 400,000 bytes", "submission refused")
     ] = 1_048_576
+    install_effort_max: Annotated[
+        int,
+        said(
+            "work of installing one text, in units of 25 µs in which nothing else happens: a second"
+            " (10 a case, the square of the events it binds, a third of the text's parts)",
+            "submission refused",
+            100,
+        ),
+    ] = 40_000
     subscriptions_max: Annotated[
         int, said("each costs agents, contents and their memory", "submission refused")
     ] = 100_000
