@@ -15,6 +15,7 @@ class Counters:
 
     bytes_in: int = 0
     bytes_out: int = 0
+    slowed: int = 0  # times that a publisher was not read on until a subscriber got on
     messages_in: int = 0  # PUBLISH packets of clients and wills
     handed_up: int = 0  # of these, taken by the application
     published: int = 0  # messages of the application

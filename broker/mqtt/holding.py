@@ -22,6 +22,7 @@ class Holding:
         self._counters = counters
         self._effects = effects
         self._held: dict[Connection, None] = {}
+        self._slow: dict[Connection, None] = {}  # of these, those that publish too fast
         self._asked = False
         self._full = False  # all together have too much pending
         self._behind = False  # too much is to be written to disk
@@ -37,11 +38,21 @@ class Holding:
             self._behind = behind
             self._release_all()
 
+    def slow(self, connection: "Connection") -> None:
+        """Read no further from one who publishes too fast."""
+        self._slow[connection] = None
+        self.look(connection)
+
+    def hasten(self, connection: "Connection") -> None:
+        """It may go on."""
+        self._slow.pop(connection, None)
+        self.eased(connection)
+
     def look(self, connection: "Connection") -> None:
         """After a read that handed something up: may this connection be read further?"""
         if self._counters.pending_bytes >= self._limits.pending_bytes_max:
             self._full = True
-        if (self._stopped() or connection.overloaded()) and connection.reading:
+        if connection.reading and (self._stopped() or self._has_to_wait(connection)):
             connection.reading = False
             self._held[connection] = None
             self._effects.append(Reading(connection, on=False))
@@ -54,12 +65,16 @@ class Holding:
         elif connection in self._held and not self._stopped():
             self._release(connection)
 
+    def _has_to_wait(self, connection: "Connection") -> bool:
+        return connection in self._slow or connection.overloaded()
+
     def _stopped(self) -> bool:
         return self._asked or self._full or self._behind
 
     def gone(self, connection: "Connection") -> None:
         """The connection is closed."""
         self._held.pop(connection, None)
+        self._slow.pop(connection, None)
         self.eased(connection)
 
     def _release_all(self) -> None:
@@ -68,7 +83,7 @@ class Holding:
                 self._release(connection)
 
     def _release(self, connection: "Connection") -> None:
-        if not connection.overloaded():
+        if not self._has_to_wait(connection):
             del self._held[connection]
             connection.reading = True
             self._effects.append(Reading(connection, on=True))

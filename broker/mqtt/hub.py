@@ -29,6 +29,7 @@ from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
 from broker.mqtt.session import Session
+from broker.mqtt.slowing import Slowing
 from broker.mqtt.timers import Timers
 
 
@@ -72,6 +73,7 @@ class Hub:
         self.dirty: list[Connection] = []  # with bytes to be sent
         self.holding = Holding(self.limits, self.counters, self.effects)
         self.keeping: Keeping | None = None  # what outlasts the process, if anything does
+        self.slowing = Slowing(self)
         self._read: Connection | None = None  # the one whose packets are being looked at
         self._promises_before = self._held_before = 0
 

@@ -95,6 +95,10 @@ class Limits:
     queue_messages_max: int = _limit(
         10_000, "per client and QoS; QoS 0 beyond is dropped and counted, QoS 1 ends the session"
     )
+    slow_publisher_ms: int = _limit(
+        5_000,
+        "from half a full queue on, who publishes for it is not read, at most so long at a time",
+    )
     queue_bytes_max: int = _limit(
         4_194_304, "the same in bytes, payload and overhead; one message alone may be larger"
     )

@@ -34,6 +34,7 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
             return
         packet = admitted
     router = hub.router
+    ending = len(router.overflowed)
     route = router.routes.get(packet.topic)
     if route is None or route.version != router.version:
         route = router.route(packet.topic)
@@ -46,7 +47,11 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
             message = _message(route, packet, connection.client.client_id, now_ms)
             if router.spread(route, message, now_ms):
                 code = 0
+    if qos and hub.counters.queued_bytes > hub.slowing.from_bytes:
+        hub.slowing.look(connection, route, now_ms)
     if qos and code >= 0:
+        if len(router.overflowed) > ending:
+            code = Reason.QUOTA_EXCEEDED  # a session ends for it; it went to all others
         if code == Reason.NOT_AUTHORIZED and connection.version != V5:
             # It has no words for a refusal, and an acknowledgement would be a lie (MQTT-3.3.5-2).
             raise ProtocolError(Reason.NOT_AUTHORIZED, "it publishes where it is not allowed to")

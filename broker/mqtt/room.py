@@ -11,12 +11,13 @@ from broker.mqtt.limits import Limits
 class Room:
     """Of one session."""
 
-    __slots__ = ("_counters", "_limits", "held_bytes")
+    __slots__ = ("_counters", "_limits", "given_up", "held_bytes")
 
     def __init__(self, limits: Limits, counters: Counters) -> None:
         self._limits = limits
         self._counters = counters
         self.held_bytes = 0
+        self.given_up = False  # publishers were slowed for it long enough
 
     def charge(self, size_bytes: int) -> None:
         """So much more is held; or less."""
@@ -42,6 +43,28 @@ class Room:
         It may where nothing else is, else nothing would make it leave.
         """
         return not self.held_bytes or self.takes_firm(size_bytes, -1)
+
+    def crowded(self, waiting: int) -> bool:
+        """Whether who publishes should be slowed: from half of what it holds down to a quarter.
+
+        Not again, once that was in vain, until it has been at a quarter.
+        """
+        limits = self._limits
+        part = max(
+            4 * waiting / max(1, limits.queue_messages_max),
+            4 * self.held_bytes / max(1, limits.queue_bytes_max),
+        )
+        if part <= 1:
+            self.given_up = False
+        return part > 2 and not self.given_up
+
+    def eased(self, waiting: int) -> bool:
+        """Whether it is down to a quarter."""
+        limits = self._limits
+        return (
+            4 * waiting <= limits.queue_messages_max
+            and 4 * self.held_bytes <= limits.queue_bytes_max
+        )
 
     def _others_let(self, size_bytes: int, waiting: int) -> bool:
         limits = self._limits

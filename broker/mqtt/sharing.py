@@ -24,6 +24,10 @@ class Share:
     def __len__(self) -> int:
         return len(self._members)
 
+    def members(self) -> list[Outgoing]:
+        """Whom a message may go to."""
+        return [outgoing for outgoing, _ in self._members.values()]
+
     def put(self, outgoing: Outgoing, delivery: Delivery) -> bool:
         """Add or replace a member; whether it is new."""
         new = outgoing.client_id not in self._members

@@ -378,6 +378,27 @@ def close_timeout_ms():
 
 
 @case
+def slow_publisher_ms():
+    """From half of a queue of eight on; who reads no further for a while reads on after it."""
+    world = World(limits={"queue_messages_max": 8, "slow_publisher_ms": 1000})
+    reader = world.client(p.V5, "reader", properties=p.Properties(receive_maximum=1))
+    reader.subscribe("a", qos=1)
+    writer, other = world.client(p.V5, "writer"), world.client(p.V5, "other")
+    for number in range(1, 6):
+        writer.publish("a", b"x", qos=1, packet_id=number)
+    assert writer.reads is True
+    writer.publish("a", b"x", qos=1, packet_id=6)
+    assert (writer.reads, other.reads) == (False, True)
+    world.advance(999)
+    assert writer.reads is False
+    world.advance(20)
+    assert writer.reads is True
+    writer.publish("a", b"x", qos=1, packet_id=7)
+    assert writer.reads is True  # it was in vain
+    assert world.hub.counters.slowed == 1
+
+
+@case
 def unkept_bytes_max():
     """Who publishes is read no further; what was read is taken. 1,000 is less than all of it."""
     for most, reads in ((100_000, True), (1000, False)):

@@ -79,11 +79,18 @@ async def publishes(one, count):
     return found
 
 
-async def silent(one):
-    """Nothing comes before the answer to a ping."""
+async def until_silent(one):
+    """What comes before the answer to a ping."""
     await one.send(p.Pingreq())
-    packet = await one.next()
-    assert isinstance(packet, p.Pingresp), packet
+    found = []
+    while not isinstance(packet := await one.next(), p.Pingresp):
+        assert packet is not None, found
+        found.append(packet)
+    return found
+
+
+async def silent(one):
+    assert await until_silent(one) == []
 
 
 @pytest.mark.parametrize(
@@ -162,14 +169,13 @@ def test_the_handshakes_of_qos_2_go_on_on_both_sides(start, number):
         assert await writer.next() == p.Pubrec(3)
         reader = await join(broker, "reader")
         assert reader.welcome.session_present
-        got = [await reader.next() for _ in range(4 if number == signal.SIGKILL else 3)]
+        got = await until_silent(reader)
         releases = [packet for packet in got if isinstance(packet, p.Pubrel)]
         messages = [packet for packet in got if isinstance(packet, p.Publish)]
         # That the first is over is written without haste, and may be told once more.
         assert p.Pubrel(second) in releases
-        assert [(x.payload, x.dup) for x in messages] == [(b"3", True), (b"new", False)][
-            : len(messages)
-        ]
+        assert len(releases) <= 2
+        assert [(x.payload, x.dup) for x in messages] == [(b"3", True), (b"new", False)]
         assert messages[0].packet_id == third
         await writer.close()
         await reader.close()
