@@ -7,7 +7,7 @@ order, then by the subscription's place in the file, however the input was cut i
 from __future__ import annotations
 
 from broker.core.agent import Result
-from broker.core.matcher import sort_results
+from broker.core.results import sort_results
 
 
 class Release:

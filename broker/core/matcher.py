@@ -9,21 +9,21 @@ detected event reaches its users within the push that completed it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Agent, LeafEvents, Result
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents, Result
 from broker.core.agents import EXACT, Agents, input_name, weighed
 from broker.core.event import Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
-from broker.core.occurrence import sort_in_order
 from broker.core.pattern import lay_out
 from broker.core.pattern_agent import PatternAgent
+from broker.core.results import sort_results
+from broker.core.seats import Domain, Seat
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -31,36 +31,6 @@ if TYPE_CHECKING:
 
 WatermarkOf = Callable[[str], int]
 _uncertainty = attrgetter("uncertainty")
-_span = attrgetter("end", "start")
-
-
-@dataclass(slots=True)
-class Domain:
-    """Agents with the same inputs share a watermark, and a heap of who is due at which."""
-
-    types: tuple[str, ...]
-    definitions: tuple[str, ...]
-    level: int
-    due: list[tuple[int, int]] = field(default_factory=list)
-    seats: int = 0
-
-
-@dataclass(slots=True)
-class Seat:
-    """An agent at work: one case of one task.
-
-    A subscription to single events, which are results as they come, is asked `at_once`.
-    """
-
-    index: int
-    task: Task
-    agent: Agent
-    domain: Domain
-    contents: list[int]
-    case: Case
-    due: int | None = None
-    at_once: Callable[[Sequence[Event]], list[Result]] | None = None
-    waits_for_end: bool = False
 
 
 class Matcher:
@@ -380,17 +350,3 @@ def _at_once(seat: Seat) -> Callable[[Sequence[Event]], list[Result]] | None:
     if seat.task.kind == "definition" or not isinstance(agent, PatternAgent):
         return None
     return agent.made if agent.is_lone else None
-
-
-def sort_results(results: list[Result]) -> None:
-    """Put results into the order in which they leave."""
-    sort_in_order(results, _span, _head, output_order)
-
-
-def _head(result: Result) -> tuple[Any, ...]:
-    return (*result.head, result.place)
-
-
-def output_order(result: Result) -> tuple[Any, ...]:
-    """The order in which results leave: theirs, then the subscription's place, then by places."""
-    return (*result.order[:4], result.place, result.order[4], result.subscription)

@@ -382,13 +382,19 @@ polygon-border: a polygon's border does not belong to it
     tests=EVERYTHING,
 )
 
+RESULTS = part(
+    "broker/core/results.py",
+    r"""
+place-before-order: results go by their subscription first
+- return (*result.head, result.place)
++ return (*result.head[:2], result.place, *result.head[2:])
+""",
+    tests=EVERYTHING,
+)
+
 MATCHER = part(
     "broker/core/matcher.py",
     r"""
-place-before-order: results go by their subscription first
-- (*result.order[:4], result.place,
-+ (result.place, *result.order[:4],
-
 foremost-input: a task waits for its foremost input and not for the last
 - watermark = min(inputs)
 + watermark = max(inputs)
@@ -425,5 +431,15 @@ withdrawn-describes: what a withdrawn source said still supplies its events
 
 TABLE = [
     *(REPEATS + CLOCKS + SOURCE_CLOCKS + INTAKE + NORMALISE + TIMES + DEPTH + DECODE + LEDGER),
-    *(FILTERER + CONTENTS + CELLS + CONDITIONS + EXPRESSIONS + GEOMETRY + MATCHER + ADVERTISED),
+    *(
+        FILTERER
+        + CONTENTS
+        + CELLS
+        + CONDITIONS
+        + EXPRESSIONS
+        + GEOMETRY
+        + RESULTS
+        + MATCHER
+        + ADVERTISED
+    ),
 ]
