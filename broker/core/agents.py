@@ -110,7 +110,7 @@ class Agents:
         subscription = task.node if isinstance(task.node, Subscription) else None
         if needs_stages(case, layout, subscription) or self._weighs(case, layout):
             return self._staged(task, case, layout, outcome)
-        plain = self._plain(case, layout, outcome)
+        plain = self._plain(task, case, layout, outcome)
         if not self._limits.chain_events_max or links_of(case, layout) is None:
             return plain
         return self._chain(case, plain)
@@ -124,7 +124,7 @@ class Agents:
             duration_max_ms=self._limits.event_duration_ms_max,
         )
 
-    def _plain(self, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
+    def _plain(self, task: Task, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
         return PatternAgent(
             case,
             layout,
@@ -132,6 +132,7 @@ class Agents:
             self.classes,
             duration_max_ms=self._limits.event_duration_ms_max,
             occurrences_max=self._limits.occurrences_held_max,
+            foresight=self._foresight(task),
         )
 
     def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
@@ -210,11 +211,11 @@ class Agents:
         if isinstance(agent, PatternAgent) and "chain" in state:
             agent = self._chain(case, agent)
         elif isinstance(agent, StagedAgent) and "chain" in state:
-            chain = self._chain(case, self._plain(case, agent.layout, agent.outcome))
+            chain = self._chain(case, self._plain(task, case, agent.layout, agent.outcome))
             chain.restore(state)
             return self.weighing(task, case, chain)
         elif isinstance(agent, StagedAgent) and "doubt_ms" not in state:
-            plain = self._plain(case, agent.layout, agent.outcome)
+            plain = self._plain(task, case, agent.layout, agent.outcome)
             plain.restore(state)
             return self.weighing(task, case, plain)
         agent.restore(state)

@@ -228,22 +228,21 @@ def _forget(waiting: Waiting, manner: Manner, limit: int, begins: Callable[[], i
 
 def _collected(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]:
     groups: dict[int, list[Occurrence]] = {}
-    last: dict[int, Any] = {}
-    for one in sorted(_chosen(waiting, manner, limit), key=order_of):
-        if manner.maybe_drop and certainty_of(one) == MAYBE:
-            continue
+    chosen = _chosen(waiting, manner, limit)
+    if manner.maybe_drop:
+        waiting.found = [one for one in waiting.found if certainty_of(one) != MAYBE]
+        chosen = [one for one in chosen if certainty_of(one) != MAYBE]
+    for one in chosen:
         event = completing(one)
-        key = id(one) if event is None else id(event)
-        groups.setdefault(key, []).append(one)
-        last[key] = one if event is None else event
-    ready = [key for key in groups if end_of(last[key]) + manner.silent_ms <= limit]
-    made = sorted([collected(groups[key]) for key in ready], key=order_of)
-    gone = {id(one) for key in ready for one in groups[key]}
-    waiting.found = [
-        one
-        for one in waiting.found
-        if id(one) not in gone and not (manner.maybe_drop and certainty_of(one) == MAYBE)
-    ]
+        last = one if event is None else event
+        if end_of(last) + manner.silent_ms <= limit:
+            groups.setdefault(id(last), []).append(one)
+    if not groups:
+        return []
+    gone = {id(one) for several in groups.values() for one in several}
+    waiting.found = [one for one in waiting.found if id(one) not in gone]
+    made = [collected(several) for several in groups.values()]
+    sort_in_order(made)
     return made
 
 

@@ -110,12 +110,25 @@ class Program:
         for joint in layout.joints:
             indexes[id(joint)] = self.leaf_count + len(self.joints)
             join = JoinWriter(layout, joint, keys, ordered).build()
-            program = self._joint(joint, join, indexes, ordered)
+            self.joints.append(self._joint(joint, join, indexes, ordered))
+        self._latest_only = True
+        self.keep(duration_max_ms)
+
+    def keep(self, duration_max_ms: int) -> None:
+        """Events that are still to come last no longer than that: what is kept follows from it."""
+        for program in self.joints:
+            joint = program.joint
             program.keep_left_ms, program.keep_right_ms = keep_ms(joint, duration_max_ms)
-            if _latest_only(joint):
+            if self._latest_only and _latest_only(joint):
                 program.latest_within_ms = duration_max_ms if joint.operator in FOLLOWS else 0
-            self.joints.append(program)
         self._kept = self._keeps()
+
+    def asks_durations(self) -> bool:
+        """Whether what is kept depends on how long events may last."""
+        return any(
+            keep_ms(program.joint, 0) != keep_ms(program.joint, 1) or _latest_only(program.joint)
+            for program in self.joints
+        )
 
     def _joint(
         self, joint: Joint, join: Join, indexes: dict[int, int], ordered: bool
@@ -179,6 +192,7 @@ class Program:
 
     def keeps_latest_only(self, *, allowed: bool) -> None:
         """Say whether older candidates may go where only the latest is ever chosen."""
+        self._latest_only = allowed
         if not allowed:
             for program in self.joints:
                 program.latest_within_ms = None

@@ -34,6 +34,7 @@ from broker.core.partition import Discipline, Partition, instant, instants, take
 from broker.core.pattern import Layout
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
+from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
 from language.tree import Case
 
@@ -72,9 +73,11 @@ class Handover:
     watermark: int
 
 
-def discipline_of(case: Case, layout: Layout, duration_max_ms: int) -> Discipline:
+def discipline_of(
+    case: Case, layout: Layout, duration_max_ms: int, foresight: Foresight | None = None
+) -> Discipline:
     """How the case's occurrences are chosen and consumed."""
-    selection = Selection(layout, duration_max_ms) if layout.last else None
+    selection = Selection(layout, duration_max_ms, foresight) if layout.last else None
     consuming: tuple[int, ...] = ()
     if layout.joints:  # an occurrence of one event is in no later one
         consuming = tuple(layout.places[name] for name in case.consuming)
@@ -94,13 +97,14 @@ class PatternAgent:
         *,
         duration_max_ms: int = DURATION_MAX_MS,
         occurrences_max: int = OCCURRENCES_MAX,
+        foresight: Foresight | None = None,
     ) -> None:
         self._outcome = outcome
         self._classes = classes
         self._layout = self.layout = layout
         self._duration_max_ms = duration_max_ms
         self._occurrences_max = occurrences_max
-        self._discipline = discipline_of(case, layout, duration_max_ms)
+        self._discipline = discipline_of(case, layout, duration_max_ms, foresight)
         contexts = {joint.context for joint in layout.joints if joint.operator != "or"}
         self.ordered = self._discipline.stepwise or "recent" in contexts
         self.waits = self.ordered
@@ -114,8 +118,9 @@ class PatternAgent:
             layout, case.group_by, ordered=self.ordered, duration_max_ms=duration_max_ms
         )
         self._program.keeps_latest_only(allowed=not self._discipline.consuming)
-        self._horizon_ms = self._program.horizon_ms()
-        self._log_keep_ms = self._program.reach_ms()
+        self._foresight = foresight if self._program.asks_durations() or layout.last else None
+        self._changes = -1  # how often more was known of durations when it was looked ahead
+        self._horizon_ms, self._log_keep_ms = self._program.horizon_ms(), self._program.reach_ms()
         self._lags = assigned_lag(case, layout)
         self._pending: list[tuple[Order, int, Event]] = []
         self._partitions: dict[Any, Partition] = {}
@@ -132,6 +137,8 @@ class PatternAgent:
             return self._feed_lone(batch, watermark)
         self._watermark = max(self._watermark, watermark)
         selected = self._selected(batch)
+        if self._foresight is not None:
+            self._look_ahead(self._foresight, selected)
         found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
         self._sweep()
         if len(found) > 1:
@@ -182,14 +189,13 @@ class PatternAgent:
         shelf = Shelf(self._classes)
         return {
             "version": STATE_VERSION,
+            "lasting": {} if self._foresight is None else self._foresight.seen(),
             "watermark": self._watermark,
             "swept": self._swept,
             "overflow": self.dropped_overflow,
             "inverted": self._outcome.dropped_inverted,
             "pending": [[leaf, shelf.put(event)] for _, leaf, event in self._pending],
-            "partitions": [
-                pack_partition(partition, shelf) for partition in self._partitions.values()
-            ],
+            "partitions": [pack_partition(one, shelf) for one in self._partitions.values()],
             "events": shelf.packed(),
         }
 
@@ -198,6 +204,8 @@ class PatternAgent:
         if state["version"] != STATE_VERSION:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         shelf = Shelf(self._classes, state["events"])
+        if self._foresight is not None:
+            self._foresight.know(state.get("lasting", {}))
         self._watermark, self._swept = state["watermark"], state["swept"]
         self.dropped_overflow = state["overflow"]
         self._outcome.dropped_inverted = state["inverted"]
@@ -361,6 +369,15 @@ class PatternAgent:
         if partition.log and self._log_keep_ms is not None:
             oldest = self._watermark + 1 - self._log_keep_ms
             partition.log = [entry for entry in partition.log if entry[1].end >= oldest]
+
+    def _look_ahead(self, foresight: Foresight, batch: Sequence[LeafEvents]) -> None:
+        """Keep for as long as events still to come may reach back."""
+        foresight.observe(batch)
+        if self._changes != foresight.durations.changes:
+            self._changes = foresight.durations.changes
+            self._program.keep(min(self._duration_max_ms, foresight.most_ms()))
+            self._horizon_ms = self._program.horizon_ms()
+            self._log_keep_ms = self._program.reach_ms()
 
     def _sweep(self) -> None:
         """Expire in every partition, now and then, so that silent ones do not stay for ever."""

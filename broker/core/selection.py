@@ -13,20 +13,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.agent import WATERMARK_END
+from broker.core.event import Event
 from broker.core.occurrence import events_of, flat, identity, member_order
-from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
+from broker.core.operands import FOLLOWS, Joint, Leaf, Operand, operands, span_max_ms
 from broker.core.pattern import Layout
+from broker.core.stages.lasting import Foresight
 
 Closes = Callable[[Any], int]
+Keys = list[tuple[Any, Any, bool]]  # what is shared, the rank, whether the latest one counts
 Decided = dict[Any, tuple[Any, Any]]  # what competitors share → the best rank and its occurrence
 
 
 class Selection:
     """All `last` and `first` of one pattern."""
 
-    def __init__(self, layout: Layout, duration_max_ms: int) -> None:
+    def __init__(
+        self, layout: Layout, duration_max_ms: int, foresight: Foresight | None = None
+    ) -> None:
         self._ranges = [(low, high, True) for low, high in layout.last]
-        self._closes = [closing(layout, low, high, duration_max_ms) for low, high in layout.last]
+        self._closes = [
+            closing(layout, low, high, duration_max_ms, foresight) for low, high in layout.last
+        ]
         self._ranges += [(low, high, False) for low, high in layout.first]
 
     def closes_at(self, occurrence: Any) -> int:
@@ -40,20 +47,18 @@ class Selection:
         `decided` are the best of those that had their turn: the others compete with them too.
         """
         best: Decided = dict(decided or {})
-        for occurrence in occurrences:
-            self.decide(occurrence, best)
+        all_keys = [self._keys(occurrence) for occurrence in occurrences]
+        for occurrence, keys in zip(occurrences, all_keys, strict=True):
+            _decide(occurrence, keys, best)
         return [
             occurrence
-            for occurrence in occurrences
-            if all(best[key][0] == rank for key, rank, _ in self._keys(occurrence))
+            for occurrence, keys in zip(occurrences, all_keys, strict=True)
+            if all(best[key][0] == rank for key, rank, _ in keys)
         ]
 
     def decide(self, occurrence: Any, best: Decided) -> None:
         """Count the occurrence in among the best."""
-        for key, rank, latest in self._keys(occurrence):
-            known = best.get(key)
-            if known is None or (rank > known[0] if latest else rank < known[0]):
-                best[key] = (rank, occurrence)
+        _decide(occurrence, self._keys(occurrence), best)
 
     def settled(self, decided: Decided, begins: int) -> list[Any]:
         """The keys of choices for which nobody competes any more.
@@ -69,13 +74,20 @@ class Selection:
                 found.append(key)
         return found
 
-    def _keys(self, occurrence: Any) -> list[tuple[Any, Any, bool]]:
+    def _keys(self, occurrence: Any) -> Keys:
         """For each word: what the occurrence shares with those it competes with, and its rank."""
         events = events_of(occurrence)
         return [
             ((low, *_identities(events, low, high)), _rank(events[low:high]), latest)
             for low, high, latest in self._ranges
         ]
+
+
+def _decide(occurrence: Any, keys: Keys, best: Decided) -> None:
+    for key, rank, latest in keys:
+        known = best.get(key)
+        if known is None or (rank > known[0] if latest else rank < known[0]):
+            best[key] = (rank, occurrence)
 
 
 def _identities(events: Sequence[Any], low: int, high: int) -> tuple[Any, ...]:
@@ -91,6 +103,8 @@ def _identity(member: Any) -> Any:
 
 def _rank(events: Sequence[Any]) -> tuple[Any, ...]:
     """The order of the part of an occurrence that `last` compares."""
+    if len(events) == 1 and isinstance(events[0], Event):
+        return events[0].order
     bound = sorted([event.order for event in flat(events)])
     if not bound:
         return ()
@@ -100,7 +114,9 @@ def _rank(events: Sequence[Any]) -> tuple[Any, ...]:
     return (bound[-1][0], min(order[1] for order in bound), ids, ties, by_place)
 
 
-def closing(layout: Layout, low: int, high: int, duration_max_ms: int) -> Closes:
+def closing(
+    layout: Layout, low: int, high: int, duration_max_ms: int, foresight: Foresight | None = None
+) -> Closes:
     """When no later occurrence of the operand at low..high-1 can join the same others."""
     above = [
         joint
@@ -112,14 +128,16 @@ def closing(layout: Layout, low: int, high: int, duration_max_ms: int) -> Closes
         anchored = any(low <= anchor < high for anchor, _ in joint.anchors)
         if before or (anchored and high - low == 1):
             return lambda occurrence: int(occurrence[0])  # it ends before something else begins
-    limits = [limit for joint in above for limit in _limits(joint, low, high, duration_max_ms)]
+    limits = [
+        limit for joint in above for limit in _limits(joint, low, high, duration_max_ms, foresight)
+    ]
     if not limits:
         return lambda _: WATERMARK_END
     return lambda occurrence: min(limit(events_of(occurrence)) for limit in limits)
 
 
 def _limits(
-    joint: Joint, low: int, high: int, duration_max_ms: int
+    joint: Joint, low: int, high: int, duration_max_ms: int, foresight: Foresight | None
 ) -> list[Callable[[Sequence[Any]], int]]:
     """Upper bounds, from the other places alone, of the end that the operand can have."""
     found: list[Callable[[Sequence[Any]], int]] = []
@@ -134,7 +152,12 @@ def _limits(
     if bound is not None and bound.high_ms is not None and low >= joint.right.low:
         span = span_max_ms(joint.right, duration_max_ms)
         left = range(joint.left.low, joint.left.high)
-        if span is not None:
+        if isinstance(joint.right, Leaf) and foresight is not None:
+            name, high_ms = joint.right.event_type, bound.high_ms
+            found.append(
+                lambda events: _greatest_end(events, left) + high_ms + foresight.longest_ms(name)
+            )
+        elif span is not None:
             after_ms = bound.high_ms + span
             found.append(lambda events: _greatest_end(events, left) + after_ms)
     return found

@@ -310,7 +310,7 @@ class Over:
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
         lasting, times = self._asked
-        if times and lasting == self.site.durations.durations.lasting:
+        if times and lasting == self.site.durations.durations.changes:
             self._asked = (lasting, times - 1)
             return self._begins
         kept = [min(map(start_of, items)) for items in self.kept() if items]
@@ -318,7 +318,7 @@ class Over:
         if self.span_ms is not None and self.site.exact:
             self._begins = max(self._begins, min(self.watermark, self.hold()) + 1 - self.span_ms)
         held = sum(map(len, self.kept()))
-        self._asked = (self.site.durations.durations.lasting, held // ASK_SHARE)
+        self._asked = (self.site.durations.durations.changes, held // ASK_SHARE)
         return self._begins
 
     def origin(self) -> int:

@@ -6,8 +6,12 @@ what is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.core.event import Event
 
 
 class Durations:
@@ -23,7 +27,7 @@ class Durations:
         self._limit_ms = limit_ms
         self._strict = strict
         self._longest: dict[str, int] = {}
-        self.lasting = 0  # how many types have had events that last
+        self.changes = 0  # how often it turned out that another type has events that last
         self._foreseen: dict[str, int] | None = None
 
     def observe(self, event_type: str, duration_ms: int) -> None:
@@ -31,11 +35,12 @@ class Durations:
         known = self._longest.get(event_type, 0)
         if duration_ms > known:
             self._longest[event_type] = duration_ms
-            self.lasting += not known
+            self.changes += not known
 
     def foresee(self, longest_ms: dict[str, int]) -> None:
         """All events of the input are known; these are the longest of their types."""
         self._foreseen = longest_ms
+        self.changes += 1
 
     def state(self) -> dict[str, int]:
         """Plain data: the longest that was observed of each type."""
@@ -88,6 +93,13 @@ class Foresight:
         name = self.inputs[event_type]
         return self.durations.reach_ms(name, detected=name != event_type)
 
+    def observe(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> None:
+        """Remember how long these events lasted."""
+        for _, events in batch:
+            for event in events:
+                if event.start < event.end:
+                    self.durations.observe(event.event_type, event.end - event.start)
+
     def seen(self) -> dict[str, int]:
         """Of each input that has lasted, the longest so far, for a snapshot."""
         longest = {name: self.durations.longest(held) for name, held in self.inputs.items()}
@@ -98,3 +110,7 @@ class Foresight:
         for name, lasted_ms in seen.items():
             if name in self.inputs:
                 self.durations.observe(self.inputs[name], lasted_ms)
+
+    def most_ms(self) -> int:
+        """The most of `reach_ms` over all inputs."""
+        return max(map(self.reach_ms, self.inputs), default=0)

@@ -60,8 +60,19 @@ def test_groups_that_are_silent_are_forgotten(detect):
     assert held < 100
 
 
-# Of these the readings alone say what is out of reach: no `within` does.
+# Of these the readings alone say what is out of reach: no `within` does. The first are joins.
+JOINS = [
+    "A then[..5 s] B",
+    "A then[recent, ..5 s] B",
+    "A then[1 s..5 s] B consuming A",
+    "A then[recent, ..5 s] B consuming A",
+    "A and[..5 s] B",
+    "A equals B",
+    "A during B",
+    "A then[..5 s] last B",
+]
 BOUNDED = [
+    *JOINS,
     "[chronicle] A then[..5 s] B",
     "[first] A then[..5 s] B",
     "[latest] A then[..5 s] B",
@@ -123,9 +134,7 @@ def test_what_readings_cannot_reach_any_more_is_dropped(detect):
     assert most <= half + 40  # in twice the time no more is held
 
 
-@pytest.mark.parametrize(
-    "detect", ["A then[..5 s] B", "A then[recent, ..5 s] B", "A equals B", *BOUNDED]
-)
+@pytest.mark.parametrize("detect", BOUNDED)
 def test_so_is_what_they_cannot_reach_by_uncertain_times(detect):
     events = list(readings(1_000, random.Random(detect)))
     for event in events[::3]:
@@ -141,6 +150,18 @@ def test_what_consumption_cannot_bring_back_is_dropped(detect):
     half, most = most_held(detect, events)
     assert most < 300
     assert most <= half + 80
+
+
+def test_the_last_of_a_bound_is_known_when_the_bound_has_passed():
+    """While its type brings readings, nothing that is still to come can have begun in time."""
+    pipeline = pipeline_of("A then[..5 s] last B")
+    at = 1_700_000_000_000
+    early = [{"type": "A", "id": "a", "timestamp": at}]
+    early += [{"type": "B", "id": f"b{s}", "timestamp": at + s * 1_000} for s in (2, 4)]
+    assert admitted(pipeline, early) == []
+    assert admitted(pipeline, [{"type": "C", "id": "c1", "timestamp": at + 5_000}]) == []
+    (found,) = admitted(pipeline, [{"type": "C", "id": "c2", "timestamp": at + 5_002}])
+    assert found.to_dict()["events"]["B"] == ["b4"]
 
 
 def test_a_log_that_may_matter_for_ever_has_an_end_and_what_goes_is_counted():
@@ -160,9 +181,10 @@ def test_it_is_dropped_also_where_no_result_ever_comes(detect):
         assert most <= half + 40, kinds
 
 
-def test_what_an_event_that_lasts_may_reach_is_kept():
+@pytest.mark.parametrize("context", ["unrestricted", "recent", "chronicle"])
+def test_what_an_event_that_lasts_may_reach_is_kept(context):
     """Once a type has lasted, its next event may have begun long ago."""
-    pipeline = pipeline_of("[chronicle] A then[..5 s] B")
+    pipeline = pipeline_of(f"[{context}] A then[..5 s] B")
     at = 1_700_000_000_000
     hour = 3_600_000
     admitted(pipeline, [{"type": "B", "id": "b0", "start": at - hour, "end": at}])
@@ -172,11 +194,12 @@ def test_what_an_event_that_lasts_may_reach_is_kept():
     assert len(admitted(pipeline, [last]) + pipeline.finish()) == 1
 
 
-def test_that_a_type_has_lasted_is_known_after_a_move():
+@pytest.mark.parametrize("context", ["unrestricted", "recent", "chronicle"])
+def test_that_a_type_has_lasted_is_known_after_a_move(context):
     at = 1_700_000_000_000
-    first = pipeline_of("[chronicle] A then[..5 s] B")
+    first = pipeline_of(f"[{context}] A then[..5 s] B")
     admitted(first, [{"type": "B", "id": "b0", "start": at - 60_000, "end": at}])
-    second = pipeline_of("[chronicle] A then[..5 s] B")
+    second = pipeline_of(f"[{context}] A then[..5 s] B")
     second.matcher.restore(first.matcher.state())
     admitted(second, [{"type": "A", "id": "a1", "timestamp": at + 1_000}])
     admitted(second, [{"type": "C", "id": "c2", "timestamp": at + 60_000}])
@@ -184,9 +207,10 @@ def test_that_a_type_has_lasted_is_known_after_a_move():
     assert len(admitted(second, [last]) + second.finish()) == 1
 
 
-def test_a_recording_keeps_as_long_as_its_longest_events_last():
+@pytest.mark.parametrize("context", ["unrestricted", "recent", "chronicle"])
+def test_a_recording_keeps_as_long_as_its_longest_events_last(context):
     at = 1_700_000_000_000
-    pipeline = pipeline_of("[chronicle] A then[..5 s] B")
+    pipeline = pipeline_of(f"[{context}] A then[..5 s] B")
     extent = Extent()
     long = {"type": "B", "id": "b", "start": at + 4_000, "end": at + 60_000}
     extent.add(pipeline.intake.from_mappings([long]).events)
@@ -195,5 +219,7 @@ def test_a_recording_keeps_as_long_as_its_longest_events_last():
     for second in range(1, 60):
         event = {"type": "A", "id": f"a{second}", "timestamp": at + second * 1_000}
         admitted(pipeline, [event])
-    (result,) = admitted(pipeline, [long]) + pipeline.finish()
-    assert result.to_dict()["events"]["A"] == ["a"]
+    results = admitted(pipeline, [long]) + pipeline.finish()
+    found = {result.to_dict()["events"]["A"][0] for result in results}
+    reached = {"a", "a1", "a2", "a3", "a4"}  # the last touches the long one
+    assert found == {"unrestricted": reached, "recent": {"a4"}, "chronicle": {"a"}}[context]
