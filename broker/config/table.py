@@ -78,7 +78,7 @@ class JournalSection(msgspec.Struct, frozen=True, kw_only=True):
             "last one took; a start after a crash reads as much again",
             1,
         ),
-    ] = 33_554_432
+    ] = 16_777_216
     waiting_bytes_max: Annotated[
         int,
         _bytes("what may wait for the disk; beyond: intake is held until half of it is left", 1),

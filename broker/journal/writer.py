@@ -65,7 +65,11 @@ class Writer:
         more = True
         while more:
             more = self._take(pending, wait=True)
-            while pending and not self._commit(pending) and more:
+            while pending:
+                if self._commit(pending):
+                    continue
+                if not more:
+                    break
                 self._ending.wait(self._retry_s)
                 more = self._take(pending, wait=False)
         self._segments.close()

@@ -37,14 +37,16 @@ def test_rows_are_stored_and_counted(tmp_path):
 
 
 def test_what_is_recovered_is_all_that_was_told(tmp_path):
-    size = asyncio.run(durable.journal_of(tmp_path, durable.STATEFUL, 500))
+    size, results = asyncio.run(durable.journal_of(tmp_path, durable.STATEFUL, 500))
     assert size == sum(path.stat().st_size for path in tmp_path.iterdir())
     found = read(tmp_path)
     records = found.records()
-    core, _ = DurableBroker.recover(BrokerOptions(), Limits(), None, records, 0, durable.BASE_MS)
+    core, _ = DurableBroker.recover(
+        BrokerOptions(), Limits(), None, records, results, durable.BASE_MS
+    )
     assert core.ledger.events.received == 500
     assert core.ledger.events.dropped_count == 0
-    assert core.outbox_end > 50
+    assert 50 < core.outbox_end == results
 
 
 @pytest.mark.program("mosquitto")

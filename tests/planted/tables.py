@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.planted import (
     table_door,
+    table_journal,
     table_language,
     table_mqtt,
     table_patterns,
@@ -20,4 +21,5 @@ FAULTS = [
     *table_language.TABLE,
     *table_mqtt.TABLE,
     *table_store.TABLE,
+    *table_journal.TABLE,
 ]

@@ -267,6 +267,23 @@ def test_the_journal_does_not_grow_without_end(tmp_path):
     run(scene)
 
 
+def test_a_broker_that_never_lives_long_takes_snapshots_too(tmp_path):
+    async def scene():
+        taken = 0
+        for number in range(6):
+            life = await Life(tmp_path, snapshot_bytes=5_000).begin()
+            life.install()
+            life.send(f"a{number}", note="x" * 2_000)
+            await life.taken(f"a{number}")
+            await life.keeping.snapshots.rest()
+            taken += life.keeping.snapshots.taken
+            await life.crash()
+        assert taken
+        assert journal_bytes(tmp_path) < 6 * 2_000
+
+    run(scene)
+
+
 def test_a_snapshot_waits_until_the_outbox_has_what_it_stands_for(tmp_path):
     async def scene():
         life = await Life(tmp_path, snapshot_bytes=1_000).begin()

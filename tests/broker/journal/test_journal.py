@@ -70,6 +70,22 @@ def test_a_number_is_told_only_after_its_sync_and_a_turn_is_one_group(tmp_path):
     asyncio.run(scene())
 
 
+def test_a_large_group_is_written_in_parts_and_each_is_told_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr("broker.journal.writer.GROUP_BYTES_MAX", 10)
+
+    async def scene():
+        files = FaultyFiles()
+        kept = Kept(tmp_path, files)
+        kept.append(*[b"12345"] * 5)
+        await kept.all_durable()
+        assert kept.durable == [2, 4, 5]
+        assert files.syncs == 3
+        await kept.journal.close()
+
+    asyncio.run(scene())
+    assert there(tmp_path)[1] == numbered(*[b"12345"] * 5)
+
+
 def test_numbers_are_consecutive_or_refused(tmp_path):
     async def scene():
         kept = Kept(tmp_path)

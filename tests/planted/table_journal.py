@@ -1,0 +1,188 @@
+"""Faults in the journal and in who holds promises back: said too early, trusted too long, lost.
+
+Owns the table for `broker/journal` and for what waits for it. Must not know how faults are run.
+Invariant: as for fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import part
+
+JOURNAL = ("tests/broker/journal",)
+KEEPING = (
+    "tests/broker/test_promises.py",
+    "tests/broker/test_gate.py",
+    "tests/broker/durability/test_keeping.py",
+)
+
+SEGMENT = part(
+    "broker/journal/segment.py",
+    r"""
+told-before-the-sync: records are told to be durable that are only written
+- self._files.write(self._file, data)
+-         self._files.sync(self._file)
++ self._files.write(self._file, data)
+
+folder-not-synced: a new segment's name may be lost
+- if self._fresh:
++ if not self._fresh:
+
+trusted-after-a-failure: a segment that failed is written to again
+-         self.close()
+-         with self._lock:
+-             name = self._names[-1] if self._names else None
++         with self._lock:
++             name = self._names[-1] if self._names else None
+
+room-not-given-back: what was written in vain stays
+- self._files.truncate(self._file, self._size)
++ pass
+
+needed-records-removed: a segment goes whose last record the snapshot does not stand for
+- if end <= number]
++ if end <= number + 1]
+
+one-segment-for-ever: a segment never ends
+- if self._size >= self._segment_bytes:
++ if self._size >= self._segment_bytes * 1000000:
+""",
+    tests=JOURNAL,
+)
+
+READING = part(
+    "broker/journal/reading.py",
+    r"""
+last-segment-taken-as-it-is: nobody makes durable what was read
+- put(files, path, data[: found.good_bytes])
++ pass
+
+covered-segments-read: what the snapshot stands for is handed out again
+- if record.number > done:
++ if record.number >= done:
+
+gap-after-the-snapshot: missing records are not noticed
+- if segments and segments[0].first > done + 1:
++ if segments and segments[0].first > done + 100:
+
+numbers-used-again: the next record has the snapshot's number
+- next_number, cut = done + 1, 0
++ next_number, cut = done, 0
+
+left-behind: what a snapshot stands for stays for ever after a crash
+- for name in there[: len(there) - len(segments)]:
++ for name in there[:0]:
+
+oldest-snapshot: not the newest snapshot is taken
+- path = folder / naming.snapshot(numbers[-1])
++ path = folder / naming.snapshot(numbers[0])
+""",
+    tests=JOURNAL,
+)
+
+WRITER = part(
+    "broker/journal/writer.py",
+    r"""
+given-up-after-one-failure: what failed once is not tried again
+- return self._failed(sentence(error, self._segments.folder))
++ pending.clear()
++             return self._failed(sentence(error, self._segments.folder))
+
+all-of-it-durable: what is still to be written is told to be durable
+- self._durable(self._durable_number)
++ self._durable(self._durable_number + len(pending))
+
+trouble-for-ever: nobody hears that writing goes on
+- self._trouble("")
++ pass
+
+one-fault-hides-another: a second kind of fault is not told
+- if why != self._told:
++ if not self._told:
+""",
+    tests=JOURNAL,
+)
+
+FILES = part(
+    "broker/journal/files.py",
+    r"""
+snapshot-not-synced: a snapshot's name is there before its bytes are
+-             files.write(file, data)
+-             files.sync(file)
++             files.write(file, data)
+
+half-a-file-left: what could not be written stays there
+- _try_to_remove(files, fresh)  # it takes room that may be what is wanting
++ pass
+
+folder-made-and-lost: a new folder's name may be lost
+-         self.sync_folder(path.parent)
+-
+-     def names
++
++     def names
+""",
+    tests=JOURNAL,
+)
+
+PROMISES = part(
+    "broker/wiring/promises.py",
+    r"""
+acknowledged-at-once: a sensor hears of an event that the disk does not have
+- self._promise(effect.after, effect)
+-
+-     def reply
++ self._inner.acknowledge(effect)
++
++     def reply
+
+order-of-promises-lost: what has nothing to wait for overtakes
+- if after <= self._journal.durable and not self._waiting:
++ if after <= self._journal.durable:
+
+told-before-stored: a result goes out that the outbox does not have
+- self._outbox.append(results, partial(self._stored, results))
++ self._inner.emit(Emit(tuple(results)))
++             self._outbox.append(results, lambda _error: None)
+
+failed-result-told: a result that cannot be stored is told all the same
+- if error is None:
+-             self._guarded(self._inner.emit
++ if error is not self:
++             self._guarded(self._inner.emit
+
+settled-too-early: a snapshot does not wait for the outbox
+- self._outbox.append((), partial(_settle, one))
++ _settle(one, None)
+
+never-read-on: intake is held for ever once too much waited
+- if self._journal.waiting_bytes <= self.waiting_bytes_max // 2:
++ if self._journal.waiting_bytes < 0:
+""",
+    tests=KEEPING,
+)
+
+KEEPER = part(
+    "broker/wiring/snapshots.py",
+    r"""
+snapshot-before-its-results: a snapshot is written that stands for results nobody has
+- await self._line.settled(number)
++ await asyncio.sleep(0)
+
+journal-without-end: no snapshot is ever due
+- if grown >= least or
++ if grown >= least * 1000000 or
+
+found-journal-not-counted: a broker that ends often never takes a snapshot
+- self._from_bytes = -journal.size_bytes
++ self._from_bytes = 0
+
+too-large-and-nobody-held: the journal grows beyond its bound
+- if size_bytes > self._size_bytes_max:
+-             reason
++ if size_bytes < 0:
++             reason
+""",
+    tests=KEEPING,
+)
+
+TABLE = [*SEGMENT, *READING, *WRITER, *FILES, *PROMISES, *KEEPER]
