@@ -189,8 +189,6 @@ class LogHandlers:
         """Nothing is kept for a consumer any more."""
         log = self._log(request)
         name = request.match_info["name"]
-        if name.startswith(OWN):
-            raise _RefusedError(404, f"names that begin with {OWN} are the broker's own")
         if not await log.forget(name):
             raise _RefusedError(404, f"there is no consumer {name[:CONSUMER_LENGTH_MAX]}")
         return _json({"ok": True})

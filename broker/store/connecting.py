@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Engine
 
 BUSY_WAIT_S: Final = 5.0  # another program may be looking at the file; a backup takes moments
+SPARE_LOG_BYTES: Final = 16 * 2**20  # a long read lets SQLite's own log grow; then it shrinks again
 # One for each database of a PostgreSQL server: advisory locks are told apart by database.
 ADVISORY: Final = 0x48656164  # spells `Head`
 
@@ -75,7 +76,7 @@ def _prepare_sqlite(engine: Engine, begin: str) -> None:
         # Where there can be no log beside the file, its directory has to be synced as well.
         level = "FULL" if mode == "wal" else "EXTRA"
         connection.execute(f"PRAGMA synchronous={level}")
-        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute(f"PRAGMA journal_size_limit={SPARE_LOG_BYTES}")
 
     @event.listens_for(engine, "begin")
     def begun(connection: Any) -> None:

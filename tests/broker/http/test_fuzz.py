@@ -6,6 +6,7 @@ import random
 
 from broker.credentials import Users
 from broker.http import HttpOptions, listen, make_app
+from broker.store import RESULTS, Outbox, Store
 from tests.broker.http.fakes import FakeBroker
 
 TEXT = b"Host: localhost\r\nContent-Type: text/plain\r\n"
@@ -16,6 +17,9 @@ REQUESTS = [
     + b"5\r\nFrost\r\n0\r\n\r\n",
     b"DELETE /v1/subscriptions/Frost HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"GET /v1/results?subscription=Frost HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/log?from=0&to=2&format=json HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /v1/log/offsets?after=0&wait=0.1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST /v1/log/ack?consumer=a&offset=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n",
 ]
 PIECES = [
@@ -61,7 +65,7 @@ async def status_of(port: int, request: bytes) -> int | None:
     return int(line.split()[1]) if line else None
 
 
-def test_no_request_is_a_fault_of_the_broker(caplog):
+def test_no_request_is_a_fault_of_the_broker(caplog, tmp_path):
     caplog.set_level(logging.INFO)
     draw = random.Random(20)
     found: dict[int | None, int] = {}
@@ -69,7 +73,10 @@ def test_no_request_is_a_fault_of_the_broker(caplog):
     async def scenario():
         options = HttpOptions(head_wait_s=0.2)
         broker = FakeBroker(followers_max=COUNT)
-        listener = await listen(make_app(broker, Users({}), options), "127.0.0.1", 0, options)
+        store = Store.open(f"sqlite:///{tmp_path / 'headwater.db'}", parts=[RESULTS])
+        log = await Outbox.open(store)
+        app = make_app(broker, Users({}), options, log=log)
+        listener = await listen(app, "127.0.0.1", 0, options)
         try:
             for _ in range(COUNT // AT_A_TIME):
                 requests = [status_of(listener.port, spoilt(draw)) for _ in range(AT_A_TIME)]
@@ -77,6 +84,7 @@ def test_no_request_is_a_fault_of_the_broker(caplog):
                     found[status] = found.get(status, 0) + 1
         finally:
             await listener.close()
+            await store.close()
 
     asyncio.run(scenario())
     assert sum(found.values()) == COUNT

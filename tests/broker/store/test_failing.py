@@ -136,6 +136,29 @@ def test_results_wait_for_a_full_disk_and_keep_their_offsets(tmp_path):
     asyncio.run(run())
 
 
+def test_work_with_a_savepoint_of_its_own_waits_for_a_full_disk_too(tmp_path):
+    """The database ends the whole transaction: that the savepoint is gone is not the work's fault."""
+
+    async def run() -> None:
+        def guarded(number: int):
+            def work(connection: Connection) -> None:
+                with connection.begin_nested():
+                    put(number, 20_000)(connection)
+
+            return work
+
+        async with opened(tmp_path) as store:
+            limited(store, 60)
+            told = Told(store)
+            outcomes = [submitted(store, guarded(n)) for n in range(20)]
+            assert "the disk is full" in await told.next()
+            LIMITS[store._writer._engine] = 100_000
+            assert await asyncio.gather(*outcomes) == [None] * 20
+            assert await store.read(numbers) == list(range(20))
+
+    asyncio.run(run())
+
+
 def test_a_file_that_another_program_locks_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr("broker.store.connecting.BUSY_WAIT_S", 0.05)
 

@@ -79,9 +79,9 @@ class Model:
         self.offered += rows
         self.end = at
 
-    def offer_again(self, back: int) -> None:
-        """The last rows once more, as a recovery does."""
-        rows = self.offered[-back:]
+    def offer_again(self, back: int, count: int) -> None:
+        """Some of the last rows once more, as a recovery does."""
+        rows = self.offered[-back:][:count]
         kept = {row.offset: row.id for row, _ in self.rows}
         clash = [row for row in rows if row.offset in kept and kept[row.offset] != row.id]
         assert not clash
@@ -207,7 +207,7 @@ retentions = st.builds(
 )
 doings = st.one_of(
     st.tuples(st.just("append"), st.lists(steps, min_size=1, max_size=8)),
-    st.tuples(st.just("offer_again"), st.integers(1, 10)),
+    st.tuples(st.just("offer_again"), st.integers(1, 10), st.integers(1, 10)),
     st.tuples(st.just("offer_another")),
     st.tuples(st.just("acknowledge"), st.sampled_from(NAMES), st.integers(-2, 20)),
     st.tuples(st.just("forget"), st.sampled_from(NAMES)),

@@ -77,7 +77,10 @@ def test_what_is_offered_again_is_stored_once(tmp_path):
             await appended(outbox, *rows[:4])
             assert await appended(outbox, *rows[1:6]) is None
             assert outbox.repeats == 3
+            assert await appended(outbox, *rows[1:3]) is None  # and long before the end
+            assert outbox.end == 6
             assert await outbox.read(0, 6) == rows
+            assert (await outbox.read(5, 6), outbox.repeats) == (rows[5:], 5)
 
     asyncio.run(run())
 
