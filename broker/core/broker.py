@@ -162,7 +162,7 @@ class Broker:
 
     def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
         """Give events to the tasks, and the time that has come; what they report goes out."""
-        results = self._matcher.push(events, self._watermark_of)
+        results = self._matcher.push(events, self._watermark_of, self._foreseen)
         if results:
             self.ledger.results += len(results)
             out.results += [self._emission(one) for one in results]
@@ -288,6 +288,7 @@ class Broker:
         self._notes.once("debug", "source_ended", source, source=source, why=why)
 
     def _woken(self, _message: messages.Woken, out: Outgoing) -> None:
+        self._matcher.due(self._watermark_of)  # what is waited for is asked for now
         ended = self._lives.ended(self._now)
         for source in ended:
             self._withdraw(source, "its time to live has run out", out)

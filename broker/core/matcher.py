@@ -50,6 +50,7 @@ class Matcher:
         self._levels: list[list[Domain]] = []
         self._next_index = 0
         self._watermarks: dict[Any, int] = {}
+        self._ahead: dict[Any, int] = {}  # those that were only looked at
         self._agents = Agents(self._limits, strict=strict)
         self.classes = self._agents.classes
         self.durations = self._agents.durations
@@ -179,18 +180,25 @@ class Matcher:
 
     # --- events --------------------------------------------------------------------------
 
-    def push(self, events: Sequence[Event], watermark_of: WatermarkOf) -> list[Result]:
+    def push(
+        self,
+        events: Sequence[Event],
+        watermark_of: WatermarkOf,
+        foreseen: WatermarkOf | None = None,
+    ) -> list[Result]:
         """Feed events and watermarks; what became known, in order and by place in the file.
 
-        `watermark_of` gives the watermark of a primitive event type.
+        `watermark_of` gives the watermark of a primitive event type. `foreseen` gives it where it
+        counts whether one was asked for, and is asked for those who then are not fed.
         """
         self._watermarks = {}
+        self._ahead = {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
         results: list[Result] = []
         self._deliver(events, active, results)
         for level, inboxes in enumerate(active):
             for domain in self._levels[level]:
-                self._wake(domain, inboxes, watermark_of)
+                self._wake(domain, inboxes, watermark_of, foreseen)
             for index in sorted(inboxes):
                 seat = self._seats[index]
                 watermark = self._watermark(seat.domain, watermark_of)
@@ -226,11 +234,20 @@ class Matcher:
                 active[seat.domain.level].setdefault(seat.index, []).append((leaf, matched))
 
     def _wake(
-        self, domain: Domain, inboxes: dict[int, list[LeafEvents]], watermark_of: WatermarkOf
+        self,
+        domain: Domain,
+        inboxes: dict[int, list[LeafEvents]],
+        watermark_of: WatermarkOf,
+        foreseen: WatermarkOf | None,
     ) -> None:
         if not domain.due:
             return
-        watermark = self._watermark(domain, watermark_of)
+        if foreseen is None:
+            watermark = self._watermark(domain, watermark_of)
+        elif domain.due[0][0] < WATERMARK_END:  # which such an input never reaches
+            watermark = self._watermark(domain, foreseen, self._ahead)
+        else:
+            return
         while domain.due and domain.due[0][0] <= watermark:
             due, index = heappop(domain.due)
             seat = self._seats.get(index)
@@ -249,18 +266,21 @@ class Matcher:
                 heappush(seat.domain.due, (due, seat.index))
         seat.due = due
 
-    def _watermark(self, domain: Domain, watermark_of: WatermarkOf) -> int:
-        known = self._watermarks.get(id(domain))
+    def _watermark(
+        self, domain: Domain, watermark_of: WatermarkOf, cache: dict[Any, int] | None = None
+    ) -> int:
+        cache = self._watermarks if cache is None else cache
+        known = cache.get(id(domain))
         if known is not None:
             return known
         inputs = [watermark_of(name) for name in domain.types]
         for key in domain.definitions:
             for seat in self._by_task[key]:
-                below = self._watermark(seat.domain, watermark_of)
+                below = self._watermark(seat.domain, watermark_of, cache)
                 out = below if below >= WATERMARK_END else seat.agent.watermark_out(below)
                 inputs.append(out)
         watermark = min(inputs)
-        self._watermarks[id(domain)] = watermark
+        cache[id(domain)] = watermark
         return watermark
 
     # --- what it holds -------------------------------------------------------------------

@@ -312,7 +312,8 @@ class SourceClocks:
     def resume(self, before: int, now: int) -> None:
         """What was silent or waited for from `before` until now is so from now on instead."""
         for one in self._sources.values():
-            one.newest, one.at = self._clock(one, before), now
+            if one.heard or not self._idle(one, before):  # else it is passed over until it speaks
+                one.newest, one.at = self._clock(one, before), now
         away_ms = now - before
         self._ended = {
             name: (clock, since + away_ms) for name, (clock, since) in self._ended.items()

@@ -110,8 +110,8 @@ def test_a_result_that_is_lost_is_found(monkeypatch):
 def test_a_result_that_is_given_twice_is_found(monkeypatch):
     push = Matcher.push
 
-    def twice(self, events, watermark_of):
-        results = push(self, events, watermark_of)
+    def twice(self, *given):
+        results = push(self, *given)
         return results + results[:1]
 
     monkeypatch.setattr(Matcher, "push", twice)
@@ -120,7 +120,9 @@ def test_a_result_that_is_given_twice_is_found(monkeypatch):
 
 def test_an_event_that_is_lost_is_found(monkeypatch):
     push = Matcher.push
-    monkeypatch.setattr(Matcher, "push", lambda self, events, of: push(self, list(events)[:1], of))
+    monkeypatch.setattr(
+        Matcher, "push", lambda self, events, *of: push(self, list(events)[:1], *of)
+    )
     assert any("unaccounted" in text for text in failing_seeds())
 
 

@@ -321,8 +321,8 @@ def test_a_message_on_which_the_core_fails_fails_again(monkeypatch):
     disk.send(event(1, 5, id="a"))
     push = Matcher.push
 
-    def failing(self, events, watermark_of):
-        results = push(self, events, watermark_of)
+    def failing(self, events, *given):
+        results = push(self, events, *given)
         if any(one.id == "poison" for one in events):
             raise ZeroDivisionError
         return results
