@@ -124,11 +124,10 @@ class Outgoing:
             and not self._waiting
             and not self._again
         )
-        if not self.room.takes_firm(message.size_bytes, -1 if free else len(self._waiting)):
+        if not self.room.admit(message.size_bytes, -1 if free else len(self._waiting)):
             self._counters.drop("queue_overflow")
             self._overflowed = True
             return False
-        self.room.charge(message.size_bytes)
         bare = delivery.plain and message.properties is None and self.kept is None
         if bare and free and pipe is not None:
             self._send_plain(pipe, message, min(message.qos, delivery.qos))

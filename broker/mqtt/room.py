@@ -26,23 +26,37 @@ class Room:
 
     def takes(self, size_bytes: int, waiting: int) -> bool:
         """Whether one more message at QoS 0 may wait behind so many."""
-        fits = self.held_bytes + size_bytes <= self._limits.queue_bytes_max
-        return fits and self._others_let(size_bytes, waiting)
+        limits = self._limits
+        return (
+            waiting < limits.queue_messages_max
+            and self.held_bytes + size_bytes <= limits.queue_bytes_max
+            and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
+        )
 
-    def takes_firm(self, size_bytes: int, waiting: int) -> bool:
-        """The same at QoS 1 and 2, where one by itself may be as large as it likes.
+    def admit(self, size_bytes: int, waiting: int) -> bool:
+        """Charge one at QoS 1 or 2 unless it is too much; whether it was taken.
 
-        `waiting` is -1 for one that need not wait.
+        By itself it may be as large as it likes. `waiting` is -1 for one that need not wait.
         """
-        fits = not self.held_bytes or self.held_bytes + size_bytes <= self._limits.queue_bytes_max
-        return fits and self._others_let(size_bytes, waiting)
+        limits, counters = self._limits, self._counters
+        held_bytes = self.held_bytes + size_bytes
+        total_bytes = counters.queued_bytes + size_bytes
+        if (
+            total_bytes > limits.queue_bytes_total_max
+            or waiting >= limits.queue_messages_max
+            or (self.held_bytes and held_bytes > limits.queue_bytes_max)
+        ):
+            return False
+        self.held_bytes = held_bytes
+        counters.queued_bytes = total_bytes
+        return True
 
     def takes_retained(self, size_bytes: int) -> bool:
         """Whether a retained message may be under way too, or has to wait until others are not.
 
         It may where nothing else is, else nothing would make it leave.
         """
-        return not self.held_bytes or self.takes_firm(size_bytes, -1)
+        return not self.held_bytes or self.takes(size_bytes, -1)
 
     def crowded(self, waiting: int) -> bool:
         """Whether who publishes should be slowed: from half of what it holds down to a quarter.
@@ -65,8 +79,3 @@ class Room:
             4 * waiting <= limits.queue_messages_max
             and 4 * self.held_bytes <= limits.queue_bytes_max
         )
-
-    def _others_let(self, size_bytes: int, waiting: int) -> bool:
-        limits = self._limits
-        total_bytes = self._counters.queued_bytes + size_bytes
-        return total_bytes <= limits.queue_bytes_total_max and waiting < limits.queue_messages_max

@@ -184,12 +184,12 @@ ROOM = part(
     "broker/mqtt/room.py",
     r"""
 queue-edge: one message more than allowed waits
-- waiting < limits.queue_messages_max
-+ waiting <= limits.queue_messages_max
+- waiting >= limits.queue_messages_max
++ waiting > limits.queue_messages_max
 
 total-of-one: what all queues hold together is not bounded
-- self._counters.queued_bytes + size_bytes
-+ self.held_bytes + size_bytes
+- total_bytes = counters.queued_bytes + size_bytes
++ total_bytes = held_bytes
 """,
     tests=MQTT,
 )
