@@ -137,7 +137,7 @@ def test_results_wait_for_a_full_disk_and_keep_their_offsets(tmp_path):
 
 
 def test_work_with_a_savepoint_of_its_own_waits_for_a_full_disk_too(tmp_path):
-    """The database ends the whole transaction: that the savepoint is gone is not the work's fault."""
+    """The database ends the transaction: that the savepoint is gone is no fault of the work."""
 
     async def run() -> None:
         def guarded(number: int):
@@ -300,15 +300,13 @@ async def run():
     store.on_trouble = lambda sentence: (print(sentence or "well again", flush=True), heard.set())
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
-    done = []
+    done, last = [], asyncio.Event()
     for number in range(20):
         store.submit(put(number), done.append)
+    store.submit(lambda one: None, lambda error: last.set())
     await heard.wait()
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    while len(done) < 20:
-        heard.clear()
-        await heard.wait()
-        await asyncio.sleep(0)
+    await last.wait()
     print(done == [None] * 20, await store.read(
         lambda one: one.execute(text("SELECT COUNT(*) FROM kept")).scalar()))
     await store.close()
@@ -328,7 +326,10 @@ def test_a_write_that_the_system_refuses_is_tried_again(tmp_path):
         timeout=18,
     )
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith(f"the database {path} ")
-    assert lines[0].endswith(("look at the system's log", "the disk is full"))
-    assert lines[1:] == ["well again", "True 20"]
+    *troubles, well, outcome = done.stdout.splitlines()
+    # More than one, where connecting again meets it elsewhere.
+    assert troubles
+    for told in troubles:
+        assert told.startswith(f"the database {path} "), told
+    assert "look at the system's log" in troubles[0] or "the disk is full" in troubles[0]
+    assert (well, outcome) == ("well again", "True 20")
