@@ -3,10 +3,10 @@
 What must not change here: these are the tables as they stood on people's disks.
 """
 
-import contextlib
-import sqlite3
 from collections.abc import Sequence
-from pathlib import Path
+
+import msgspec
+from sqlalchemy import NullPool, create_engine, text
 
 from broker.store import Row
 
@@ -34,23 +34,31 @@ TABLES = """
 """
 
 
-def write(path: Path, epoch: str, rows: Sequence[Row], consumers: dict[str, int]) -> None:
-    """Make the file with these rows; the log ends behind the last."""
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA journal_mode=WAL")
-        database.executescript(TABLES)
-        database.executemany(
-            "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, 1000, ?)",
-            [
-                (r.offset, r.id, r.subscription, r.subscriber, r.actor, r.end_ms, r.payload)
-                for r in rows
-            ],
-        )
-        end = rows[-1].offset + 1 if rows else 0
-        size = sum(len(r.payload) for r in rows)
-        earliest = rows[0].offset if rows else 0
-        database.execute(
-            "INSERT INTO outbox_log VALUES (1, ?, ?, ?, ?)", (epoch, earliest, end, size)
-        )
-        database.executemany("INSERT INTO consumers VALUES (?, ?, 1000)", list(consumers.items()))
-        database.commit()
+def write(url: str, epoch: str, rows: Sequence[Row], consumers: dict[str, int]) -> None:
+    """Make the tables with these rows; the log ends behind the last."""
+    engine = create_engine(url, poolclass=NullPool)
+    kind = "BYTEA" if engine.dialect.name == "postgresql" else "BLOB"
+    with engine.begin() as database:
+        for statement in TABLES.replace("BLOB", kind).split(";"):
+            if statement.strip():
+                database.execute(text(statement))
+        for row in rows:
+            values = dict(zip(Row.__struct_fields__, msgspec.structs.astuple(row), strict=True))
+            database.execute(
+                text(
+                    "INSERT INTO outbox VALUES (:offset, :id, :subscription, :subscriber, :actor,"
+                    " :end_ms, 1000, :payload)"
+                ),
+                values,
+            )
+        log = {
+            "epoch": epoch,
+            "earliest": rows[0].offset if rows else 0,
+            "behind": rows[-1].offset + 1 if rows else 0,
+            "size": sum(len(row.payload) for row in rows),
+        }
+        told = text("INSERT INTO outbox_log VALUES (1, :epoch, :earliest, :behind, :size)")
+        database.execute(told, log)
+        for name, offset in consumers.items():
+            told = text("INSERT INTO consumers VALUES (:name, :offset, 1000)")
+            database.execute(told, {"name": name, "offset": offset})

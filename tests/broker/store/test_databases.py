@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine, text
 
 from broker.store import RESULTS, Outbox, Part, Retention, Row, Store, StoreError, tables
+from tests.broker.store import format_1
 from tests.broker.store.databases import KINDS, PostgreSQL, postgresql
 from tests.broker.store.test_log_model import Model, doings
 
@@ -133,6 +134,21 @@ def test_a_newer_format_is_refused(url):
         await Store.open(url, parts=[newer]).close()
         with pytest.raises(StoreError, match="newer Headwater"):
             Store.open(url, parts=[KEPT])
+
+    asyncio.run(run())
+
+
+def test_the_first_format_is_brought_up(url):
+    async def run() -> None:
+        rows = [row(n, end_ms) for n, end_ms in enumerate((5, 3, 9, 2), 7)]
+        format_1.write(url, "0123", rows, {"spark": 8})
+        async with opened(url) as outbox:
+            assert (outbox.epoch, outbox.earliest, outbox.end) == ("0123", 7, 11)
+            assert await outbox.read(7, 11) == rows
+            assert [await outbox.ts_at(n) for n in range(7, 11)] == [5, 5, 9, 9]
+            assert [one.offset for one in await outbox.consumers()] == [8]
+            assert await appended(outbox, row(11, 10)) is None
+            assert await outbox.first_offset_after(9) == 11
 
     asyncio.run(run())
 

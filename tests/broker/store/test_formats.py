@@ -23,9 +23,13 @@ def rows_from(offset: int) -> list[Row]:
     ]
 
 
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
 @contextlib.asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[tuple[Store, Outbox]]:
-    store = Store.open(f"sqlite:///{path}", parts=[RESULTS])
+    store = Store.open(url_of(path), parts=[RESULTS])
     try:
         yield store, await Outbox.open(store)
     finally:
@@ -36,7 +40,7 @@ async def opened(path: Path) -> AsyncIterator[tuple[Store, Outbox]]:
 def test_the_first_format_keeps_results_epoch_and_consumers(tmp_path, first):
     """The event times of the log as a whole, which it did not have, are those of its rows."""
     path, rows = tmp_path / "headwater.db", rows_from(first)
-    format_1.write(path, "0123", rows, {"spark": first + 3})
+    format_1.write(url_of(path), "0123", rows, {"spark": first + 3})
 
     async def run() -> None:
         async with opened(path) as (_, outbox):
@@ -55,7 +59,7 @@ def test_the_first_format_keeps_results_epoch_and_consumers(tmp_path, first):
 def test_the_first_format_can_be_written_on(tmp_path):
     """Nothing that an emptied or added row counts on is missing."""
     path, rows = tmp_path / "headwater.db", rows_from(0)
-    format_1.write(path, "0123", rows, {})
+    format_1.write(url_of(path), "0123", rows, {})
 
     async def run() -> None:
         async with opened(path) as (store, outbox):
@@ -73,7 +77,7 @@ def test_the_first_format_can_be_written_on(tmp_path):
 
 def test_an_empty_first_format(tmp_path):
     path = tmp_path / "headwater.db"
-    format_1.write(path, "0123", [], {})
+    format_1.write(url_of(path), "0123", [], {})
 
     async def run() -> None:
         async with opened(path) as (_, outbox):
@@ -95,7 +99,7 @@ def test_an_old_and_a_new_database_have_the_same_tables(tmp_path):
             }
 
     async def run() -> None:
-        format_1.write(tmp_path / "old.db", "0123", rows_from(0), {})
+        format_1.write(url_of(tmp_path / "old.db"), "0123", rows_from(0), {})
         for name in ("old.db", "new.db"):
             async with opened(tmp_path / name):
                 pass
