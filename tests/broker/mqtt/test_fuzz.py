@@ -15,11 +15,19 @@ from hypothesis import strategies as st
 from broker.mqtt import packets as p
 from broker.mqtt.codec import Decoder, TopicNames, encode
 from broker.mqtt.handshake import UNSUPPORTED
+from broker.mqtt.kept import (
+    MessageRow,
+    PacketRow,
+    QueueRow,
+    RetainedRow,
+    SessionRow,
+    SubscriptionRow,
+)
 from broker.mqtt.limits import Limits
-from broker.mqtt.reasons import CONNECT_RETURN_CODES
+from broker.mqtt.reasons import CONNECT_RETURN_CODES, Reason
 from tests.broker.mqtt.packet_cases import packets
 from tests.broker.mqtt.sockets import RawClient, serving
-from tests.broker.mqtt.world import VERSIONS, World
+from tests.broker.mqtt.world import VERSIONS, Disk, World
 
 BOTH = (p.V311, p.V5)
 
@@ -95,14 +103,16 @@ class Hostile:
                 assert last
                 assert v5
                 assert packet.code in DISCONNECT_CODES
-            elif isinstance(packet, p.Puback):
+            elif isinstance(packet, p.Puback | p.Pubrec):
                 assert packet.code in (PUBACK_CODES if v5 else {0})
+            elif isinstance(packet, p.Pubrel | p.Pubcomp):
+                assert packet.code in ({0, Reason.PACKET_IDENTIFIER_NOT_FOUND} if v5 else {0})
             elif isinstance(packet, p.Suback):
                 assert set(packet.codes) <= (SUBACK_CODES if v5 else {0, 1, 2, 0x80})
             elif isinstance(packet, p.Unsuback):
                 assert set(packet.codes) <= (UNSUBACK_CODES if v5 else set())
             else:
-                assert isinstance(packet, p.Publish | p.Pingresp | p.Pubrec | p.Pubcomp)
+                assert isinstance(packet, p.Publish | p.Pingresp)
         told = bool(found) and isinstance(found[-1], p.Disconnect)
         opened = bool(found) and isinstance(found[0], p.Connack) and found[0].code == 0
         if self.closed not in {None, "client_disconnected"} and opened:
@@ -153,14 +163,19 @@ def conversation(version):
     sent = [
         p.Connect(version, "fuzz", False, 60, will, "ann", b"secret", expiry),
         p.Subscribe(
-            1, (p.Filter("f/+/#", 1), p.Filter("w/#", 0)), held(subscription_identifier=(3,))
+            1, (p.Filter("f/+/#", 2), p.Filter("w/#", 0)), held(subscription_identifier=(3,))
         ),
         p.Subscribe(2, (p.Filter("$share/g/f/#", 1), p.Filter("$share/h", 1))),
         p.Publish("f/a/b", b"zero"),
         p.Publish("f/a/c", b"one", 1, packet_id=7),
         p.Publish("f/r/c", b"x" * 130, 1, True, True, 8, held(topic_alias=2, response_topic="r")),
         p.Publish("headwater/events/T/s", b"{}", 1, packet_id=9),
+        p.Publish("f/a/d", b"two", 2, packet_id=10),
+        p.Publish("f/a/d", b"two", 2, dup=True, packet_id=10),
+        p.Pubrel(10),
         p.Puback(1),
+        p.Pubrec(3),
+        p.Pubcomp(3),
         p.Puback(2, *((0x10, p.Properties(reason_string="ok")) if v5 else ())),
         p.Unsubscribe(5, ("f/+/#", "none")),
         p.Pingreq(),
@@ -278,7 +293,29 @@ def mangled(chance, pieces):
     return bytes(stream)
 
 
-def siege(seed, count):
+def check_disk(world):
+    """What is on disk is what the hub holds, and a broker could go on with it."""
+    hub, rows = world.hub, world.disk.tables
+    kept = [one for one in hub.sessions.values() if one.outgoing.kept is not None]
+    names = {one.client.client_id for one in kept}
+    assert names <= {name for (name,) in rows[SessionRow]} <= set(hub.sessions)
+    assert len(rows[SubscriptionRow]) == sum(len(one.subscriptions) for one in kept)
+    copies = [[*one.outgoing._inflight.values(), *one.outgoing._waiting] for one in kept]
+    assert len(rows[QueueRow]) == sum(map(len, copies))
+    bodies = {row.message for row in rows[QueueRow].values()}
+    assert {number for (number,) in rows[MessageRow]} == bodies
+    taken = sum(len(one.unreleased) + len(one.outgoing._releasing) for one in kept)
+    assert len(rows[PacketRow]) == taken
+    assert len(rows[RetainedRow]) == hub.counters.retained_messages
+    another = Disk()
+    another.tables = {table: dict(found) for table, found in rows.items()}
+    another.wall_ms = world.disk.wall_ms
+    again = World(disk=another, limits=hub.limits)
+    assert names <= set(again.hub.sessions) | {"witness"}
+    assert again.hub.counters.queued_bytes >= sum(one.outgoing.room.held_bytes for one in kept)
+
+
+def siege(seed, count, disk=None):
     """Many hostile clients at once against small limits; none of them ever gets more than these."""
     chance = random.Random(seed)
     limits = Limits(
@@ -298,7 +335,7 @@ def siege(seed, count):
         inflight_max=5,
         receive_max=5,
     )
-    world = Arena(limits=limits)
+    world = Arena(limits=limits, disk=disk)
     talks = {version: conversation(version) for version in BOTH}
     live = []
     for number in range(count):
@@ -323,6 +360,8 @@ def siege(seed, count):
         if number % 50 == 0:
             world.advance(chance.choice([0, 100, 20_000]))
             check_bounds(world, limits)
+            if disk is not None and number % 200 == 0:
+                check_disk(world)
     for hostile in live:
         hostile.leave()
     world.advance(2 * 86_400_000)
@@ -366,6 +405,20 @@ def check_bounds(world, limits):
 def test_many_hostile_clients_at_once_stay_within_the_limits(seed):
     world = siege(seed, 3_000)
     assert len(world.hub.counters.closed) > 5  # for many different reasons
+
+
+@pytest.mark.parametrize("seed", range(3, 5))
+def test_what_they_leave_on_disk_is_what_is_held(seed):
+    world = siege(seed, 2_000, Disk())
+    assert len(world.hub.counters.ended) >= 3
+    assert set(world.disk.count()) <= {"mqtt_retained"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(110, 115))
+def test_what_very_many_leave_on_disk_is_what_is_held(seed):
+    siege(seed, 20_000, Disk())
 
 
 @pytest.mark.long
