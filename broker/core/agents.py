@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from broker.core.chain_agent import ChainAgent, links_of
+from broker.core.grouped import GroupedPatternAgent, GroupedStagedAgent
 from broker.core.operands import composite
 from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
 from broker.core.pattern import Layout, lay_out
@@ -125,7 +126,8 @@ class Agents:
         )
 
     def _plain(self, task: Task, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
-        return PatternAgent(
+        kind = GroupedPatternAgent if case.group_by else PatternAgent
+        agent = kind(
             case,
             layout,
             outcome,
@@ -134,9 +136,13 @@ class Agents:
             occurrences_max=self._limits.occurrences_held_max,
             foresight=self._foresight(task),
         )
+        if isinstance(agent, GroupedPatternAgent):
+            agent.groups_max = self._limits.groups_max
+        return agent
 
     def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
-        agent = StagedAgent(
+        kind = GroupedStagedAgent if case.group_by else StagedAgent
+        agent = kind(
             case,
             layout,
             outcome,
@@ -146,6 +152,8 @@ class Agents:
             doubt=self._doubt,
             occurrences_max=self._limits.occurrences_held_max,
         )
+        if isinstance(agent, GroupedStagedAgent):
+            agent.groups_max = self._limits.groups_max
         self._beginning.setdefault(task.key, []).append(agent)
         if self._begin is not None:
             agent.begin(self._begin)

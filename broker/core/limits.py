@@ -110,10 +110,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     # --- what is held ------------------------------------------------------------------------
 
     events_held_max: Annotated[
-        int, said("events that wait in buffers: some 500 MB", "oldest dropped: events_full")
+        int,
+        said(
+            "events that one window, or tick, keeps: some 500 MB",
+            "further ones refused: window_events_overflow; before a tick let out: tick_full",
+        ),
     ] = 1_000_000
     occurrences_held_max: Annotated[
-        int, said("occurrences that one agent keeps open", "oldest dropped: occurrences_full")
+        int, said("occurrences that one agent keeps open", "oldest dropped: occurrences_overflow")
     ] = 1_000_000
     actors_max: Annotated[
         int, said("listening actors, of which `to nearest` chooses", "not chosen: actors_full")
@@ -127,7 +131,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = 0
     groups_max: Annotated[
-        int, said("partitions of one agent: keys may be invented", "oldest dropped: groups_full")
+        int,
+        said(
+            "groups of one agent: keys may be invented",
+            "of patterns the oldest dropped: groups_overflow; of windows further ones refused:"
+            " window_groups_overflow",
+        ),
     ] = 100_000
 
     def texts(self) -> tuple[LimitText, ...]:
