@@ -16,7 +16,7 @@ from broker.core.messages import EventsReceived, SourceAdvertised, SourceWithdra
 from broker.core.topics import SOURCES
 from language import Specification
 from simulation import checkers
-from simulation.account import CheckFailedError, Key, Said, key_of
+from simulation.account import CheckFailedError, Key, Said, end_of, key_of
 from simulation.crashes.clients import Asker, Sensor
 from simulation.crashes.process import Machine
 from simulation.crashes.site import Site
@@ -96,7 +96,10 @@ def check_all(
         for event in sensor.acknowledged:
             if (sensor.name, *key_of(event)) not in arrived:
                 raise CheckFailedError(f"{event} of {sensor.name} was acknowledged, and is lost")
-    checkers.check_replay(stays, enumerate(rows), undisturbed.let_in().values())
+    let_in = undisturbed.let_in().values()
+    newest = max(map(end_of, let_in), default=0)
+    open_from = newest - site.machine.options.lateness_ms
+    checkers.check_replay(stays, enumerate(rows), let_in, open_from)
     check_state(site, undisturbed)
     for asker in askers:
         check_holds(site, asker)
