@@ -110,14 +110,10 @@ def test_figure_2b_does_not_take_an_interval_for_its_end() -> None:
 
 
 def held_while(detect: str, letters: str, gaps_ms: list[int]) -> list[tuple[int, int]]:
-    """After each event: how many are held, and how many A are of the last 5 s.
-
-    All are point events, and the limit of durations says so.
-    """
+    """After each event, all of them points: how many are held, how many A are of the last 5 s."""
     text = f"event A() event B() subscription S seq 1 from me to alerts {detect}"
     specification = check_text(text).demand()
-    limits = Limits(event_duration_ms_max=0)
-    matcher, intake = Matcher(limits), Intake(IntakeOptions(), limits)
+    matcher, intake = Matcher(), Intake(IntakeOptions(), Limits())
     intake.declare(list(specification.event_types.values()))
     for task in specification.graph.tasks.values():
         matcher.install(task)
