@@ -8,7 +8,7 @@ import time
 from random import Random
 
 import headwater
-from bench.wire import PUBACK, frame_at, packet, publish, short_text
+from bench.wire import PUBACK, PUBLISH, frame_at, packet, publish, short_text
 from tests.broker.running import CONFIG, RunningBroker
 
 PATIENCE_S = 30
@@ -106,6 +106,42 @@ class Source:
         return data[at:]
 
 
+class Follower:
+    """A subscriber with a session that outlasts its connections, and the results that it got."""
+
+    def __init__(self):
+        self.ids = []
+        self.subscribed = asyncio.Event()
+
+    async def run(self, port):
+        """Take what comes over one connection, and acknowledge it."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            head = short_text("MQTT") + bytes((4, 0, 0, 0)) + short_text("follower")
+            writer.write(packet(0x10, head))
+            assert (await reader.readexactly(4))[3] == 0
+            if not self.subscribed.is_set():
+                writer.write(packet(0x82, b"\0\1" + short_text("headwater/results/#") + b"\1"))
+            data = b""
+            while got := await reader.read(65536):
+                data = self._read(data + got, writer)
+        finally:
+            writer.close()
+
+    def _read(self, data, writer):
+        at = 0
+        while (frame := frame_at(data, at)) is not None:
+            body, end = frame
+            if data[at] >> 4 == PUBLISH:
+                after = body + 2 + int.from_bytes(data[body : body + 2], "big")
+                writer.write(b"\x40\x02" + data[after : after + 2])
+                self.ids.append(json.loads(data[after + 2 : end])["id"])
+            elif data[at] >> 4 == 9:
+                self.subscribed.set()
+            at = end
+        return data[at:]
+
+
 class Lives:
     """One data directory, and the processes that have it one after another."""
 
@@ -123,8 +159,13 @@ class Lives:
             "--set=journal.snapshot_bytes=10000",
             f"--set=journal.sync_delay_ms={self.random.choice((0, 5, 20))}",
         ]
+        # Starts are most of what this takes, and compiling is most of a start.
+        compiled = str(folder / "compiled")
+        self._environ = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled}
         self._broker = None
         self._ready = asyncio.Event()
+        self.follower = Follower()
+        self._following = None
 
     @property
     def acknowledged(self):
@@ -132,9 +173,12 @@ class Lives:
 
     async def begin(self):
         """Start a process; the publishers connect once it is ready."""
-        broker = RunningBroker(self.folder, CONFIG, *self._flags)
+        broker = RunningBroker(self.folder, CONFIG, *self._flags, environ=self._environ)
         self._broker = await asyncio.to_thread(broker.__enter__)
         self._ready.set()
+        if self._following is None:
+            self._following = asyncio.create_task(self._follow())
+            await self.follower.subscribed.wait()
 
     async def kill(self):
         """End it without a word, at once."""
@@ -144,7 +188,7 @@ class Lives:
 
     async def begin_and_kill(self):
         """Kill one that has not even recovered."""
-        broker = RunningBroker(self.folder, CONFIG, *self._flags)
+        broker = RunningBroker(self.folder, CONFIG, *self._flags, environ=self._environ)
         await asyncio.sleep(self.random.uniform(0.3, 1.0))
         broker.process.kill()
         await asyncio.to_thread(broker.__exit__)
@@ -168,6 +212,13 @@ class Lives:
                 return
             await asyncio.sleep(0.01)
 
+    async def _follow(self):
+        while True:
+            await self._ready.wait()
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await self.follower.run(self._broker.port())
+            await asyncio.sleep(0.01)
+
     async def acknowledge(self, count):
         """Wait for so many more acknowledgements."""
         until = self.acknowledged + count
@@ -181,8 +232,18 @@ class Lives:
         for source in self.sources:
             source.make(more_ms=60_000)
         await self.publish()
+        async with asyncio.timeout(PATIENCE_S):
+            while not await self._all_came():  # noqa: ASYNC110  # another process is asked
+                await asyncio.sleep(0.05)
+        self._following.cancel()
         assert await asyncio.to_thread(self._broker.end) == 0
         await asyncio.to_thread(self._broker.__exit__)
+
+    async def _all_came(self):
+        """Whether nothing waits in the broker any more, and who follows has everything."""
+        told = (await asyncio.to_thread(self._broker.get, "/v1/status"))[1]["journal"]
+        waits = told["records"] - told["durable"] + told["promises"] + told["outbox_waiting"]
+        return not waits and len(set(self.follower.ids)) == told["outbox_end"]
 
     # --- what came of it ----------------------------------------------------------------------
 

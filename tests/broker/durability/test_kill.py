@@ -25,6 +25,8 @@ def check(lives):
     assert found == wanted
     assert {result["subscription"] for _, _, result in rows} == NAMES
     assert all(source.acknowledged == len(source.events) for source in lives.sources)
+    # Who follows in a session that is kept gets every result, at least once.
+    assert set(lives.follower.ids) == {id_ for _, id_, _ in rows}
     # Who ends as one should leaves nothing to be handled again.
     assert [path.suffix for path in (lives.folder / "data" / "journal").iterdir()] == [".snapshot"]
 
