@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.store.results import ROW_BYTES, Consumer, Retention, Row, Standing, Taken
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from broker.store.store import Store
 
-# Retention is looked at after so many rows, or so much time, whichever is first.
+# Retention is looked at after so many rows, so many bytes, or so much time, whichever is first.
 LOOK_ROWS: Final = 1000
+LOOK_BYTES: Final = 16 * 2**20
 LOOK_MS: Final = 60_000
 
 logger = logging.getLogger("headwater.store")
@@ -59,14 +60,26 @@ class Outbox:
         self._moved = asyncio.Event()
         self._looked_ms = 0
         self._looked_end = log.end
+        self._unlooked_bytes = 0
         self._looking = False
 
     @classmethod
-    async def open(cls, store: Store, retention: Retention | None = None) -> Outbox:
-        """The outbox of a store that was opened with the part RESULTS. Raises StoreError."""
+    async def open(
+        cls,
+        store: Store,
+        retention: Retention | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> Outbox:
+        """The outbox of a store that was opened with the part RESULTS. Raises StoreError.
+
+        With a clock, results also grow old while none are added.
+        """
         from broker.store import log as statements
 
-        return cls(store, await store.read(statements.standing), retention or Retention())
+        one = cls(store, await store.read(statements.standing), retention or Retention())
+        if now_ms is not None:
+            one.look_from_time_to_time(now_ms)
+        return one
 
     def append(self, rows: Sequence[Row], now_ms: int, done: Done | None = None) -> None:
         """Put rows behind the end, in order; `done` is told when they are durable.
@@ -91,13 +104,23 @@ class Outbox:
 
         size = sum(len(row.payload) for row in rows) + ROW_BYTES * len(rows)
         self._store.submit(work, stored, size)
-        if end - self._looked_end >= LOOK_ROWS or now_ms - self._looked_ms >= LOOK_MS:
+        self._unlooked_bytes += size
+        due = end - self._looked_end >= LOOK_ROWS or self._unlooked_bytes >= LOOK_BYTES
+        if due or now_ms - self._looked_ms >= LOOK_MS:
             self.retain(now_ms)
+
+    def look_from_time_to_time(self, now_ms: Callable[[], int]) -> None:
+        """Remove what need not be kept now, and every minute until the store is closed."""
+        if self._store.closed:
+            return
+        self.retain(now_ms())
+        loop = asyncio.get_running_loop()
+        loop.call_later(LOOK_MS / 1000, self.look_from_time_to_time, now_ms)
 
     def retain(self, now_ms: int) -> None:
         """Remove what need not be kept; `append` sees to it as well, from time to time."""
-        self._looked_ms, self._looked_end = now_ms, self.end
-        if self._looking:
+        self._looked_ms, self._looked_end, self._unlooked_bytes = now_ms, self.end, 0
+        if self._looking or self._store.closed:
             return
         self._looking = True
         keep_from = self.keep_from  # as of now: the writing thread comes later

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Change = Callable[["Connection"], None]
 
 FORMATS: Final = "headwater_format"
+COMMITS: Final = "headwater_commit"
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -41,6 +42,7 @@ def bring_up(connection: Connection, parts: Sequence[Part], called: str) -> None
     from sqlalchemy import text
 
     found = _versions(connection, called)
+    _count_commits(connection)
     for part in parts:
         there = found.get(part.name)
         if there is None:
@@ -72,6 +74,15 @@ def _versions(connection: Connection, called: str) -> dict[str, int]:
         text(f"CREATE TABLE {FORMATS} (part VARCHAR(64) PRIMARY KEY, version INTEGER NOT NULL)")
     )
     return {}
+
+
+def _count_commits(connection: Connection) -> None:
+    """The number of the last commit, by which a writer knows one whose outcome it was not told."""
+    from sqlalchemy import text
+
+    connection.execute(text(f"CREATE TABLE IF NOT EXISTS {COMMITS} (number BIGINT NOT NULL)"))
+    if connection.execute(text(f"SELECT number FROM {COMMITS}")).first() is None:  # noqa: S608
+        connection.execute(text(f"INSERT INTO {COMMITS} (number) VALUES (0)"))  # noqa: S608
 
 
 def _migrate(connection: Connection, part: Part, there: int, called: str) -> None:

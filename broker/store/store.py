@@ -83,6 +83,11 @@ class Store:
             _prepare(parsed, parts)
             return cls(parsed, loop, holding.pop_all())
 
+    @property
+    def closed(self) -> bool:
+        """Whether it takes nothing more."""
+        return self._closed
+
     def submit(self, work: Work, done: Done | None = None, size_bytes: int = 0) -> None:
         """Have `work` carried out in the next transaction, and `done` told once it is durable.
 

@@ -8,7 +8,7 @@ A group is what came while the group before it was committed, so that a slow dis
 groups and an idle broker waits for nobody. Each piece of work has a savepoint: one that fails takes
 nothing else along. Where the database itself fails (the disk is full, the file locked), the whole
 group is tried again, until it is done or the store is closed; until then `trouble` says what is
-wrong.
+wrong. Each commit has a number, so that one whose outcome was not told is carried out once.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from broker.store.errors import StoreError, of_the_database
+from broker.store.parts import COMMITS
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -46,7 +47,9 @@ class Item(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
+Outcomes = list[BaseException | None]
 Report = Callable[[list[tuple[Item, BaseException | None]]], None]
+NOTHING_UNSURE: Final[tuple[int, Outcomes]] = (-1, [])
 
 
 class Writer:
@@ -71,6 +74,9 @@ class Writer:
         self._closing = threading.Event()
         self._waited_s = 0.0
         self._connection: Connection | None = None
+        self._number: int | None = None  # of the last commit; to be asked for after connecting
+        self._unsure = NOTHING_UNSURE  # of a commit whose outcome was not told
+        self._shaken = False
         self._thread = threading.Thread(target=self._run, name="headwater-store", daemon=True)
 
     def start(self) -> None:
@@ -112,7 +118,10 @@ class Writer:
             except Exception as error:
                 logger.debug("a transaction failed", exc_info=True)
                 self._disconnect()
+                self._shaken = True
                 wrong = self._wrong(error)
+                if not wrong:
+                    self._unsure = NOTHING_UNSURE  # it was given up before the commit
                 if not wrong and len(group) > 1:  # by itself, each has its own outcome
                     return [told for item in group for told in self._commit([item])]
                 if not wrong:
@@ -137,26 +146,38 @@ class Writer:
         told = of_the_database(error)
         return told and f"{self._called} {told}"
 
-    def _attempt(self, group: list[Item]) -> list[BaseException | None]:
-        """One transaction; raises where the database failed and nothing is written."""
-        if self._connection is None:
-            self._connection = self._engine.connect()
-        connection = self._connection
-        outcomes: list[BaseException | None] = []
+    def _attempt(self, group: list[Item]) -> Outcomes:
+        """One transaction; raises where the database failed."""
+        connection = self._connection or self._connect()
         with connection.begin():
-            for item in group:
-                savepoint = connection.begin_nested()
-                try:
-                    item.work(connection)
-                except Exception as error:
-                    if of_the_database(error):
-                        raise
-                    savepoint.rollback()
-                    outcomes.append(error)
-                else:
-                    savepoint.commit()  # fails where the work has ended the transaction
-                    outcomes.append(None)
+            if self._number is None and self._committed(connection):
+                outcomes, self._unsure = self._unsure[1], NOTHING_UNSURE
+                return outcomes
+            number = (self._number or 0) + 1
+            outcomes = [_outcome(connection, item) for item in group]
+            connection.exec_driver_sql(f"UPDATE {COMMITS} SET number = {number}")  # noqa: S608
+            self._unsure = (number, outcomes)
+        self._number, self._unsure = number, NOTHING_UNSURE
         return outcomes
+
+    def _connect(self) -> Connection:
+        self._connection = self._engine.connect()
+        self._number = None
+        if self._shaken and self._engine.dialect.name == "sqlite":
+            # What the system did not write it may take for written from then on. All that lies in
+            # SQLite's own log is therefore written once more, to another file.
+            checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
+            driver: Any = self._connection.connection.dbapi_connection
+            if driver.execute(checkpoint).fetchone()[0]:
+                raise StoreError(f"{self._called} cannot be synced, as it is being read")
+        self._shaken = False
+        return self._connection
+
+    def _committed(self, connection: Connection) -> bool:
+        """Whether the commit before the connection was lost took place after all."""
+        found = connection.exec_driver_sql(f"SELECT number FROM {COMMITS}")  # noqa: S608
+        number = self._number = int(found.scalar_one())
+        return number == self._unsure[0]
 
     def _disconnect(self) -> None:
         """What an error leaves of a connection cannot be relied on."""
@@ -172,3 +193,17 @@ class Writer:
         if sentence != self.trouble:
             self.trouble = sentence
             self._tell(sentence)
+
+
+def _outcome(connection: Connection, item: Item) -> BaseException | None:
+    """Carry out one piece of work; its own error, or nothing. Raises where the database failed."""
+    savepoint = connection.begin_nested()
+    try:
+        item.work(connection)
+    except Exception as error:
+        if of_the_database(error):
+            raise
+        savepoint.rollback()
+        return error
+    savepoint.commit()  # fails where the work has ended the transaction
+    return None

@@ -67,7 +67,7 @@ class Keeping:
             store = Store.open(url, parts=(RESULTS, *parts))
             try:
                 found = await asyncio.to_thread(read, folder / JOURNAL, files)
-                log = await Outbox.open(store, _retention(config))
+                log = await Outbox.open(store, _retention(config), now_ms)
                 recovered = await _recovered(found, log.end, config, options, now_ms())
             except BaseException:
                 await store.close()

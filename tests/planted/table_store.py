@@ -119,12 +119,20 @@ WRITER = part(
     "broker/store/writer.py",
     r"""
 savepoint-left-out: work that fails leaves behind what it did before
--                     savepoint.rollback()
-+                     savepoint.commit()
+- savepoint.rollback()
++ savepoint.commit()
 
 broken-connection-kept: a connection that failed is used again
 - connection, self._connection = self._connection, None
 + connection = self._connection
+
+commit-twice: a commit that took place although it was not told is carried out again
+- return number == self._unsure[0]
++ return number == self._unsure[0] + 1
+
+commit-remembered: a commit is taken for one that came before it
+- self._number, self._unsure = number, NOTHING_UNSURE
++ self._number = number
 
 waits-for-ever: a store whose database fails cannot be closed
 - if self._waited_s >= CLOSE_WAIT_S:

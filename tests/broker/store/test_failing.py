@@ -235,6 +235,35 @@ def test_work_that_breaks_its_transaction_harms_no_other(tmp_path):
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("took_place", [True, False])
+def test_a_commit_whose_outcome_is_not_told_is_carried_out_once(tmp_path, took_place):
+    """As of a disk that fails in the middle of a sync, or a server that goes away then."""
+
+    async def run() -> None:
+        async with opened(tmp_path) as store:
+            await submitted(store, put(0))
+            dialect = store._writer._engine.dialect
+            commit = dialect.do_commit
+
+            def fails(connection) -> None:
+                if took_place:
+                    commit(connection)
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
+                dialect.do_commit = commit
+                raise error
+
+            dialect.do_commit = fails
+            outcomes = [submitted(store, work) for work in (put(1), put(0), put(2))]
+            first, twice, second = await asyncio.gather(*outcomes)
+            assert (first, second) == (None, None)
+            assert "IntegrityError" in type(twice).__name__
+            assert await submitted(store, put(3)) is None
+            assert await store.read(numbers) == [0, 1, 2, 3]
+
+    asyncio.run(run())
+
+
 KILLED = """
 import asyncio, sys
 from broker.store import RESULTS, Outbox, Row, Store

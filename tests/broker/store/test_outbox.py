@@ -12,6 +12,7 @@ from broker.store import (
     GoneError,
     NotYetError,
     Outbox,
+    Retention,
     Row,
     Store,
     StoreError,
@@ -200,5 +201,42 @@ def test_the_time_that_the_log_has_reached_goes_on_from_batch_to_batch(tmp_path)
             assert [await outbox.ts_at(n) for n in range(4)] == [10, 30, 30, 40]
             assert await outbox.first_offset_after(20) == 1
             assert await outbox.first_offset_after(30) == 3
+
+    asyncio.run(run())
+
+
+def test_results_grow_old_while_none_are_added(tmp_path, monkeypatch):
+    """By the clock that the broker goes by, at the start and from time to time."""
+    monkeypatch.setattr("broker.store.outbox.LOOK_MS", 1)
+
+    async def run() -> None:
+        async with opened(tmp_path) as outbox:
+            await appended(outbox, row(0), row(1))
+        store = Store.open(f"sqlite:///{tmp_path / 'headwater.db'}", parts=[RESULTS])
+        now_ms = [500]
+        outbox = await Outbox.open(store, Retention(age_ms_max=1000), lambda: now_ms[0])
+        await outbox.forget("nobody")  # done after it
+        assert (outbox.earliest, outbox.end) == (0, 2)
+        now_ms[0] = 2000
+        async with asyncio.timeout(5):
+            while outbox.earliest < 2:
+                await outbox.forget("nobody")
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_large_results_are_looked_at_before_there_are_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("broker.store.outbox.LOOK_BYTES", 10_000)
+
+    async def run() -> None:
+        store = Store.open(f"sqlite:///{tmp_path / 'headwater.db'}", parts=[RESULTS])
+        outbox = await Outbox.open(store, Retention(size_bytes_max=5000))
+        for n in range(20):
+            await appended(outbox, row(n, size=1000), now_ms=1)
+        await outbox.forget("nobody")  # done after it
+        assert outbox.earliest >= 5
+        assert outbox.end == 20
+        await store.close()
 
     asyncio.run(run())
