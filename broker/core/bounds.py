@@ -5,8 +5,8 @@ know agents at run time. Invariant: an agent whose inputs keep to their rates ne
 is stated here (`Agent.held`); what has no limit by its text is held to a named one, and says so.
 
 A rate of r events a second means that in any closed interval of T ms at most r·T/1000 + 1 events
-end. Inputs are readings: an event that lasts makes some tasks wait longer, up to the limit of
-durations (limits.event_duration_ms_max).
+end. Inputs are readings: an event that lasts makes some tasks wait and keep longer, up to the limit
+of durations (limits.event_duration_ms_max); what is detected may always last so long.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ class _Bounds:
 
     def _pattern(self, task: Task, case: Case, held: Held) -> Passed:
         layout = lay_out(case)
-        duration_ms = self._limits.event_duration_ms_max
+        # A type whose events were all readings is taken to have readings only (Durations).
+        duration_ms = self._limits.event_duration_ms_max if task.needs else 0
         leaves, lag_ms = self._leaves(task, [leaf.event_type for leaf in layout.leaves])
         if lag_ms is None:
             held.add(None, matches=False, reason="it waits for what may never be decided")

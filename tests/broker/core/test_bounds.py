@@ -236,7 +236,7 @@ def test_the_named_limit_holds_and_what_goes_is_counted():
 def said(text, groups=None, **inputs):
     specification = check_text(EVENTS + text).demand()
     given = Inputs(**inputs)
-    ((_, _, bound),) = bounds_of(specification.graph, given)
+    *_, (_, _, bound) = bounds_of(specification.graph, given)
     return stated(bound, given, groups)
 
 
@@ -267,9 +267,17 @@ def test_what_each_group_adds_is_said_or_counted():
 
 
 def test_what_is_kept_as_events_may_last_is_said_to_be():
-    text = f"{SHORT}A then[..5 s] B"
+    defined = "define D(x) detect B assign x = B.x "
+    text = f"{defined}{SHORT}A then[..5 s] D"
     assert said(text).endswith(" at 1 events/s of each type, as an event may last 7 days")
     assert "may last" not in said(f"{text} within 9 s")
+    assert "may last" not in said(f"{SHORT}A then[..5 s] B")
+
+
+def test_the_bound_of_readings_is_not_that_of_events_that_last_a_week():
+    """Section 5 of the second paper: of a type that brings readings the last 5 s matter."""
+    ((bound, held),) = held_most(f"{SHORT}A then[..5 s] B", {"A": 10, "B": 1})
+    assert held <= bound.most() <= 2 * (10 * 5 + 31) + 10
 
 
 def test_a_bound_above_the_limit_says_what_holds():

@@ -27,8 +27,12 @@ MATCHES_MAX = 3_000  # of a stream that holds or gives more, nothing more is lea
 
 
 def stream(seed: int, seconds: int, lateness_ms: int) -> list[dict[str, Any]]:
-    """Readings of each type at its rate, evenly, as they arrive; values as in generated traces."""
+    """Readings of each type at its rate, evenly, as they arrive; values as in generated traces.
+
+    Of every third seed all times are uncertain.
+    """
     draw = random.Random(seed)
+    uncertain = {"uncertainty": draw.choice((500, 1000))} if seed % 3 == 2 else {}
     arrivals = []
     for name, rate in RATES.items():
         at_s = draw.random() / rate
@@ -38,7 +42,7 @@ def stream(seed: int, seconds: int, lateness_ms: int) -> list[dict[str, Any]]:
             event |= {"source": draw.choice(SOURCES), "location": draw.choice(LOCATIONS)}
             event |= {"position": [draw.choice(LATS), draw.choice(LONS)]}
             event |= {"n": draw.randrange(4), "v": draw.choice((0.5, 1.25, -2.0, 3.0))}
-            event |= {"tag": draw.choice(TAGS), "flag": draw.random() < 0.5}
+            event |= {"tag": draw.choice(TAGS), "flag": draw.random() < 0.5, **uncertain}
             arrivals.append((at_ms + draw.randint(0, lateness_ms), event["id"], event))
     return [event for *_, event in sorted(arrivals, key=lambda one: one[:2])]
 
