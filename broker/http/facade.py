@@ -34,6 +34,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     mqtt_clients: int = 0
     joins: Mapping[str, int] = {}
     join_messages: Mapping[str, int] = {}
+    log_results: Mapping[str, int] = {}
 
 
 class Diagnostic(TypedDict, total=False):

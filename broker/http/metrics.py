@@ -51,6 +51,12 @@ FAMILIES = (
     Family(
         "join_messages", "headwater_join_messages", "What joined servers' messages came to", "what"
     ),
+    Family(
+        "log_results",
+        "headwater_log_results",
+        "Results of the log that retention took, those unread, and repeats",
+        "what",
+    ),
 )
 
 

@@ -160,6 +160,10 @@ class Outbox:
             self._moved.set()
             self._moved = asyncio.Event()
 
+    def counts(self) -> dict[str, int]:
+        """What became of results: since ever, but for repeats, which are since the start."""
+        return {"taken": self.taken, "unread": self.unread, "repeated": self.repeats}
+
     async def beyond(self, after: int) -> None:
         """Wait until the log ends elsewhere than at `after`; whoever waits sets a bound."""
         while self.end == after:

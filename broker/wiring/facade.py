@@ -72,6 +72,7 @@ class Facade:
             mqtt_clients=self._server.counters()["connections"],
             joins=self._joined.up() if self._joined else {},
             join_messages=self._joined.counts() if self._joined else {},
+            log_results=self._keeping.log.counts() if self._keeping else {},
         )
 
     def subscriptions(self) -> Sequence[Mapping[str, Any]]:

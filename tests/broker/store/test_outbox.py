@@ -237,6 +237,8 @@ def test_large_results_are_looked_at_before_there_are_many(tmp_path, monkeypatch
         await outbox.forget("nobody")  # done after it
         assert outbox.earliest >= 5
         assert outbox.end == 20
+        counts = {"taken": outbox.earliest, "unread": outbox.earliest, "repeated": 0}
+        assert outbox.counts() == counts
         await store.close()
 
     asyncio.run(run())
