@@ -139,8 +139,10 @@ class Connection:
             held_back.append((number, data))
             self.held_back_bytes += len(data)
         self.waits = number
-        if self.hub.keeping is not None:
-            self.hub.keeping.waiting[self] = None
+        keeping = self.hub.keeping
+        if keeping is not None:
+            keeping.waiting[self] = None
+            keeping.awaited = number
 
     def let_go(self, number: int) -> bool:
         """All batches up to this one are durable; whether there is something for the socket."""

@@ -42,6 +42,7 @@ class Keeping:
         self.batch = Batch()
         self.number = 1  # of the batch that gathers
         self.durable = 0  # the greatest number of a batch that is durable
+        self.awaited = 0  # the greatest number of a batch for which somebody waits
         self.promises = 0
         self.waiting: dict[Connection, None] = {}  # connections with bytes that wait
         self.messages_last = 0  # the greatest number of a message
@@ -49,6 +50,14 @@ class Keeping:
         self.results_mark = 0
 
     # --- batches ------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> bool:
+        """Whether the batch that gathers is to be taken.
+
+        It may be empty, and somebody wait for it: what was promised is done already.
+        """
+        return bool(self.batch) or self.awaited >= self.number
 
     def take(self) -> tuple[int, Batch]:
         """The batch that has gathered, with its number; another begins."""

@@ -48,8 +48,12 @@ class Writing:
 
     def look(self) -> None:
         """Begin to write what has gathered, unless something is being written."""
-        if self._under_way is None and self._again is None and self._keeping.batch:
-            self._submit()
+        keeping = self._keeping
+        while self._under_way is None and self._again is None and keeping.due:
+            if keeping.batch:
+                self._submit()
+            else:
+                self._durable(keeping.take()[0])
 
     async def drain(self, patience_s: float) -> None:
         """Wait until all is on disk, for a while."""

@@ -171,10 +171,6 @@ def lets_everything_leave_at_once(monkeypatch):
     monkeypatch.setattr(Connection, "hold_back", lambda self, number, since=-1: None)
 
 
-def forgets_the_identifier(monkeypatch):
-    monkeypatch.setattr(Keeping, "sent", lambda self, client_id, held, packet_id: None)
-
-
 def forgets_what_was_taken(monkeypatch):
     monkeypatch.setattr(Keeping, "received", lambda self, client_id, packet_id: None)
 
@@ -190,7 +186,6 @@ def forgets_what_the_client_has(monkeypatch):
 FAULTS = (
     answers_before_the_disk_has_it,
     lets_everything_leave_at_once,
-    forgets_the_identifier,
     forgets_what_was_taken,
     forgets_what_was_released,
     forgets_what_the_client_has,

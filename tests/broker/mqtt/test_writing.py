@@ -124,6 +124,24 @@ def test_one_batch_is_under_way_and_what_gathers_goes_with_the_next():
     asyncio.run(scene())
 
 
+def test_an_empty_batch_for_which_somebody_waits_needs_no_disk():
+    async def scene():
+        keeping, store, told = Keeping(), Halting(), []
+        way = Writing(keeping, store, told.append)
+        keeping.awaited = 1
+        way.look()
+        assert (told, store.submitted) == ([1], [])
+        keeping.mark("m", 1)
+        way.look()
+        keeping.awaited = keeping.number
+        way.look()
+        assert told == [1]  # in order: not before the one under way
+        store.finish()
+        assert told == [1, 2, 3]
+
+    asyncio.run(scene())
+
+
 def test_a_batch_that_failed_is_tried_again_with_what_came_after_it(monkeypatch, caplog):
     monkeypatch.setattr(writing, "AGAIN_S", 0.01)
 

@@ -229,7 +229,8 @@ class World:
             for effect in hub.take_effects():
                 self.carry_out(effect)
         self.check_ledger()
-        if self.disk is not None and hub.keeping.batch:
+        # As in a broker: one commit is under way, and what gathers meanwhile is the next.
+        if self.disk is not None and hub.keeping.due and not self.commits:
             self.commits.append(hub.keeping.take())
             if self.syncs:
                 self.sync()
