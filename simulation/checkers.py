@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
@@ -78,12 +78,12 @@ def check_replay(
     specification: Specification,
     results: Iterable[tuple[int, Emission]],
     events: Iterable[Mapping[str, Any]],
-    open_from: int | None = None,
+    excused: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> int:
     """A run that has come to rest has the results of a replay of what was let in; how many.
 
-    To be asked of subscriptions that were there before the first event and still are. Results that
-    end at `open_from` or later may be missing: they may wait for a type of which no source is left.
+    To be asked of subscriptions that were there before the first event and still are. `excused`
+    tells of a result whether it may be missing.
     """
     wanted = Counter(map(_key, replayed(specification, events)))
     names = set(specification.subscriptions)
@@ -93,8 +93,7 @@ def check_replay(
         if (one.subscriber, one.subscription) in names
     )
     missing, surplus = list((wanted - found).elements()), list((found - wanted).elements())
-    if open_from is not None:
-        missing = [one for one in missing if json.loads(one)["end"] < open_from]
+    missing = [one for one in missing if not excused(json.loads(one))]
     if missing or surplus:
         raise CheckFailedError(
             f"of {wanted.total()} results {len(missing)} are missing {missing[:2]} and"
