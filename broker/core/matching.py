@@ -15,7 +15,7 @@ from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import region_test
 from broker.core.join import Join, JoinWriter
 from broker.core.occurrence import sort_in_order
-from broker.core.operands import FOLLOWS, Joint, Leaf
+from broker.core.operands import FOLLOWS, Joint, Leaf, Operand, operands
 from broker.core.pattern import Layout
 from broker.core.reach import keep_ms
 from broker.core.source import Constants, build
@@ -250,14 +250,17 @@ class Program:
 
 def _latest_only(joint: Joint) -> bool:
     """Whether a partner's choice never looks past the latest candidate that precedes it."""
-    left, right = joint.left, joint.right
-    if joint.context != "recent" or not isinstance(left, Leaf) or not isinstance(right, Leaf):
+    if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
         return False
-    if joint.operator not in ("and", *FOLLOWS):
-        return False
+    if joint.operator in FOLLOWS and not isinstance(joint.right, Leaf):
+        return False  # what begins long before it ends may have to look further back
     tested = joint.conjuncts or joint.anchors or joint.bound
     limited = joint.spread_m is not None or joint.within_ms is not None
-    return not tested and not limited and left.event_type != right.event_type
+    return not tested and not limited and not _types(joint.left) & _types(joint.right)
+
+
+def _types(operand: Operand) -> set[str]:
+    return {one.event_type for one in operands(operand) if isinstance(one, Leaf)}
 
 
 def _take(store: Store, new: list[Any], *, composite: bool) -> None:

@@ -93,7 +93,7 @@ class ChronicleStage(Over):
         for side, items in enumerate(self._items):
             if not items:
                 continue
-            oldest = self._plan.kept_from(limit, side, self.inboxes[1 - side])
+            oldest = self._plan.kept_from(limit, side, self.site, self.inboxes[1 - side])
             if oldest is None:
                 continue
             count = 0

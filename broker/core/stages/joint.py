@@ -19,6 +19,19 @@ from broker.core.verdicts import Doubt
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """A list of events of a type between both sides, with the greatest gaps beside it."""
+
+    event_type: str
+    before_ms: int
+    after_ms: int
+
+    def gap_max_ms(self, site: Site) -> int:
+        """How far apart the two sides can be."""
+        return self.before_ms + self.after_ms + site.durations.reach_ms(self.event_type)
+
+
+@dataclass(frozen=True, slots=True)
 class JointPlan:
     """One operator, compiled; see reach for what is kept how long."""
 
@@ -34,6 +47,7 @@ class JointPlan:
     doubt: Doubt | None = None  # where times are uncertain
     at_once: bool = False  # the left one may be the later one to come
     shared: bool = False  # an event may be on both sides
+    between: Between | None = None  # a list that must not be empty
 
     @property
     def follows_only(self) -> bool:
@@ -51,12 +65,14 @@ class JointPlan:
         """By how much what follows may nominally come before."""
         return 0 if self.doubt is None else self.doubt.slack_ms()
 
-    def kept_from(self, limit: int, side: int, partner: Inbox) -> int | None:
+    def kept_from(self, limit: int, side: int, site: Site, partner: Inbox) -> int | None:
         """The least end that may still matter on a side; None: any.
 
         Partners still to come end after the limit, and begin no earlier than they say themselves.
         """
         end_ms, start_ms = self.reaches_ms[side]
+        if side == 0 and self.between is not None:
+            start_ms = self.between.gap_max_ms(site)
         oldest = None if end_ms is None else limit + 1 - self._reach_ms(end_ms)
         if start_ms is None:
             return oldest
@@ -224,7 +240,7 @@ class JointStage(Over):
             if not store.ends:
                 continue
             partner = self.inboxes[1 - side]
-            oldest = plan.kept_from(limit, side, partner)
+            oldest = plan.kept_from(limit, side, self.site, partner)
             if oldest is not None:
                 store.expire(oldest)
             if self._latest_only and len(store.ends) > 1:

@@ -84,13 +84,21 @@ BOUNDED = [
     "A then[..5 s, next] B without C",
     "(A then[..5 s] B) without C",
     "A then[..5 s] absent B for 3 s",
+    "A then[..5 s] (B and C within 3 s)",
     "[one] A then[..5 s] B",
     "[collect] A then[..5 s] B",
     "first A then[..5 s] B",
     "[latest] A then B then C within 5 s",
     "A then[..5 s] first B",
 ]
-LATEST = "A then[recent] B* then[recent] C"  # no older A or C can be the latest
+# No older ones can be the latest; and no list is there where its neighbours are too far apart.
+EXACT = [
+    "A then[recent] B* then[recent] C",
+    "[recent] A then B then C",
+    "[recent] A and B and C",
+    "A then[..5 s] B+ then[..5 s] C",
+    "[recent] A then[..5 s] B+ then[..5 s] C",
+]
 
 # Where these consume, events are kept to find all again without some of them.
 CONSUMING = [
@@ -126,7 +134,7 @@ def most_held(detect: str, events: list[dict[str, Any]], **options: Any) -> tupl
     return half, most
 
 
-@pytest.mark.parametrize("detect", [*BOUNDED, LATEST])
+@pytest.mark.parametrize("detect", [*BOUNDED, *EXACT])
 def test_what_readings_cannot_reach_any_more_is_dropped(detect):
     events = list(readings(4_000, random.Random(detect)))
     half, most = most_held(detect, events)
@@ -173,7 +181,7 @@ def test_a_log_that_may_matter_for_ever_has_an_end_and_what_goes_is_counted():
     assert pipeline.matcher.dropped()["occurrences_overflow"] >= 499
 
 
-@pytest.mark.parametrize("detect", [*BOUNDED, LATEST])
+@pytest.mark.parametrize("detect", [*BOUNDED, *EXACT])
 def test_it_is_dropped_also_where_no_result_ever_comes(detect):
     for kinds in ("A", "B", "C", "AC", "BC"):
         half, most = most_held(detect, list(readings(2_000, random.Random(kinds), kinds)))
