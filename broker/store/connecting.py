@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from broker.store.errors import StoreError, name_of
@@ -98,14 +98,15 @@ def _prepare_postgresql(engine: Engine, called: str) -> None:
 
 
 @contextlib.contextmanager
-def held(url: URL) -> Iterator[None]:
+def held(url: URL) -> Iterator[Callable[[], None]]:
     """Hold a SQLite file for this process alone. Raises StoreError.
 
-    The lock is a file beside it: closing a descriptor of the database itself would take away the
-    locks that SQLite has on it.
+    Gives a check, which raises StoreError once the file that was opened is no longer in its place:
+    whatever is written to one that was deleted goes with it. The lock is a file beside it: closing
+    a descriptor of the database itself would take away the locks that SQLite has on it.
     """
     if url.get_backend_name() != "sqlite" or url.database is None:
-        yield
+        yield lambda: None
         return
     path = url.database
     try:
@@ -124,6 +125,25 @@ def held(url: URL) -> Iterator[None]:
             ) from None
         with contextlib.suppress(OSError):  # what sensors say concerns nobody else
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        yield
+        yield _same_file(path, name_of(url))
     finally:
         os.close(lock)
+
+
+def _same_file(path: str, called: str) -> Callable[[], None]:
+    def identity() -> tuple[int, int] | None:
+        try:
+            found = os.stat(path)  # noqa: PTH116  (each commit asks: no object is made for it)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    opened = identity()
+
+    def check() -> None:
+        if opened is not None and identity() != opened:
+            raise StoreError(
+                f"{called} was moved or deleted while in use; put it back, or start the broker anew"
+            )
+
+    return check

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from broker.store.connecting import engine_of, held, parse
 from broker.store.errors import StoreError, name_of, of_the_database
 from broker.store.parts import Part, bring_up
-from broker.store.writer import Done, Item, Work, Writer
+from broker.store.writer import Done, Item, Reports, Work, Writer
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection, Engine
@@ -40,7 +40,11 @@ class Store:
     """
 
     def __init__(
-        self, url: URL, loop: asyncio.AbstractEventLoop, holding: contextlib.ExitStack
+        self,
+        url: URL,
+        loop: asyncio.AbstractEventLoop,
+        check: Callable[[], None],
+        holding: contextlib.ExitStack,
     ) -> None:
         self.name = name_of(url)
         self.trouble = ""
@@ -59,9 +63,12 @@ class Store:
         self._writer = Writer(
             engine_of(url, writes=True),
             self.name,
-            lambda outcomes: self._later(self._reported, outcomes),
-            lambda sentence: self._later(self._troubled, sentence),
-            lambda: self._later(self._ended.set_result, None),
+            check,
+            Reports(
+                lambda outcomes: self._later(self._reported, outcomes),
+                lambda sentence: self._later(self._troubled, sentence),
+                lambda: self._later(self._ended.set_result, None),
+            ),
         )
         self._writer.start()
 
@@ -79,9 +86,9 @@ class Store:
         loop = loop or asyncio.get_running_loop()
         parsed = parse(url)
         with contextlib.ExitStack() as holding:
-            holding.enter_context(held(parsed))
+            check = holding.enter_context(held(parsed))
             _prepare(parsed, parts)
-            return cls(parsed, loop, holding.pop_all())
+            return cls(parsed, loop, check, holding.pop_all())
 
     @property
     def closed(self) -> bool:

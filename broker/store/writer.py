@@ -48,27 +48,31 @@ class Item(msgspec.Struct, frozen=True):
 
 
 Outcomes = list[BaseException | None]
-Report = Callable[[list[tuple[Item, BaseException | None]]], None]
 NOTHING_UNSURE: Final[tuple[int, Outcomes]] = (-1, [])
 
 
+class Reports(msgspec.Struct, frozen=True):
+    """Whom the thread tells: of a group's outcomes, of trouble when it changes, and of its end."""
+
+    outcomes: Callable[[list[tuple[Item, BaseException | None]]], None]
+    trouble: Callable[[str], None]
+    ended: Callable[[], None]
+
+
 class Writer:
-    """The thread. `report`, `tell` and `ended` are called in it; `tell` when `trouble` changes."""
+    """The thread, in which `reports` are called too.
+
+    `check` raises StoreError where the database is no longer the one that was opened.
+    """
 
     def __init__(
-        self,
-        engine: Engine,
-        called: str,
-        report: Report,
-        tell: Callable[[str], None],
-        ended: Callable[[], None],
+        self, engine: Engine, called: str, check: Callable[[], None], reports: Reports
     ) -> None:
         self.trouble = ""
         self._engine = engine
         self._called = called
-        self._report = report
-        self._tell = tell
-        self._ended = ended
+        self._check = check
+        self._reports = reports
         self._items: deque[Item] = deque()
         self._state = threading.Condition()
         self._closing = threading.Event()
@@ -98,10 +102,10 @@ class Writer:
     def _run(self) -> None:
         try:
             while group := self._gather():
-                self._report(self._commit(group))
+                self._reports.outcomes(self._commit(group))
         finally:
             self._disconnect()
-            self._ended()
+            self._reports.ended()
 
     def _gather(self) -> list[Item]:
         with self._state:
@@ -148,6 +152,7 @@ class Writer:
 
     def _attempt(self, group: list[Item]) -> Outcomes:
         """One transaction; raises where the database failed."""
+        self._check()
         connection = self._connection or self._connect()
         with connection.begin():
             if self._number is None and self._committed(connection):
@@ -192,7 +197,7 @@ class Writer:
     def _in_trouble(self, sentence: str) -> None:
         if sentence != self.trouble:
             self.trouble = sentence
-            self._tell(sentence)
+            self._reports.trouble(sentence)
 
 
 def _outcome(connection: Connection, item: Item) -> BaseException | None:

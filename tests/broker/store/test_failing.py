@@ -181,6 +181,29 @@ def test_a_file_that_another_program_locks_is_waited_for(tmp_path, monkeypatch):
     asyncio.run(run())
 
 
+def test_a_file_that_is_moved_away_is_missed_at_once_and_nothing_is_lost(tmp_path):
+    """SQLite itself would go on writing to what nobody finds again."""
+
+    async def run() -> None:
+        path, away = tmp_path / "headwater.db", tmp_path / "away.db"
+        async with opened(tmp_path) as store:
+            told = Told(store)
+            await submitted(store, put(1))
+            path.rename(away)
+            waiting = submitted(store, put(2))
+            assert await told.next() == (
+                f"the database {path} was moved or deleted while in use; "
+                "put it back, or start the broker anew"
+            )
+            assert not waiting.done()
+            assert not path.exists()
+            away.rename(path)
+            assert await waiting is None
+            assert await store.read(numbers) == [1, 2]
+
+    asyncio.run(run())
+
+
 def test_who_reads_is_told_that_the_database_fails(tmp_path):
     async def run() -> None:
         async with opened(tmp_path) as store:
