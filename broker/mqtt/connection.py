@@ -144,20 +144,19 @@ class Connection:
             keeping.waiting[self] = None
             keeping.awaited = number
 
-    def let_go(self, number: int) -> bool:
-        """All batches up to this one are durable; whether there is something for the socket."""
+    def let_go(self, number: int) -> None:
+        """All batches up to this one are durable."""
         if self.waits <= number:
             self.waits = 0
         freed = []
         while self.held_back and self.held_back[0][0] <= number:
             freed.append(self.held_back.popleft()[1])
         if not freed:
-            return False
+            return
         if not self.out:
             self.hub.dirty.append(self)
         self.out[:0] = freed
         self.held_back_bytes -= sum(map(len, freed))
-        return True
 
     def forget_waiting(self) -> None:
         """What waits for the disk, or was said since, will not be sent."""

@@ -32,6 +32,8 @@ from broker.mqtt.session import Session
 from broker.mqtt.slowing import Slowing
 from broker.mqtt.timers import Timers
 
+CONNACK = b"\x20"  # how it begins, and no other packet
+
 
 class Hub:
     """All MQTT clients of one broker.
@@ -316,8 +318,12 @@ class Hub:
         self, connection: Connection, code: Reason, reason: str, now_ms: int, fault: str = ""
     ) -> None:
         """Close an open connection and, in MQTT 5, tell it why."""
+        unsent = connection.out[:1] or [data for _, data in list(connection.held_back)[:1]]
+        unwelcomed = bool(unsent) and unsent[0].startswith(CONNACK)
         # In this order, as the end takes along what waits for the disk.
         self.close(connection, reason, now_ms, fault)
+        if unwelcomed and not connection.out:
+            return  # its CONNACK was taken along: a DISCONNECT must not come first (MQTT-3.14.0-1)
         if connection.version == V5 and connection.session is not None:
             connection.send(encode(Disconnect(code), V5))
 

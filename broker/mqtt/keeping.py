@@ -73,11 +73,12 @@ class Keeping:
     def done(self, number: int) -> list["Connection"]:
         """All batches up to this one are durable; the connections that waited for one of them."""
         self.durable = number
-        eased = [one for one in self.waiting if one.let_go(number)]
-        for connection in eased:
+        waited = list(self.waiting)
+        for connection in waited:
+            connection.let_go(number)
             if not connection.waits:
                 del self.waiting[connection]
-        return eased
+        return waited
 
     def mark(self, name: str, value: int) -> None:
         """Store a number in one transaction with all that was changed just before."""

@@ -229,6 +229,7 @@ class World:
             for effect in hub.take_effects():
                 self.carry_out(effect)
         self.check_ledger()
+        self.check_waiting()
         # As in a broker: one commit is under way, and what gathers meanwhile is the next.
         if self.disk is not None and hub.keeping.due and not self.commits:
             self.commits.append(hub.keeping.take())
@@ -250,6 +251,21 @@ class World:
             client.reads = effect.on
         elif isinstance(effect, CheckPassword):
             self.checks.append(effect)
+
+    def check_waiting(self):
+        """Nobody waits for nothing, or for what will not come, and in order."""
+        keeping = self.hub.keeping
+        waiting = {} if keeping is None else keeping.waiting
+        for connection in waiting:
+            assert not connection.closed
+            assert keeping.durable < connection.waits <= keeping.number
+            assert keeping.due or self.commits
+        for client in self.clients.values():
+            connection = client.connection
+            numbers = [number for number, _data in connection.held_back]
+            assert numbers == sorted(numbers)
+            assert bool(connection.waits) == (connection in waiting)
+            assert connection.held_back_bytes == sum(len(data) for _, data in connection.held_back)
 
     def check_ledger(self):
         """Every copy that was routed was sent, was dropped by a reason, or is held."""
