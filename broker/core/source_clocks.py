@@ -16,7 +16,8 @@ it is let through for its type afterwards.
   no more: it goes with the foremost source, and `pass_over` takes it past whatever is still open.
   It is never put at the end of time itself: all of whoever takes its place would be late then.
 - A type that has no source, and never had one, is waited for as a silent source would be, from the
-  moment when its watermark was first asked for; then it goes with the foremost source.
+  moment when its watermark was first asked for; then it goes with the foremost source, also through
+  the silence of that one.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class SourceClocks:
         self._withdrawn: dict[str, None] = {}  # types whose last source said that it ends
         self._asked: dict[str, int] = {}  # type without a source → when it was first asked for
         self._foremost = WATERMARK_NONE
+        self._foremost_at = 0  # when that was heard
         self._serial = 0
         self._swept_at: int | None = None
         self._finished = False
@@ -218,7 +220,8 @@ class SourceClocks:
         one.newest = newest
         one.at = now
         one.heard = True
-        self._foremost = max(self._foremost, newest)
+        if newest >= self._foremost:
+            self._foremost, self._foremost_at = newest, now
         if one.passed:
             for name in one.passed:
                 self._push(one, name)
@@ -290,7 +293,7 @@ class SourceClocks:
             "ended": {name: list(ended) for name, ended in self._ended.items()},
             "withdrawn": list(self._withdrawn),
             "asked": self._asked,
-            "foremost": self._foremost,
+            "foremost": [self._foremost, self._foremost_at],
             "swept_at": self._swept_at,
         }
 
@@ -307,7 +310,8 @@ class SourceClocks:
         self._given, self._asked = dict(state["given"]), dict(state["asked"])
         self._ended = {name: (clock, since) for name, (clock, since) in state["ended"].items()}
         self._withdrawn = dict.fromkeys(state["withdrawn"])
-        self._foremost, self._swept_at = state["foremost"], state["swept_at"]
+        self._foremost, self._foremost_at = state["foremost"]
+        self._swept_at = state["swept_at"]
 
     def resume(self, before: int, now: int) -> None:
         """What was silent or waited for from `before` until now is so from now on instead."""
@@ -315,6 +319,7 @@ class SourceClocks:
             if one.heard or not self._idle(one, before):  # else it is passed over until it speaks
                 one.newest, one.at = self._clock(one, before), now
         away_ms = now - before
+        self._foremost, self._foremost_at = self._foremost_clock(before), now
         self._ended = {
             name: (clock, since + away_ms) for name, (clock, since) in self._ended.items()
         }
@@ -329,7 +334,13 @@ class SourceClocks:
         since = self._asked.setdefault(type_name, now)
         if self._idle_ms is None or now - since < self._idle_ms:
             return WATERMARK_NONE
-        return self._foremost
+        return self._foremost_clock(now)
+
+    def _foremost_clock(self, now: int) -> int:
+        silent_ms = now - self._foremost_at
+        if self._idle_ms is None or silent_ms < self._idle_ms or self._foremost <= WATERMARK_NONE:
+            return self._foremost
+        return self._foremost + silent_ms
 
     def _idle(self, one: _Source, now: int) -> bool:
         return self._idle_ms is not None and now - one.at >= self._idle_ms
@@ -374,7 +385,10 @@ class SourceClocks:
             if ended is not None:
                 return max(now, ended[1] + clock - ended[0])
             since = self._asked.get(type_name, now)
-            return since + self._idle_ms if now < since + self._idle_ms else None
+            if now < since + self._idle_ms or self._foremost <= WATERMARK_NONE:
+                return since + self._idle_ms if now < since + self._idle_ms else None
+            at = self._foremost_at
+            return max(now, at + self._idle_ms, at + clock - self._foremost)
         least = found[1]
         idle_at = least.at + self._idle_ms
         if not least.heard:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.core.messages import SourceWithdrawn
-from tests.broker.core.machine import NOW, Machine, event
+from broker.core.messages import SourceAdvertised, SourceWithdrawn
+from tests.broker.core.machine import NOW, Machine, event, subscription
 
 IDLE_MS = 10_000
 LATENESS_MS = 500
@@ -122,3 +122,20 @@ def test_uncertain_times_are_weighed_as_soon_as_they_come(machine):
     found += machine.results()
     told = sorted((one["start"] - NOW, one["certainty"]) for one in found)
     assert told == [(0, "yes"), (10_000, "maybe")]
+
+
+def test_an_occurrence_is_told_though_a_type_has_a_source_that_never_speaks_again():
+    """It came back and was silent: the type goes with the others, and these are silent too."""
+    machine = Machine(lateness_ms=0, idle_timeout_ms=5_000)
+    machine.submit(
+        "event Temp(val: float)\nevent Hum(val: float)\n"
+        + subscription("Both", "Hum as h and[recent] Temp as t within 10 s")
+    )
+    machine.tell(SourceAdvertised("h1", b'{"types": ["Hum"]}'))
+    machine.send(event(100, id="h"), type_name="Hum", source="h1")
+    machine.tell(SourceWithdrawn("h1"))
+    machine.tell(SourceAdvertised("h1", b'{"types": ["Hum"]}'))
+    machine.now += 300
+    machine.send(event(300, id="t"))
+    machine.wait(60_000)
+    assert [one["events"] for one in machine.results()] == [{"h": ["h"], "t": ["t"]}]

@@ -254,8 +254,11 @@ def test_the_wake_for_a_type_without_a_source_is_when_it_is_given_up():
     assert clocks.next_wake(5, {"Hum": 50}) == 1_005  # as if asked for now
     clocks.watermark("Hum", 10)
     assert clocks.next_wake(20, {"Hum": 50}) == 1_010
-    assert clocks.next_wake(1_010, {"Hum": 500}) is None  # the foremost source would have to speak
     assert clocks.next_wake(20, {"Hum": 50, "Temp": 101}) == 1_000  # when s is idle
+    assert clocks.next_wake(1_010, {"Hum": 500}) == 1_010  # s is silent, and its clock runs on
+    assert clocks.watermark("Hum", 1_010) == 1_109
+    assert clocks.next_wake(1_010, {"Hum": 1_500}) == 1_401
+    assert clocks.watermark("Hum", 1_401) == 1_500
 
 
 def test_the_end_is_the_end():
