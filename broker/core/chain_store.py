@@ -102,9 +102,8 @@ class ChainStore:
         newest = self._run([start], self.groups[group])[-1]
         self._remove(group, newest)
         self.overwritten += 1
-        if newest is start:
+        if newest is start:  # nothing else was left of its run
             self._starts.popleft()
-            self._prune(group)
 
     def _remove(self, group: Group, entry: Entry) -> None:
         entries = self.groups[group]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.planted import (
+    table_bounds,
     table_door,
     table_journal,
     table_language,
@@ -22,4 +23,5 @@ FAULTS = [
     *table_mqtt.TABLE,
     *table_store.TABLE,
     *table_journal.TABLE,
+    *table_bounds.TABLE,
 ]

@@ -105,6 +105,7 @@ def test_no_more_actors_are_remembered_than_the_limit_and_the_rest_are_counted()
     machine.tell(ActorsListening("b1", 1, ("Tablet/d", "Tablet/e")))
     machine.tell(ActorsListening("b2", 1, ("Tablet/c", "Tablet/b", "Tablet/a")))
     assert machine.broker.ledger.notes["actors_full"] == 2
+    assert len(machine.broker._actors) == 3
     assert actors_of(machine, 1)["Help"] == "Tablet/a"
     machine.tell(ActorsListening("b1", 1, (), anew=True))
     machine.tell(ActorsListening("b2", 1, ("Tablet/c", "Tablet/b"), anew=True))

@@ -1,0 +1,102 @@
+"""Faults in what bounds state and work: small stores, groups, the effort of a text, actors.
+
+Owns the table for what is given up at a limit. Must not know how faults are run. Invariant: as for
+fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import part
+
+CHAIN = part(
+    "broker/core/chain_store.py",
+    r"""
+chain-oldest-goes: what goes is not the newest of the oldest run but its first
+- newest = self._run([start], self.groups[group])[-1]
++ newest = self._run([start], self.groups[group])[0]
+
+chain-newest-run: the newest run is robbed and not the oldest
+- start, group = self._starts[0]
++ start, group = self._starts[-1]
+
+chain-uncounted: what is overwritten is not counted
+- self._remove(group, newest)
+-         self.overwritten += 1
++ self._remove(group, newest)
+
+chain-one-too-many: one event more than there is room for is stored
+- while self.size >= self._capacity:
++ while self.size > self._capacity:
+
+chain-strays: what no run can use is stored
+- if not self.reached(group, entry):
+-             return
++ if entry.place < 0:
++             return
+
+chain-never-ends: runs whose time has passed stay
+- self._within_ms < now:
++ self._within_ms < now - 1_000_000:
+
+chain-far: a link's bound is not looked at
+- if link.high_ms is not None and gap_ms > link.high_ms:
++ if link.high_ms is not None and gap_ms > link.high_ms + 3:
+
+chain-orphans: what led on from a run whose time has passed stays
+- for group in ended:
+-             self._prune(group)
++ for group in ended:
++             self.groups.get(group)
+""",
+    tests=("tests/broker/core/test_chain_store.py",),
+)
+
+GROUPS = part(
+    "broker/core/grouped.py",
+    r"""
+groups-without-end: no limit of groups holds for patterns that choose in turn
+- key = next(iter(partitions))
++ break
++             key = ()
+""",
+    tests=("tests/broker/core/test_group_limits.py",),
+)
+
+ACTORS = part(
+    "broker/core/actors.py",
+    r"""
+farther-actor: among actors the name decides before the hops
+- if known is None or (hops, actor) < known:
++ if known is None or actor < known[1]:
+
+gone-actor-known: who listens no more is chosen still
+- actors.pop(name, None)
++ pass
+
+stale-nearest: the nearest is not looked for anew
+- self._nearest = None
+-         return len(fresh[room:])
++ return len(fresh[room:])
+
+actors-unlimited: there is always room for one actor more
+- fresh[:room]
++ fresh[: room + 1]
+""",
+    tests=("tests/broker/core/test_actors.py",),
+)
+
+EFFORT = part(
+    "broker/core/effort.py",
+    r"""
+wide-is-cheap: wide patterns cost no more than narrow ones
+- places**2
++ places
+
+attributes-are-free: declaring attributes costs nothing
+- return attributes // PARTS + sum(
++ return sum(
+""",
+    tests=("tests/broker/core/test_effort.py",),
+)
+
+TABLE = (*CHAIN, *GROUPS, *ACTORS, *EFFORT)
