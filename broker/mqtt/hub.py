@@ -143,6 +143,7 @@ class Hub:
         keeping = self.keeping
         if keeping is not None and self.promised(connection) and not connection.closed:
             connection.hold_back(keeping.number, self._held_before)
+            self.counters.unkept_bytes = keeping.batch.size_bytes
             if keeping.batch.size_bytes > self.limits.unkept_bytes_max:
                 self.holding.behind(True)
         self._read = None
@@ -162,6 +163,7 @@ class Hub:
             return
         for connection in self.keeping.done(number):
             self.holding.eased(connection)
+        self.counters.unkept_bytes = self.keeping.batch.size_bytes
         self.holding.behind(self.keeping.batch.size_bytes > self.limits.unkept_bytes_max)
 
     def _count_partial(self, connection: Connection) -> None:

@@ -16,10 +16,13 @@ from types import FunctionType, ModuleType
 
 from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
+from broker.mqtt.keeping import Keeping
 from broker.mqtt.limits import Limits
 from broker.mqtt.packets import Publish
 from broker.mqtt.reasons import ProtocolError
+from broker.mqtt.restoring import restore
 from broker.mqtt.router import Prefix
+from tests.broker.mqtt.world import Disk
 from tests.conformance import wire as w
 from tests.conformance.corpus import Corpus
 from tests.conformance.plug import Plug
@@ -54,19 +57,17 @@ DAY_MS = 86_400_000
 class Storm:
     """One hub and its clients; `packets` counts what they have sent."""
 
-    def __init__(self, seed, *, users=False):
+    def __init__(self, seed, *, users=False, disk=False):
         self.seed = seed
+        self.users = users
         self.chance = random.Random(seed)
         self.corpus = Corpus(self.chance, LIMITS)
         self.now_ms = 1_000
-        made = itertools.count(1)
         self.packets = 0
-        self.hub = Hub(
-            limits=LIMITS,
-            prefix=Prefix("headwater", ("headwater/events/#",)),
-            users_only=users,
-            new_client_id=lambda: f"made-{next(made)}",  # a function: `size_of` ends there
-        )
+        self.crashes = 0
+        self.disk = Disk() if disk else None
+        self.commits = deque()  # with their numbers, until they are durable
+        self.hub = self._hub()
         self.plugs = []
         self.by_connection = {}
         self.tokens = deque()
@@ -81,9 +82,25 @@ class Storm:
             (self.stall, 2),
             (self.say, 2),
             (self.wait, 2),
+            (self.sync, 12 if disk else 0),
+            (self.crash, 0.05 if disk else 0),
         )
         self._todo = [todo for todo, _ in self.actions]
         self._weights = [weight for _, weight in self.actions]
+
+    def _hub(self):
+        made = itertools.count(1)
+        hub = Hub(
+            limits=LIMITS,
+            prefix=Prefix("headwater", ("headwater/events/#",)),
+            users_only=self.users,
+            # A function: `size_of` ends there.
+            new_client_id=lambda: f"made-{next(made)}",
+        )
+        if self.disk is not None:
+            hub.keep(Keeping(self.disk.wall_ms - self.now_ms))
+            restore(hub, self.disk.kept(), self.now_ms)
+        return hub
 
     # --- one step -----------------------------------------------------------------------------
 
@@ -219,10 +236,31 @@ class Storm:
     def wait(self):
         self.advance(self.chance.choice((1, 10, 500, 3_000, 40_000)))
 
+    def sync(self):
+        """A commit becomes durable."""
+        if self.commits:
+            number, batch = self.commits.popleft()
+            self.disk.take(batch)
+            self.hub.durable(number)
+            self.perform()
+
+    def crash(self):
+        """The process dies, and another begins with what has reached the disk."""
+        self.crashes += 1
+        for _ in range(self.chance.randrange(len(self.commits) + 1)):
+            self.disk.take(self.commits.popleft()[1])
+        for held in (self.plugs, self.by_connection, self.tokens, self.checks, self.commits):
+            held.clear()
+        self.hub = self._hub()
+        self.perform()
+        self.check()
+
     # --- the world around the hub -------------------------------------------------------------
 
     def advance(self, by_ms):
         until = self.now_ms + by_ms
+        if self.disk is not None:
+            self.disk.wall_ms += by_ms
         while (due := self.hub.next_wake()) is not None and due <= until:
             self.now_ms = max(self.now_ms, due)
             self.hub.wake(self.now_ms)
@@ -246,6 +284,9 @@ class Storm:
                         hub.writable(connection, self.now_ms)
             for effect in hub.take_effects():
                 self.carry_out(effect)
+        # As in a broker: one commit is under way, and what gathers meanwhile is the next.
+        if self.disk is not None and hub.keeping.due and not self.commits:
+            self.commits.append(hub.keeping.take())
         for plug in [plug for plug in self.plugs if plug.shut]:
             self.lose(plug)
 
@@ -293,7 +334,10 @@ class Storm:
         for one in self.hub.retained("#") + self.hub.retained("$SYS/#"):
             self.hub.publish(Publish(one.topic, b"", retain=True), self.now_ms)
         self.perform()
+        while self.commits:
+            self.sync()
         self.check()
+        assert self.disk is None or not self.disk.count(), self.disk.count()
         hub, counters = self.hub, self.hub.counters
         assert not hub.sessions
         assert not self.by_connection
@@ -321,10 +365,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--packets", type=int, default=20_000)
+    parser.add_argument("--disk", action="store_true", help="with a disk, and crashes")
     parser.add_argument("--users", action="store_true", help="clients have to log in")
     chosen = parser.parse_args()
     sys.stdout.write(f"seed {chosen.seed}\n")
-    storm = Storm(chosen.seed, users=chosen.users).run(chosen.packets)
+    storm = Storm(chosen.seed, users=chosen.users, disk=chosen.disk).run(chosen.packets)
     size_bytes = storm.calm()
     sys.stdout.write(f"{size_bytes} bytes are left\n{storm.hub.counters.as_dict()}\n")
 

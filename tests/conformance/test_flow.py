@@ -20,6 +20,9 @@ def test_no_disconnect_before_a_good_connack(scene, version):
         assert w.DISCONNECT not in [got.kind for got in said]
     said = scene.greet(version, props=[(w.AUTH_METHOD, "none")]).ended()
     assert [got.kind for got in said] == [w.CONNACK]
+    login = w.Login(version, scene.client_id(), props=((w.SESSION_EXPIRY, 60),)).encode()
+    said = scene.socket(version).send(login + b"\x00\x00").ended()  # in one breath
+    assert [got.kind for got in said] in ([], [w.CONNACK], [w.CONNACK, w.DISCONNECT])
 
 
 @states("The flags of DISCONNECT are 0; others are malformed.", v311="3.14.1-1", v5="3.14.1-1")

@@ -25,22 +25,27 @@ ROUNDS = 4
 LEFT_BYTES_MAX = 90_000
 
 
-def rounds(seed, packets, *, users=False):
+def rounds(seed, packets, **kind):
     """A storm with calms between, each of which leaves no more than the caches may hold."""
-    storm = Storm(seed, users=users)
+    storm = Storm(seed, **kind)
     for _ in range(ROUNDS):
         left_bytes = storm.run(packets // ROUNDS).calm()
         assert left_bytes <= LEFT_BYTES_MAX, f"seed {seed}: {left_bytes} bytes are left"
     return storm
 
 
-@pytest.mark.parametrize("users", [False, True])
-def test_a_storm_leaves_nothing_behind(users):
-    storm = rounds(8 + users, 10_000, users=users)
+@pytest.mark.parametrize("kind", [{}, {"users": True}])
+def test_a_storm_leaves_nothing_behind(kind):
+    storm = rounds(8, 10_000, **kind)
     counters = storm.hub.counters
     assert storm.packets >= 10_000
     assert len(counters.closed) > 10  # for as many different reasons
     assert min(counters.sent, counters.resent, counters.confirmed, counters.handed_up) > 0
+
+
+def test_a_storm_with_a_disk_and_crashes_leaves_nothing_behind():
+    """What is promised waits for the disk; the process dies now and then, and another goes on."""
+    assert rounds(4, 8_000, disk=True).crashes > 2
 
 
 @pytest.mark.long
@@ -48,7 +53,7 @@ def test_a_storm_leaves_nothing_behind(users):
 @pytest.mark.parametrize("seed", range(1_000, 1_020))
 def test_a_long_storm_leaves_nothing_behind(seed):
     """Twenty times 50,000 packets; the process does not grow either."""
-    storm = rounds(seed, 10_000, users=bool(seed % 2))
+    storm = rounds(seed, 10_000, users=seed % 4 == 1, disk=seed % 4 > 1)
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(4):
         assert storm.run(10_000).calm() <= LEFT_BYTES_MAX
