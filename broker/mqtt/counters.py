@@ -32,6 +32,7 @@ class Counters:
     queued_bytes: int = 0  # of this moment
     partial_bytes: int = 0  # of this moment: of packets that are not whole yet
     pending_bytes: int = 0  # of this moment: handed up and not completed
+    unkept_bytes: int = 0  # of this moment: changes that gather for the disk, about
     dropped: dict[str, int] = field(default_factory=dict)  # copies, by reason
     refused: dict[str, int] = field(default_factory=dict)  # publishes and subscriptions, by reason
     closed: dict[str, int] = field(default_factory=dict)  # connections, by reason
