@@ -17,7 +17,7 @@ from broker.core.messages import EventsReceived, SourceAdvertised, SourceWithdra
 from broker.core.topics import SOURCES
 from language import Specification
 from simulation import checkers
-from simulation.account import CheckFailedError, Key, Said, end_of, key_of
+from simulation.account import CheckFailedError, Key, Said, key_of
 from simulation.crashes.clients import Asker, Sensor
 from simulation.crashes.process import Machine
 from simulation.crashes.site import Site
@@ -98,7 +98,7 @@ def check_all(
             if (sensor.name, *key_of(event)) not in arrived:
                 raise CheckFailedError(f"{event} of {sensor.name} was acknowledged, and is lost")
     let_in = undisturbed.let_in().values()
-    excused = _excused(let_in, site.machine.options.lateness_ms)
+    excused = _excused(let_in)
     checkers.check_replay(stays, enumerate(rows), let_in, excused)
     check_state(site, undisturbed)
     for asker in askers:
@@ -106,18 +106,16 @@ def check_all(
     return len(rows), len(undisturbed.arrived)
 
 
-def _excused(let_in: Collection[Said], lateness_ms: int) -> Callable[[Mapping[str, Any]], bool]:
-    """Which results may be missing, with crashes and without.
+def _excused(let_in: Collection[Said]) -> Callable[[Mapping[str, Any]], bool]:
+    """Which results may be missing, with crashes and without: those of events that last.
 
-    Those at the newest end, which may wait for a type that no source is left to send; and those of
-    events that last: how far such may reach back a broker learns from those that came before.
+    How far such may reach back a broker learns from those that came before.
     """
-    open_from = max(map(end_of, let_in), default=0) - lateness_ms
     points = {one["id"] for one in let_in if "timestamp" in one}
 
     def excused(result: Mapping[str, Any]) -> bool:
         ids = {one for bound in result["events"].values() for one in bound}
-        return result["end"] >= open_from or not ids <= points
+        return not ids <= points
 
     return excused
 
