@@ -139,8 +139,8 @@ def test_the_session_expires(scene, version):
     "A message is added to the session of every client with a matching subscription.",
     v311="4.5.0-1",
     v5="4.5.0-1",
-    within="a session whose queue is full ends: its client is told, instead of missing a message "
-    "without knowing",
+    within="publishers are slowed before; a session whose queue is full all the same ends, and its "
+    "client is told, instead of missing a message without knowing",
 )
 def test_a_message_is_added_to_all_sessions_that_match(scene, version):
     topic = scene.topic()
