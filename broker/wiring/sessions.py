@@ -25,8 +25,11 @@ async def go_on(server: "MqttServer", delivery: "Delivery", store: Store, log: O
     come twice, as its id tells.
     """
     mark = await server.keep_in(store)
+    if not server.counters()["sessions"]:
+        server.mark_results(log.end)
+        return
     begin = max(mark, log.earliest)
-    if begin > mark and server.counters()["sessions"]:
+    if begin > mark:
         logs.tell("warning", "results_gone", begin=mark, end=begin)
     while begin < log.end:
         rows = await log.read(begin, min(begin + AT_ONCE, log.end))

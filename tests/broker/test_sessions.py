@@ -1,0 +1,107 @@
+"""What results kept MQTT sessions still miss is queued for them before the first client comes."""
+
+import asyncio
+import json
+
+import pytest
+
+from broker.mqtt import packets as p
+from broker.mqtt.kept import KEPT
+from broker.mqtt.listening import Listener
+from broker.mqtt.server import MqttServer
+from broker.store import RESULTS, Outbox, Store, row_of
+from broker.wiring.delivery import Delivery
+from broker.wiring.sessions import go_on
+from tests.broker.mqtt.sockets import RawClient
+
+KEPT_5 = p.Properties(session_expiry_interval=3600)
+
+
+def rows(begin, end):
+    return [
+        row_of(
+            *(offset, "Hot", "anna", "alerts"),
+            json.dumps({"id": f"r{offset}", "end": offset}).encode(),
+        )
+        for offset in range(begin, end)
+    ]
+
+
+class Site:
+    """An MQTT server on a database, and a log of results."""
+
+    def __init__(self, url):
+        self.url = url
+
+    async def __aenter__(self):
+        self.store = Store.open(self.url, parts=(RESULTS, KEPT))
+        self.log = await Outbox.open(self.store)
+        self.server = MqttServer(None, listeners=(Listener(port=0),))
+        self.delivery = Delivery(self.server, "headwater")
+        await go_on(self.server, self.delivery, self.store, self.log)
+        await self.server.start()
+        return self
+
+    async def __aexit__(self, *_):
+        await self.server.stop()
+        await self.store.close()
+
+    async def stored(self, some):
+        done = asyncio.get_running_loop().create_future()
+        self.log.append(some, 0, done.set_result)
+        assert await done is None
+
+    async def reader(self):
+        return await RawClient.open(
+            self.server.addresses()[0][1],
+            client_id="reader",
+            clean_start=False,
+            properties=KEPT_5,
+        )
+
+
+async def heard(reader):
+    await reader.send(p.Pingreq())
+    found = []
+    while not isinstance(packet := await reader.next(), p.Pingresp):
+        found.append(json.loads(packet.payload)["id"])
+        await reader.send(p.Puback(packet.packet_id))
+    return found
+
+
+@pytest.mark.parametrize("count", [3, 700])
+def test_results_that_were_stored_and_not_queued_are_queued_at_the_start(tmp_path, count):
+    url = f"sqlite:///{tmp_path}/x.db"
+
+    async def scene():
+        async with Site(url) as site:
+            reader = await site.reader()
+            await reader.send(p.Subscribe(1, (p.Filter("headwater/results/anna/#", 1),)))
+            await reader.next()
+            await reader.close()
+            await site.stored(rows(0, count))  # the process ends before they are given out
+        async with Site(url) as site:
+            reader = await site.reader()
+            assert reader.welcome.session_present
+            assert await heard(reader) == [f"r{offset}" for offset in range(count)]
+            await reader.close()
+        async with Site(url) as site:
+            reader = await site.reader()
+            assert await heard(reader) == []
+            await reader.close()
+
+    asyncio.run(scene())
+
+
+def test_where_nobody_is_kept_nothing_is_read_and_the_mark_moves_on(tmp_path):
+    url = f"sqlite:///{tmp_path}/x.db"
+
+    async def scene():
+        async with Site(url) as site:
+            await site.stored(rows(0, 5))
+        async with Site(url):
+            pass
+        async with Site(url) as site:
+            assert await MqttServer(None, listeners=()).keep_in(site.store) == 5
+
+    asyncio.run(scene())
