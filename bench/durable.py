@@ -50,13 +50,15 @@ STATEFUL = (
     "define Mean(mean) aggr every 10 s detect Temp assign mean = Avg(Temp.val)\n"
     "subscription Means from bench to bench detect Mean\n"
 )
+MANY = 200  # of each publisher
 SLOW_MS = 20  # an SD card or a hard disk
 PERSISTENT = "user root\npersistence true\npersistence_location {folder}/\n"
 SAVES = PERSISTENT + "autosave_on_changes true\nautosave_interval 1\n"
 LOADS_NOTE = (
     "Messages a second: ten publishers, 20 messages of each on their way, so that no more than 200 "
-    "are acknowledged in the time of one to two syncs. Times: at 1,000 messages a second. Medians "
-    "of {times}; ratios are to mosquitto with persistence in the same round."
+    "are acknowledged in the time of one to two syncs; and with {many} of each. Times: at 1,000 "
+    "messages a second. Medians of {times}; ratios are to mosquitto with persistence in the same "
+    "round."
 )
 MOSQUITTO_NOTE = (
     "mosquitto's acknowledgement promises nothing about its disk: it writes its database every "
@@ -90,9 +92,10 @@ def ways() -> list[Way]:
 
 
 class Measured(NamedTuple):
-    """Of one way: as fast as it goes, and at a steady rate."""
+    """Of one way: as fast as it goes with few and with many on their way, and at a steady rate."""
 
     closed: list[Acked]
+    many: list[Acked]
     paced: list[Acked]
 
 
@@ -106,13 +109,15 @@ def acknowledged(options: Options) -> list[tuple[Way, Measured | None]]:
         for way, server in servers:
             if server is not None and way.name.startswith("mosquitto"):
                 keep_for_somebody(server.port)
-            found.append((way, None if server is None else Measured([], [])))
+            found.append((way, None if server is None else Measured([], [], [])))
         for _ in range(options.times(3)):
             for (way, server), (_, measured) in zip(servers, found, strict=True):
                 if server is None or measured is None:
                     continue
                 load = AckLoad(seconds=seconds, one_in=way.one_in)
                 measured.closed.append(measure(server.port, replace(load, run=next(runs))))
+                many = replace(load, inflight=MANY, run=next(runs))
+                measured.many.append(measure(server.port, many))
                 paced = replace(load, rate=1000.0, run=next(runs))
                 measured.paced.append(measure(server.port, paced))
     return found
@@ -130,27 +135,38 @@ def keep_for_somebody(port: int) -> None:
 
 def rates_table(found: list[tuple[Way, Measured | None]]) -> Table:
     """Rates and latencies, and their ratios to mosquitto's of the same round."""
-    columns = ["", "messages/s", "to mosquitto's", "p50, ms", "p99", "p50 to mosquitto's"]
+    columns = ["", "messages/s", "to mosquitto's", f"with {MANY}", "to mosquitto's"]
+    columns += ["p50, ms", "p99", "p50 to mosquitto's"]
     first = found[0][1]
     rows = []
     for way, measured in found:
         if measured is None:
-            rows.append([way.name, *["-"] * 5])
+            rows.append([way.name, *["-"] * 7])
             continue
-        rate = statistics.median(one.per_second for one in measured.closed)
+        few, many = (
+            statistics.median(one.per_second for one in ran)
+            for ran in (measured.closed, measured.many)
+        )
         p50, p99 = (
             statistics.median(getattr(one, name) for one in measured.paced) / 1000
             for name in ("p50_us", "p99_us")
         )
-        ratios = ["-", "-"]
+        ratios = ["-", "-", "-"]
         if first is not None:
-            pairs = zip(measured.closed, first.closed, strict=True)
-            rates = statistics.median(one.per_second / other.per_second for one, other in pairs)
-            pairs = zip(measured.paced, first.paced, strict=True)
-            waits = statistics.median(one.p50_us / other.p50_us for one, other in pairs)
-            ratios = [f"{rates:.2f}", f"{waits:.1f}"]
-        rows.append([way.name, f"{rate:,.0f}", ratios[0], f"{p50:.2f}", f"{p99:.1f}", ratios[1]])
+            ratios = [
+                f"{_ratio(measured.closed, first.closed, lambda one: one.per_second):.2f}",
+                f"{_ratio(measured.many, first.many, lambda one: one.per_second):.2f}",
+                f"{_ratio(measured.paced, first.paced, lambda one: one.p50_us):.1f}",
+            ]
+        rates = [f"{few:,.0f}", ratios[0], f"{many:,.0f}", ratios[1]]
+        rows.append([way.name, *rates, f"{p50:.2f}", f"{p99:.1f}", ratios[2]])
     return Table("From PUBLISH to PUBACK, QoS 1", columns, rows)
+
+
+def _ratio(here: list[Acked], there: list[Acked], figure: Callable[[Acked], float]) -> float:
+    """The median of the rounds' ratios."""
+    pairs = zip(here, there, strict=True)
+    return statistics.median(figure(one) / figure(other) for one, other in pairs)
 
 
 # --- the outbox -------------------------------------------------------------------------------
@@ -281,7 +297,7 @@ def report(options: Options) -> Report:
         ]
         notes = [
             f"A sync of this disk took {sync_ms(folder):.2f} ms (median of 200, 4 KB each).",
-            LOADS_NOTE.format(times=options.times(3)),
+            LOADS_NOTE.format(times=options.times(3), many=MANY),
             MOSQUITTO_NOTE,
             "An event of the recovery has about 100 bytes; ten came together and are one record.",
         ]

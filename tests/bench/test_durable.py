@@ -57,5 +57,6 @@ def test_ratios_are_to_mosquitto_in_the_same_round(monkeypatch):
     rows = durable.rates_table(found).rows
     assert rows[0][2] == "1.00"
     assert float(rows[1][2]) > 0
+    assert len(rows[0]) == len(durable.rates_table(found).columns)
     none = durable.rates_table([(way, None) for way in chosen]).rows
     assert {cell for row in none for cell in row[1:]} == {"-"}
