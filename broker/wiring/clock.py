@@ -23,6 +23,10 @@ class WallClock:
         self._monotonic_s = monotonic_s
         self._ahead_s = wall_s() - monotonic_s()
 
+    def not_before(self, moment_ms: int) -> None:
+        """Go on from this moment, where the clock has not come to it: it was set back meanwhile."""
+        self._ahead_s = max(self._ahead_s, moment_ms / 1000 - self._monotonic_s())
+
     def now_ms(self) -> int:
         """The time."""
         monotonic_s = self._monotonic_s()

@@ -136,6 +136,7 @@ class Site:
                 self._folder, self._config, self._options, clock.now_ms, (KEPT,)
             )
             self._keeping = keeping
+            clock.not_before(keeping.core.now)
             await self._go_on(keeping)
             promises = keeping.join(outside, clock.now_ms)
             runner = Runner(keeping.core, promises, clock, promises.append)

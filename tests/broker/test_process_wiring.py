@@ -57,6 +57,19 @@ def test_time_follows_the_wall_clock_forward_and_never_back():
     assert clock.now_ms() == 1_063_000
 
 
+def test_time_goes_on_from_where_an_ended_process_was():
+    clocks = Clocks()
+    clock = clocks.clock()
+    clock.not_before(999_000)
+    assert clock.now_ms() == 1_000_000
+    clock.not_before(1_500_000)
+    assert clock.now_ms() == 1_500_000
+    clocks.go(2)
+    assert clock.now_ms() == 1_502_000
+    clocks.wall_s += 3_600
+    assert clock.now_ms() == 1_000_000 + 2_000 + 3_600_000
+
+
 # --- the log ----------------------------------------------------------------------------------
 
 
