@@ -13,13 +13,15 @@ from tests.conformance.peers import Other, Ours
 ANOTHER = os.environ.get("HEADWATER_CONFORMANCE")
 
 
-@pytest.fixture(scope="module")
-def peer():
+@pytest.fixture(scope="module", params=["another"] if ANOTHER else ["memory", "disk"])
+def peer(request, tmp_path_factory):
+    """What a server promises is kept in memory, or on disk before it is promised."""
     if ANOTHER:
         yield Other(int(ANOTHER))
-    else:
-        with Ours() as server:
-            yield server
+        return
+    folder = tmp_path_factory.mktemp("peer") if request.param == "disk" else None
+    with Ours(folder=folder) as server:
+        yield server
 
 
 @pytest.fixture

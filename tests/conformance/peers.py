@@ -11,8 +11,10 @@ import threading
 import time
 from contextlib import contextmanager
 
+from broker.mqtt.kept import KEPT
 from broker.mqtt.listening import Listener
 from broker.mqtt.server import MqttServer
+from broker.store import Store
 from tests.broker.mqtt.sockets import Application
 from tests.broker.mqtt.world import HEADWATER
 from tests.conformance.clients import Client, NotSpoken
@@ -32,14 +34,18 @@ class TurnedLoop(asyncio.SelectorEventLoop):
 
 
 class Ours:
-    """A server of this project on real sockets, in a thread of its own."""
+    """A server of this project on real sockets, in a thread of its own.
+
+    With a folder it keeps there what it promises, as a broker does.
+    """
 
     settable = True  # a test can have one with other settings
     turns_time = True  # to pass any time costs nothing
     bounded = True  # it has bounds where MQTT leaves them to the server
 
-    def __init__(self, **options):
+    def __init__(self, *, folder=None, **options):
         self._options = options
+        self._folder = folder
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.failed = None
@@ -49,6 +55,7 @@ class Ours:
             runner.run(self._serve())
 
     async def _serve(self):
+        store = None
         try:
             application = Application()
             options = {"prefix": HEADWATER, **self._options}
@@ -56,6 +63,9 @@ class Ours:
             self.server = application.server = MqttServer(
                 application, listeners=listeners, **options
             )
+            if self._folder is not None:
+                store = Store.open(f"sqlite:///{self._folder}/headwater.db", parts=(KEPT,))
+                await self.server.keep_in(store)
             await self.server.start()
             self.loop = asyncio.get_running_loop()
             self.port = self.server.addresses()[0][1]
@@ -67,6 +77,8 @@ class Ours:
             self._ready.set()
         await self._over.wait()
         await self.server.stop()
+        if store is not None:
+            await store.close()
 
     def __enter__(self):
         self._thread.start()
