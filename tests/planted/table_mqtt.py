@@ -248,7 +248,135 @@ limit-one-more-filter: a client may subscribe once more than allowed
     tests=MQTT,
 )
 
+_KEPT = (
+    "tests/broker/mqtt/test_keeping.py",
+    "tests/broker/mqtt/test_writing.py",
+)
+
+KEEPING = part(
+    "broker/mqtt/keeping.py",
+    r"""
+awaited-batch-left: an empty batch for which somebody waits is not taken
+- return bool(self.batch) or self.awaited >= self.number
++ return bool(self.batch)
+
+body-once-too-often: a message that is in one queue still goes from the disk
+- if not message.keepers:
+-             self.batch.remove
++ if message.keepers < 2:
++             self.batch.remove
+
+gone-as-of-now: a session that is absent is stored as if it were connected
+- None if session.connection is not None else session.gone_ms + self.wall_ms
++ None
+
+expiry-in-own-time: a message's expiry is stored by a clock that begins anew
+- message.expires_ms + self.wall_ms if message.expires_ms else 0
++ message.expires_ms
+
+later-first: of two batches the older one counts
+- self.batch = batch.before(self.batch)
++ self.batch = self.batch.before(batch)
+""",
+    tests=_KEPT,
+)
+
+KEPT = part(
+    "broker/mqtt/kept.py",
+    r"""
+born-and-gone: a row that came and went is taken from the disk all the same
+- del changes.rows[key]
++ changes.rows[key] = None
+""",
+    tests=_KEPT,
+)
+
+RESTORING = part(
+    "broker/mqtt/restoring.py",
+    r"""
+numbers-anew: numbers of messages are given again after a restart
+- keeping.messages_last = max(keeping.messages_last, row.number)
++ pass
+
+places-anew: places in queues are given again after a restart
+- keeping.places_last = max(keeping.places_last, place.place)
++ pass
+
+clock-set-back: a clock that was set back prolongs a session
+- session.gone_ms = min(gone_ms, self._now_ms)
++ session.gone_ms = gone_ms
+
+will-at-once: the delay of a will is forgotten
+- if delay_ms:
++ if delay_ms < 0:
+
+rights-as-before: a subscription stays though its user may not have it any longer
+- if hub.authorize is not None and not hub.authorize
++ if hub.authorize is None and not hub.authorize
+""",
+    tests=_KEPT,
+)
+
+WAITING = part(
+    "broker/mqtt/connection.py",
+    r"""
+let-go-one-early: bytes leave before their batch is durable
+- self.held_back[0][0] <= number
++ self.held_back[0][0] <= number + 1
+
+tagged-before: what was said last is not held back with the rest
+- first = since if since >= 0 else max(0, len(held_back) - 1)
++ first = len(held_back)
+
+taken-twice: a message at QoS 2 that the application has is handed up again
+- if token is not None:
++ if token is None and packet.dup:
+""",
+    tests=MQTT,
+)
+
+SLOWING = part(
+    "broker/mqtt/slowing.py",
+    r"""
+slowed-for-itself: a client that hears itself is not read, nor what it confirms
+- if one is not own
++ if one is not None
+
+slowed-for-ever: a publisher waits for a subscriber that never gets on
+- if behind and now_ms < slowed.until_ms and
++ if behind and
+
+one-of-a-group: one member that is behind slows publishers though another is not
+- if all(found) else []
++ if any(found) else []
+""",
+    tests=("tests/broker/mqtt/test_slowing.py", "tests/broker/mqtt/test_limits.py"),
+)
+
+RIGHTS = part(
+    "broker/mqtt/rights.py",
+    r"""
+around-a-denial: a filter that reaches beyond what is denied is allowed
+- if not right.allow and overlaps(levels, wanted):
++ if not right.allow and covers(levels, wanted):
+
+wider-than-allowed: `#` is allowed where `+` is
+- if other == "#" or level not in
++ if level not in
+
+name-as-wildcard: a client identifier of `#` stands for all
+- for character in "/+#")
++ for character in "/+")
+
+system-topics: `#` allows what begins with `$`
+- if wanted[0].startswith("$") and pattern[0] in {"+", "#"}:
++ if wanted[0].startswith("$") and pattern[0] == "+":
+""",
+    tests=("tests/broker/mqtt/test_rights.py",),
+)
+
 TABLE = [
     *(WIRE + DECODE + ENCODE + CODEC + TOPICS),
     *(OUTGOING + ROOM + ROUTER + TIMERS + SUBSCRIBING),
+    *(KEEPING + KEPT + RESTORING + WAITING + SLOWING + RIGHTS),
 ]
