@@ -12,9 +12,9 @@ HEAD = """\
 
 Both standards number what they demand. This page has each of these statements in our own words and
 says what becomes of it; behind each there is a test of that number in `tests/conformance`, which
-talks to the broker's MQTT face over real sockets with a client of its own: once with all sessions in
-memory, once with a disk that has them before anything is promised. `python -m headwater.pages` writes
-the page from these tests.
+talks to the broker's MQTT face over real sockets with a client of its own: once with all sessions
+in memory, once with a disk that has them before anything is promised. `python -m headwater.pages`
+writes the page from these tests.
 
     python -m pytest tests/conformance                             # against this project's server
     python -m pytest tests/conformance -k 3.1.2-24                 # one statement
