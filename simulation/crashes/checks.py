@@ -11,16 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Emission, Emit, Publish
+from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, SourceAdvertised, SourceWithdrawn
 from broker.core.topics import SOURCES
 from language import Specification
 from simulation import checkers
 from simulation.account import CheckFailedError, Key, Said, key_of
 from simulation.crashes.clients import Asker, Sensor
-from simulation.crashes.process import Machine
-from simulation.crashes.site import Site
+from simulation.crashes.site import Site, Told
 
 PLACE = ("location", "position")  # what an advertisement supplies to events
 
@@ -28,8 +30,8 @@ PLACE = ("location", "position")  # what an advertisement supplies to events
 class Undisturbed:
     """A broker that never ends, told the same at the same times."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.core = RestorableBroker(machine.options, machine.limits)
+    def __init__(self, first: Told, limits: Limits) -> None:
+        self.core = RestorableBroker(first.options, limits)
         self.results: list[tuple[int, Emission]] = []
         self.retained: dict[str, bytes] = {}
         self.late: Counter[Key] = Counter()
@@ -40,7 +42,7 @@ class Undisturbed:
         """Tell it all."""
         for one in site.history:
             if one.message is None:
-                self.core.resume(one.now)
+                self._begin(one)
                 continue
             match one.message:
                 case EventsReceived(payloads):
@@ -56,6 +58,14 @@ class Undisturbed:
                     self.results += [(one.now, result) for result in effect.results]
                 elif isinstance(effect, Publish):
                     self._published(effect)
+
+    def _begin(self, one: Told) -> None:
+        """What a process does that goes on with what another did, perhaps otherwise set."""
+        if one.options != self.core.options:
+            state = msgspec.msgpack.decode(msgspec.msgpack.encode(self.core.state()))
+            self.core = RestorableBroker(one.options, self.core.limits)
+            self.core.restore(state)
+        self.core.resume(one.now)
 
     def _arrive(self, data: bytes, type_name: str, source: str) -> None:
         found = json.loads(data)
@@ -87,7 +97,7 @@ def check_all(
     site: Site, sensors: Iterable[Sensor], askers: Iterable[Asker], stays: Specification
 ) -> tuple[int, int]:
     """All that must hold at the end; how many results there are, and how many events."""
-    undisturbed = Undisturbed(site.machine)
+    undisturbed = Undisturbed(site.history[0], site.machine.limits)
     undisturbed.run(site)
     rows = site.machine.outbox.rows
     check_outbox(rows, [one for _, one in undisturbed.results])

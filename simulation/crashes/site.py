@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from broker.core.broker import BrokerOptions
 from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply
 from broker.core.messages import Message
 from broker.core.topics import SOURCES
@@ -22,6 +24,7 @@ from simulation.world import World
 
 RESTART_MS_MAX = 4_000
 SKEW_MS = 1_500  # by how much a clock may be off after a start
+CHANGED = 0.05  # how often a process begins with other settings
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -31,10 +34,11 @@ class EndedError(Exception):
 
 
 class Told(Struct, frozen=True):
-    """A record's message (None: a process began) and when the core handled it."""
+    """A record's message (None: a process began), when the core handled it, and its settings."""
 
     message: Message | None
     now: int
+    options: BrokerOptions
 
 
 class Client(Protocol):
@@ -72,7 +76,11 @@ class Site:
     def start(self) -> None:
         """Begin a process."""
         self.connection += 1
-        skew_ms = self.world.random.choice((0, 0, -SKEW_MS, SKEW_MS))
+        draw = self.world.random
+        skew_ms = draw.choice((0, 0, -SKEW_MS, SKEW_MS))
+        if draw.random() < CHANGED:
+            options = replace(self.machine.options, lateness_ms=draw.choice((0, 500, 2_000)))
+            self.machine = replace(self.machine, options=options)
         try:
             self.process = Process(self.world, self.machine, self, skew_ms)
         except (EndedError, OSError):
@@ -145,7 +153,7 @@ class Site:
                 del self.retained[topic]  # all that holds is published again
         if number != len(self.history) + 1:
             raise CheckFailedError(f"record {number} comes after {len(self.history)}")
-        self.history.append(Told(message, now))
+        self.history.append(Told(message, now, self.machine.options))
 
     def leaves(self, effect: Effect) -> None:
         """See Around."""
