@@ -35,6 +35,8 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     joins: Mapping[str, int] = {}
     join_messages: Mapping[str, int] = {}
     log_results: Mapping[str, int] = {}
+    journal_bytes: Mapping[str, int] = {}
+    intake_held: int = 0
 
 
 class Diagnostic(TypedDict, total=False):

@@ -57,6 +57,19 @@ FAMILIES = (
         "Results of the log that retention took, those unread, and repeats",
         "what",
     ),
+    Family(
+        "journal_bytes",
+        "headwater_journal_bytes",
+        "What the journal takes on disk, what waits for it, and its last snapshot",
+        "what",
+        counter=False,
+    ),
+    Family(
+        "intake_held",
+        "headwater_intake_held",
+        "1 while intake is held, as the disk fails or is behind, else 0",
+        counter=False,
+    ),
 )
 
 

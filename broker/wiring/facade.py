@@ -73,6 +73,8 @@ class Facade:
             joins=self._joined.up() if self._joined else {},
             join_messages=self._joined.counts() if self._joined else {},
             log_results=self._keeping.log.counts() if self._keeping else {},
+            journal_bytes=self._keeping.sizes() if self._keeping else {},
+            intake_held=int(self._keeping.gate.is_shut) if self._keeping else 0,
         )
 
     def subscriptions(self) -> Sequence[Mapping[str, Any]]:

@@ -43,6 +43,11 @@ class Gate:
         else:
             self.open(name)
 
+    @property
+    def is_shut(self) -> bool:
+        """Whether there is any reason."""
+        return bool(self._shut)
+
     def reasons(self) -> list[str]:
         """The sentences, in the order in which they came."""
         return [why for why in self._shut.values() if why]

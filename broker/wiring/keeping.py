@@ -118,6 +118,14 @@ class Keeping:
     def _resume(self) -> None:
         self._runner.resume()
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the journal on disk, of what waits for it, and of its last snapshot."""
+        return {
+            "segments": self.journal.size_bytes,
+            "waiting": self.journal.waiting_bytes,
+            "snapshot": self.snapshots.last_bytes,
+        }
+
     def counters(self) -> dict[str, int]:
         """What a person wants to know of the journal."""
         journal = self.journal

@@ -23,9 +23,11 @@ def test_it_is_held_from_the_first_reason_to_the_last(gate):
     gate.shut("disk", "the disk is full")
     gate.open("disk")
     assert gate.calls == ["hold"]
+    assert gate.is_shut
     gate.open("line")
     gate.open("line")
     assert gate.calls == ["hold", "release"]
+    assert not gate.is_shut
 
 
 def test_a_sentence_is_told_once_and_where_it_changes(gate):

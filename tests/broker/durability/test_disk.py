@@ -49,6 +49,9 @@ def test_on_a_disk_without_room_nothing_is_acknowledged_until_there_is_room(tmp_
             assert (status, told["ready"]) == (503, False)
             assert held["reason"] in told["missing"]
             assert (await asyncio.to_thread(broker.get, "/healthz"))[0] == 200
+            _, metrics = await asyncio.to_thread(broker.get, "/metrics")
+            assert "headwater_intake_held 1.0" in metrics
+            assert 'headwater_journal_bytes{what="segments"}' in metrics
             assert not publishing.done()
             resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, usual)
             async with asyncio.timeout(10):
