@@ -105,6 +105,7 @@ class Keeping:
         )
         self.store.on_trouble = lambda why: self.gate.put("database", why)
         self.store.on_room = self.promises.room
+        self.gate.put("database", self.store.trouble)
         self._runner.perform(self._effects)
         self._effects = []
 
