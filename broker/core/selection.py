@@ -70,7 +70,7 @@ class Selection:
             events = events_of(occurrence)
             low, others = key[0], len(key) - 1
             high = low + len(events) - others
-            if any(event.end < begins for event in flat((*events[:low], *events[high:]))):
+            if any(event.end < begins for event in flat(events[:low] + events[high:])):
                 found.append(key)
         return found
 

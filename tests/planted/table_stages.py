@@ -18,7 +18,7 @@ BASE = part(
     "broker/core/stages/base.py",
     r"""
 inbox-unsorted: what was passed on out of order is taken so
-- self.items.sort(key=order_of)
+- sort_in_order(self.items)
 + pass
 
 inbox-one-lost: the first that waits for a later watermark is lost
@@ -49,8 +49,8 @@ next-touches: an event that begins as the left one ends stands between
 + if event.start >= low:
 
 next-to-the-end: an event that ends as the right one begins stands between
-- at = bisect_left(named, high, key=_end)
-+ at = 1 + bisect_left(named, high, key=_end)
+- at = bisect_left(self._site.named_ends, high)
++ at = 1 + bisect_left(self._site.named_ends, high)
 
 nth-from-nought: the k-th is counted from 0
 - if other is right:
@@ -88,8 +88,8 @@ spent-comes-again: an occurrence with a spent event is taken
 +             return
 
 starts-before-it-completes: an event on both sides is a candidate before it completes
-- (entry[0][:4], -entry[1], entry[0][4])
-+ (entry[0][:4], entry[1], entry[0][4])
+- right.take(limit)), -1):
++ right.take(limit)), 1):
 
 spent-forgotten: a snapshot forgets what is spent
 - self._spent = {identity(member): member for member in facts[0]}
@@ -111,8 +111,8 @@ run-end-unspent: what ends as the run ends may begin the next
 + any(member.end < self._spent for
 
 starts-before-it-advances: an event that fits two elements begins and does not advance
-- self._sign = -1 if plans
-+ self._sign = 1 if not plans
+- in_order(taken, self._sign)
++ in_order(taken, 1)
 
 latest-is-first: under `latest` a newer event does not take the place of the last
 - elif self._latest and element == step - 1:
@@ -131,7 +131,7 @@ dropped-spends: a run that is dropped spends what it had
 + del self._entries[: run.at]
 
 next-run-hidden: a dropped run's successor may end before what was promised
-- return min(hold, next(starts, WATERMARK_END) - 1)
+- return min(hold, next(starts, WATERMARK_END + 1) - 1)
 + return hold
 
 spent-mark-lost: a snapshot forgets up to where all is spent
@@ -166,11 +166,15 @@ own-event-counts: an event of p itself counts against it
 + if any(id(event) not in own for event in bound_events(q)):
 
 others-dropped: what may still fall into a later p is dropped
-- [q for q in self._others if start_of(q) >= oldest]
-+ [q for q in self._others if start_of(q) > oldest]
+- dead = bisect_left(self._starts, oldest)
++ dead = bisect_right(self._starts, oldest)
+
+others-near-cut: a q that begins with p is not looked at
+- low = bisect_left(self._starts, start_of(p) - plan.slack_ms)
++ low = bisect_right(self._starts, start_of(p) - plan.slack_ms)
 
 open-not-held: what is open is not held back from those above
-- return min(self.inboxes[0].stage.hold(), first - 1)
+- return min([self.inboxes[0].stage.hold(), *(end_of(p) - 1 for p in self._open)])
 + return self.inboxes[0].stage.hold()
 """,
     tests=STAGES,
@@ -229,14 +233,22 @@ list-closed-early: a list is closed at its chain's end though members may still 
 +             return inbox.limit
 
 candidates-dropped: a candidate of a list is dropped too early
-- limit = oldest - plan.keep_ms
-+ limit = oldest + 1 - plan.keep_ms // 2
+- candidates.drop(oldest - plan.keep_ms)
++ candidates.drop(oldest + 1 - plan.keep_ms // 2)
+
+touching-unasked: a reading that touches the element before its list is in it
+- inner = bisect_right(ends, after, low)
++ inner = low
+
+lasting-as-reading: what lasts is in a list though it begins too early
+- or not plan.plain or self.lasting:
++ or not plan.plain:
 
 span-without-list: a list at the end does not count for the interval
-- end = max([end, *map(end_of, fitting)])
+- end = max(end, end_of(fitting[-1]))
 + end = max([end])
 """,
-    tests=STAGES,
+    tests=(*STAGES, "tests/broker/core/test_staged_lists.py"),
     only="list or edges",
 )
 
@@ -298,6 +310,48 @@ element-as-member: an event of the chain is a member of its list too
 """,
     tests=STAGES,
     only="list or run or times or spread or edges",
+)
+
+REACH = part(
+    "broker/core/stages/joint.py",
+    r"""
+reach-of-starts-short: what an event to come that lasts may reach is gone
+- from_start = partner.begins() - self._reach_ms(start_ms)
++ from_start = limit + 1 - self._reach_ms(start_ms)
+
+reach-of-ends-short: what the last event in time may reach is gone
+- limit + 1 - self._reach_ms(end_ms)
++ limit + 2 - self._reach_ms(end_ms)
+
+latest-too-soon: under `recent` an older one is gone that precedes what is to come
+- dead = bisect_left(store.ends, before) - 1
++ dead = len(store.ends) - 1
+""",
+    tests=(*STAGES, "tests/broker/core/test_staged_memory.py"),
+    only="recent or relation or equals or during or memory or lasts or uncertain or edges",
+)
+
+CONSUMPTION = part(
+    "broker/core/staged_partition.py",
+    r"""
+taken-stays: what is consumed stays a candidate
+- self.root.forget(gone)
++ pass
+
+taken-stays-found: what was found with a consumed event is reported
+- return without(self.waiting.found, gone)
++ return self.waiting.found
+
+spent-by-types: what is spent by one operator counts as spent by all
+- return len(set(types)) == len(types) and all(
++ return bool(types) and all(
+
+log-too-short: what stages hold is gone when all is found again
+- self.forget(min(begins, self.root.origin()))
++ self.forget(max(begins, self.root.origin()))
+""",
+    tests=(*STAGES, "tests/broker/core/test_staged_memory.py"),
+    only="consuming or consum or edges",
 )
 
 PICK = part(
@@ -380,14 +434,12 @@ STAGED = part(
     "broker/core/staged_agent.py",
     r"""
 until-included: a result that ends as its subscription ends is reported
-- until = self._until
--             found = [one for one in found if _end(one) < until]
-+ until = self._until
-+             found = [one for one in found if _end(one) <= until]
+- found = [one for one in found if end_of(one) < until]
++ found = [one for one in found if end_of(one) <= until]
 
 for-from-the-end: `for` counts from the newest event
-- until = self._begin + self._for_ms
-+ until = self._watermark + self._for_ms
+- until = least(until, self._begin + self._for_ms)
++ until = least(until, self._watermark + self._for_ms)
 
 consumed-not-kept: what is consumed no longer counts for `without`
 - or at in silent or at >= places
@@ -398,8 +450,8 @@ begin-of-all: a partition's beginning is that of the task
 + begin is None else begin
 
 open-work-not-held: a detected event comes after its time was given out
-- out = min(out, partition.root.hold(), hold(partition.waiting))
-+ out = min(out, hold(partition.waiting))
+- self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
++ self._holds[key] = hold(partition.waiting)
 """,
     tests=STAGES,
     only="ending or absent or consuming or without or definition or edges",
@@ -422,5 +474,5 @@ sum-of-none: `Sum` over none is null
 
 TABLE = [
     *(BASE + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
-    *(WHOLE + PICK + CHOICE + STAGED + LISTS),
+    *(WHOLE + PICK + CHOICE + STAGED + LISTS + REACH + CONSUMPTION),
 ]
