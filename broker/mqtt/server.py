@@ -31,7 +31,6 @@ from broker.mqtt.listening import (
 )
 from broker.mqtt.packets import Properties, Publish
 from broker.mqtt.reasons import Reason
-from broker.mqtt.restoring import restore
 from broker.mqtt.router import Prefix
 from broker.mqtt.writing import wall_ms
 from broker.store import Store
@@ -86,7 +85,7 @@ class MqttServer:
         driver = self._driver = Driver(hub, self._application, self._users, store)
         assert driver.writing is not None
         assert hub.keeping is not None
-        restore(hub, await driver.writing.load(), driver.now_ms())
+        await driver.writing.restore(hub, driver.now_ms())
         driver.soon()
         return hub.keeping.results_mark
 

@@ -11,12 +11,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from broker.mqtt.keeping import Keeping
-from broker.mqtt.kept import Batch, Kept
+from broker.mqtt.kept import Batch
 from broker.store import Store, StoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from broker.mqtt.hub import Hub
 
 AGAIN_S = 1.0  # a fault of ours on a batch is no reason to try it all the time
 
@@ -40,15 +44,26 @@ class Writing:
         self._again: asyncio.TimerHandle | None = None
         self._told = False
 
-    async def load(self) -> Kept:
-        """What is on disk. Raises StoreError."""
+    async def restore(self, hub: "Hub", now_ms: int) -> None:
+        """Have the hub go on with what is on disk. Raises StoreError."""
+        from broker.mqtt.restoring import restore
         from broker.mqtt.tables import load
 
-        return await self._store.read(load)
+        kept = await self._store.read(load)
+        try:
+            restore(hub, kept, now_ms)
+        except (LookupError, ValueError, msgspec.DecodeError) as error:
+            raise StoreError(
+                f"{self._store.name} holds MQTT sessions that cannot be understood; restore it, or "
+                "move it away to begin anew"
+            ) from error
 
     def look(self) -> None:
         """Begin to write what has gathered, unless something is being written."""
         keeping = self._keeping
+        keeping.wall_ms = wall_ms(
+            self._loop
+        )  # it is set right at times, soon after a start above all
         while self._under_way is None and self._again is None and keeping.due:
             if keeping.batch:
                 self._submit()

@@ -85,6 +85,18 @@ def test_of_a_group_one_that_keeps_up_is_enough(world):
     assert slow.closed is None
 
 
+def test_of_a_group_one_that_is_far_behind_slows_nobody_while_another_is_not(world):
+    slow = reader_of(world, "slow", "$share/g/a")
+    slow.subscribe("b", qos=1)
+    quick = world.client(p.V5, "quick")
+    quick.subscribe("$share/g/a", qos=1)
+    writer, other = world.client(p.V5, "writer"), world.client(p.V5, "other")
+    fill(world, other, 12, "b")
+    assert other.reads is False
+    fill(world, writer, 12)
+    assert writer.reads is True
+
+
 def test_a_publisher_that_leaves_meanwhile_leaves_nothing_behind(world):
     reader_of(world)
     writer = world.client(p.V5, "writer")

@@ -10,7 +10,17 @@ from sqlalchemy import create_engine
 from broker.mqtt import packets as p
 from broker.mqtt import writing
 from broker.mqtt.keeping import Keeping
-from broker.mqtt.kept import KEPT, KEYS, Batch, MarkRow, RetainedRow, key_of
+from broker.mqtt.kept import (
+    KEPT,
+    KEYS,
+    Batch,
+    MarkRow,
+    QueueRow,
+    RetainedRow,
+    SessionRow,
+    key_of,
+)
+from broker.mqtt.server import MqttServer
 from broker.mqtt.tables import TABLES, load, write
 from broker.mqtt.writing import Writing
 from broker.store import Store, StoreError
@@ -86,6 +96,25 @@ def test_every_table_has_the_fields_of_its_rows():
     for row, table in TABLES.items():
         assert [column.name for column in table.columns] == list(row.__struct_fields__)
         assert {column.name for column in table.primary_key} == set(KEYS[row])
+
+
+def test_rows_that_are_not_of_one_piece_are_a_sentence_and_no_traceback(tmp_path):
+    half, odd = Batch(), Batch()
+    half.put(SessionRow("c", None, 5, 1000, None, None, None))
+    half.put(QueueRow(1, "c", 7, 1, False, "", "", 0))
+    odd.put(SessionRow("c", None, 5, 1000, None, b"\xff", None))
+
+    async def scene(batch, name):
+        store = Store.open(f"sqlite:///{tmp_path}/{name}.db", parts=(KEPT,))
+        done = asyncio.get_running_loop().create_future()
+        store.submit(lambda connection: write(connection, batch), done.set_result)
+        await done
+        with pytest.raises(StoreError, match="cannot be understood; restore it, or move it away"):
+            await MqttServer(None, listeners=()).keep_in(store)
+        await store.close()
+
+    asyncio.run(scene(half, "half"))
+    asyncio.run(scene(odd, "odd"))
 
 
 # --- the way there --------------------------------------------------------------------------------
