@@ -331,7 +331,7 @@ def test_guesses_are_not_looked_at_for_long_and_known_users_come_in(run):
                 await client.close()
             assert codes.count(Reason.BAD_USER_NAME_OR_PASSWORD) == 3
             assert codes.count(Reason.CONNECTION_RATE_EXCEEDED) == 7
-            assert users.asked <= 4  # one may have begun meanwhile
+            assert users.asked < len(guesses) // 2 + 1  # some may have begun meanwhile
             known = await RawClient.open(server.port, username="known")
             assert known.welcome.code == 0
             await known.close()
