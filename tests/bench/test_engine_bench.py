@@ -48,14 +48,17 @@ def test_loop_and_engine_give_what_a_search_through_everything_gives(name):
     wanted = sorted(BRUTE[name](ROWS))
     assert len(wanted) > 20
     assert sorted(of_loop(name, LOOPS[name](ROWS))) == wanted
-    assert engine.engine_s(name, text, ROWS, 0, wanted) > 0
-    assert engine.engine_s(name, text, delayed(ROWS), LATENESS_MS, wanted) > 0
+    for rows, lateness_ms in ((ROWS, 0), (delayed(ROWS), LATENESS_MS)):
+        engine.check_engine(name, text, rows, lateness_ms, wanted)
+        assert engine.engine_s(text, rows, lateness_ms, len(wanted)) > 0
 
 
 def test_a_result_too_few_stops_the_bench():
     wanted = sorted(BRUTE["filter"](ROWS))
     with pytest.raises(SystemExit, match="filter: the engine has"):
-        engine.engine_s("filter", TEXTS["filter"], ROWS[:-1_000], 0, wanted)
+        engine.check_engine("filter", TEXTS["filter"], ROWS[:-1_000], 0, wanted)
+    with pytest.raises(SystemExit, match="the engine has"):
+        engine.engine_s(TEXTS["filter"], ROWS[:-1_000], 0, len(wanted))
     with pytest.raises(SystemExit, match="filter: the loop has"):
         engine.loop_s("filter", ROWS[:-1_000], wanted)
 
