@@ -18,7 +18,11 @@ from aiomqtt.client import ProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from tests.broker.mqtt.sockets import serving
+from broker.mqtt.kept import KEPT
+from broker.mqtt.listening import Listener
+from broker.mqtt.server import MqttServer
+from broker.store import Store
+from tests.broker.mqtt.sockets import Application
 from tests.conformance import wire as w
 
 VERSIONS = (ProtocolVersion.V311, ProtocolVersion.V5)
@@ -26,6 +30,7 @@ PUBLISHERS, SUBSCRIBERS = 6, 4
 LAST = b"last"
 LEVEL_AT = 6  # of the protocol, in the body of a CONNECT
 AT_ONCE = 8  # messages of one publisher
+UP_S = 0.7  # the time between two stops of the server
 NAPS_S = (0.0, 0.01, 0.05)  # between two connections
 # The library does not notice that a connection has broken while it waits for an answer.
 ANSWER_S = QUIET_S = 0.4
@@ -39,7 +44,7 @@ class Wire:
     """
 
     def __init__(self, port, chance, bytes_between):
-        self._port, self._chance, self._between = port, chance, bytes_between
+        self.far_port, self._chance, self._between = port, chance, bytes_between
         self._joined = set()
         self.cuts = 0
         self.repeated = Repeated()
@@ -61,7 +66,7 @@ class Wire:
         self._joined.add(task)
         ends = [writer]
         with suppress(OSError, asyncio.CancelledError):
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.far_port)
             ends.append(far_writer)
             there = asyncio.ensure_future(self._pass(reader, far_writer, cut=True))
             back = asyncio.ensure_future(self._pass(far_reader, writer, cut=False))
@@ -236,7 +241,7 @@ class Soak:
         if whole and not self.done.is_set() and not any(map(self.missing, self.got)):
             self.done.set()
 
-    async def run(self, port):
+    async def run(self, port, meanwhile):
         ready = [asyncio.Event() for _ in range(SUBSCRIBERS)]
         listening = [
             asyncio.ensure_future(self.subscribe(number, port, one))
@@ -244,6 +249,7 @@ class Soak:
         ]
         await asyncio.gather(*(one.wait() for one in ready))
         await asyncio.gather(*(self.publish(number, port) for number in range(PUBLISHERS)))
+        await meanwhile
         async with aiomqtt.Client("127.0.0.1", port, protocol=ProtocolVersion.V5) as last:
             await last.publish("soak/2/last", LAST, 2)
             await self.ended.wait()
@@ -252,19 +258,58 @@ class Soak:
         await asyncio.gather(*listening, return_exceptions=True)
 
 
-def soak(seed, messages, bytes_between, patience_s):
-    """What was sent and got, and how often the wire was cut."""
+class Server:
+    """A server that can be stopped and started again; what it promises is on disk, given a folder.
+
+    `counters` are those of all that were stopped.
+    """
+
+    def __init__(self, folder):
+        self._folder, self._store = folder, None
+        self.counters = Counter()
+        self.stops = 0
+
+    async def __aenter__(self):
+        application = Application()
+        self._server = application.server = MqttServer(application, listeners=[Listener(port=0)])
+        if self._folder is not None:
+            self._store = Store.open(f"sqlite:///{self._folder}/headwater.db", parts=(KEPT,))
+            await self._server.keep_in(self._store)
+        await self._server.start()
+        self.port = self._server.addresses()[0][1]
+        return self
+
+    async def __aexit__(self, *_):
+        await self._server.stop()
+        if self._store is not None:
+            await self._store.close()
+        counted = self._server.counters()
+        self.counters.update({name: counted[name] for name in ("sent", "resent")})
+
+    async def restarts(self, wire, done):
+        """Again and again until all has come; nothing without a folder."""
+        while self._folder is not None and not done.is_set():
+            await asyncio.sleep(UP_S)
+            self.stops += 1
+            await self.__aexit__()
+            await self.__aenter__()
+            wire.far_port = self.port
+
+
+def soak(seed, messages, bytes_between, patience_s, folder=None):
+    """The run, its wire and its server; with a folder the server is stopped now and then."""
 
     async def scene():
         run = Soak(seed, messages)
         async with (
-            serving() as server,
+            Server(folder) as server,
             Wire(server.port, random.Random(seed), bytes_between) as wire,
         ):
+            restarts = asyncio.ensure_future(server.restarts(wire, run.done))
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience_s):
-                    await run.run(wire.port)
-            return run, wire, server.counters()
+                    await run.run(wire.port, restarts)
+        return run, wire, server
 
     return asyncio.run(scene())
 
@@ -281,17 +326,27 @@ def check(seed, run, repeated):
 
 
 def test_promises_hold_where_connections_break():
-    run, wire, counters = soak(1, 60, (300, 1_000), 15)
+    run, wire, server = soak(1, 60, (300, 1_000), 15)
     check(1, run, wire.repeated)
     assert wire.cuts > 10
-    assert counters["resent"] > 0
+    assert server.counters["resent"] > 0
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(10, 14))
 def test_promises_hold_for_long_where_connections_break(seed):
-    run, wire, counters = soak(seed, 1_500, (300, 5_000), 240)
+    run, wire, server = soak(seed, 1_500, (300, 5_000), 240)
     check(seed, run, wire.repeated)
     assert wire.cuts > 50
-    assert counters["resent"] > 0
+    assert server.counters["resent"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(20, 23))
+def test_promises_hold_where_the_server_is_stopped_too(seed, tmp_path):
+    run, wire, server = soak(seed, 400, (300, 5_000), 240, tmp_path)
+    check(seed, run, wire.repeated)
+    assert server.stops > 3
+    assert server.counters["resent"] > 0
