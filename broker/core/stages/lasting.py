@@ -114,3 +114,7 @@ class Foresight:
     def most_ms(self) -> int:
         """The most of `reach_ms` over all inputs."""
         return max(map(self.reach_ms, self.inputs), default=0)
+
+    def longest_of_all_ms(self) -> int:
+        """How long an event of any input that is still to come may last."""
+        return max(map(self.longest_ms, self.inputs), default=0)

@@ -53,10 +53,18 @@ class SilenceStage(Over):
         u = self.site.begin
         if u is None or self._early is None or u + self._for_ms >= floor:
             return []
+        if u > self._begins_from():
+            return []
         met = any(u < end and start <= u + self._for_ms for start, end in self._early)
         once = any(end == u for _, end in self._early)
         self._early = None
         return [] if met or once else [self._interval(u)]
+
+    def _begins_from(self) -> int:
+        """No event that is still to come puts the beginning of the partition before this time."""
+        if self._early is None or not self.site.group or self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        return self.watermark + 1 - self.site.durations.longest_of_all_ms()
 
     def _open(self) -> list[int]:
         """The instants from which silence may yet be."""
@@ -79,13 +87,14 @@ class SilenceStage(Over):
 
     def hold(self) -> int:
         """See base.Stage."""
-        return min([super().hold(), *(u + self._for_ms - 1 for u in self._open())])
+        open_now = [*self._open(), self._begins_from()]
+        return min([super().hold(), *(u + self._for_ms - 1 for u in open_now)])
 
     def floor(self, above: int) -> int:  # noqa: ARG002
         """See base.Stage."""
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
-        return min([self.watermark, super().hold(), *self._open()])
+        return min([self.watermark, super().hold(), self._begins_from(), *self._open()])
 
     def begins(self) -> int:
         """See base.Stage; where the task began may yet turn out to be earlier."""
@@ -104,7 +113,10 @@ class SilenceStage(Over):
         times = [super().due()]
         begun = self._open()
         if begun:
-            times.append(self.inboxes[0].stage.floor_after(min(begun) + self._for_ms))
+            at = self.inboxes[0].stage.floor_after(min(begun) + self._for_ms)
+            if self._early is not None and self.site.group:
+                at = max(at, begun[0] - 1 + self.site.durations.longest_of_all_ms())
+            times.append(at)
         return least(times)
 
     def held(self) -> int:
