@@ -350,8 +350,8 @@ log-too-short: what stages hold is gone when all is found again
 - self.forget(min(begins, self.root.origin()))
 + self.forget(max(begins, self.root.origin()))
 """,
-    tests=(*STAGES, "tests/broker/core/test_staged_memory.py"),
-    only="consuming or consum or edges",
+    tests=("tests/broker/core/test_staged_consumption.py", *STAGES),
+    only="consum or forgets or spent or edges",
 )
 
 PICK = part(

@@ -1,0 +1,63 @@
+"""However consumption is undone, the results are those of finding all again from all events."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import headwater
+from broker.core import staged_agent, staged_partition
+
+DECLARED = "event A(n: int)\nevent B(n: int)\nevent C(n: int)\nsubscription S from u to a\ndetect "
+
+
+def results(detect: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    engine = headwater.Engine(DECLARED + detect)
+    return engine.push(events[:150]) + engine.push(events[150:]) + engine.finish()
+
+
+def drawn(seed: int) -> list[dict[str, Any]]:
+    draw = random.Random(seed)
+    kinds = draw.choices("ABC", k=300)
+    return [
+        {"type": kind, "id": f"e{at}", "timestamp": 1_700_000_000_000 + 500 * at}
+        for at, kind in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize(
+    "detect",
+    [
+        "(A then[recent, ..5 s] B) without C consuming A",
+        "A then[recent, ..5 s] nth 2 B consuming B",
+        "[recent] A then[..5 s] B+ then[..5 s] C consuming A",
+    ],
+)
+def test_what_a_log_forgets_changes_nothing(detect, monkeypatch):
+    wanted = {}
+    for least in (10**9, 1, 8):
+        monkeypatch.setattr(staged_partition, "LOG_MIN", least)
+        found = [results(detect, drawn(seed)) for seed in range(3)]
+        assert found == wanted.setdefault("found", found)
+    assert all(wanted["found"])
+
+
+@pytest.mark.parametrize(
+    "detect",
+    [
+        "[chronicle] A then B then C consuming A",
+        "[first] A then B then C consuming B",
+        "[chronicle] (A as x then B) then (A as y then C) consuming y",
+        "[chronicle] (A as x and B) then (A as y and C) consuming x",
+        "[chronicle] A as x then (A as y and B) consuming x",
+        "[chronicle] A as x then (A as y then C) consuming y",
+    ],
+)
+def test_what_is_spent_need_not_be_found_again(detect, monkeypatch):
+    seeds = range(8)
+    found = [results(detect, drawn(seed)) for seed in seeds]
+    monkeypatch.setattr(staged_agent, "consumption_of", lambda *_: "again")
+    assert [results(detect, drawn(seed)) for seed in seeds] == found
+    assert any(found)
