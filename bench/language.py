@@ -84,7 +84,7 @@ def stages(texts: list[str]) -> dict[str, float]:
 
     def judged() -> None:
         for reading in readings:
-            specification = check(reading, collector, ())
+            specification = check(reading, collector, {})
             assert specification is not None
             made[0] += len(specification.graph.tasks)
 
