@@ -77,6 +77,9 @@ CASES = {
         within(pair("then", pair("then", A, s.Last(B)), s.Last(C)), 3_000), "B"
     ),
     "last beneath a bound": case(pair("then", A, s.Last(B), None, 2_000)),
+    "last of two places beneath a bound": case(
+        pair("then", A, s.Last(pair("then", B, C, None, 3_000)), None, 1_000)
+    ),
     "last of two places": case(within(pair("then", s.Last(pair("then", A, B)), C), 4_000)),
     "last from an anchor": case(within(pair("and", s.Last(B), A), 2_000, "A")),
     "an anchor in a composite": case(within(pair("and", pair("and", A, B), C), 2_000, "B")),
@@ -103,6 +106,9 @@ CASES = {
     "nothing else in the midst": case(s.Without(A, B)),
     "nothing else in the midst of two": case(s.Without(pair("then", A, C), B)),
     "nothing else for a while": case(s.Without(A, B, 2_000)),
+    "nothing for a while that goes on for longer": case(
+        s.Without(A, pair("then", B, C, None, 4_000), 1_000)
+    ),
     "a list between": case(
         within(pair("then", pair("then", A, s.Listed(B)), C), 4_000), context="recent"
     ),
@@ -258,3 +264,11 @@ def test_the_last_one_is_told_as_soon_as_no_other_can_come():
         *(("A", "a", 0), ("B", "b1", 1), ("B", "b2", 2), ("C", "c", 5 + 1 / 3_600_000)),
     )
     assert found == [[], [], [], [["a", "b2"]]]
+
+
+def test_the_last_of_two_is_told_as_soon_as_no_other_can_come():
+    found = streamed(
+        "A then[..5 h] last (B then[..2 h] C)",
+        *(("A", "a", 0), ("B", "b", 1), ("C", "c", 2), ("A", "d", 7), ("A", "e", 7.1)),
+    )
+    assert found == [[], [], [], [], [["a", "b", "c"]]]

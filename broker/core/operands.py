@@ -6,12 +6,14 @@ Invariant: an operand covers the places low..high-1 of the text, those beneath i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from language.tree import Bound, Context, Expression, LinkOperator, RegionLiteral
+
+DurationMs: TypeAlias = int | Callable[[str], int]
 
 FOLLOWS = frozenset(("then", "before"))  # the right operand comes after the left one
 
@@ -213,23 +215,26 @@ def _sum(*spans: int | None) -> int | None:
     return sum(known) if len(known) == len(spans) else None
 
 
-def span_max_ms(operand: Operand, duration_max_ms: int) -> int | None:
-    """The longest span that an occurrence of the operand can have; None where unbounded."""
-    return least(operand.within_ms, _natural_span_ms(operand, duration_max_ms))
+def span_max_ms(operand: Operand, duration_ms: DurationMs) -> int | None:
+    """The longest span that an occurrence of the operand can have; None where unbounded.
+
+    `duration_ms` is how long an event may last: one number for all, or asked for each type.
+    """
+    return least(operand.within_ms, _natural_span_ms(operand, duration_ms))
 
 
-def _natural_span_ms(operand: Operand, duration_max_ms: int) -> int | None:
+def _natural_span_ms(operand: Operand, duration_ms: DurationMs) -> int | None:
     if isinstance(operand, Leaf):
-        return duration_max_ms
+        return duration_ms if isinstance(duration_ms, int) else duration_ms(operand.event_type)
     if isinstance(operand, Silence):
         return operand.for_ms
     if isinstance(operand, Negation):
-        return span_max_ms(operand.left, duration_max_ms)
+        return span_max_ms(operand.left, duration_ms)
     if isinstance(operand, Kth | Distinct | Padded):
-        return span_max_ms(operand.operand, duration_max_ms)
+        return span_max_ms(operand.operand, duration_ms)
     if isinstance(operand, Joint):
-        left = span_max_ms(operand.left, duration_max_ms)
-        right = span_max_ms(operand.right, duration_max_ms)
+        left = span_max_ms(operand.left, duration_ms)
+        right = span_max_ms(operand.right, duration_ms)
         if operand.operator == "or":
             return None if left is None or right is None else max(left, right)
         if operand.bound is not None and operand.bound.high_ms is not None:

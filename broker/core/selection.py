@@ -15,7 +15,7 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Event
 from broker.core.occurrence import events_of, flat, identity, member_order
-from broker.core.operands import FOLLOWS, Joint, Leaf, Operand, operands, span_max_ms
+from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
 from broker.core.pattern import Layout
 from broker.core.stages.lasting import Foresight
 
@@ -150,17 +150,27 @@ def _limits(
             found.append(_after_anchor(anchor, anchor_ms))
     bound = joint.bound
     if bound is not None and bound.high_ms is not None and low >= joint.right.low:
-        span = span_max_ms(joint.right, duration_max_ms)
-        left = range(joint.left.low, joint.left.high)
-        if isinstance(joint.right, Leaf) and foresight is not None:
-            name, high_ms = joint.right.event_type, bound.high_ms
-            found.append(
-                lambda events: _greatest_end(events, left) + high_ms + foresight.longest_ms(name)
-            )
-        elif span is not None:
-            after_ms = bound.high_ms + span
-            found.append(lambda events: _greatest_end(events, left) + after_ms)
+        found += _after_left(joint, bound.high_ms, duration_max_ms, foresight)
     return found
+
+
+def _after_left(
+    joint: Joint, high_ms: int, duration_max_ms: int, foresight: Foresight | None
+) -> list[Callable[[Sequence[Any]], int]]:
+    """The right side begins so long after the left one at most, and then lasts for its span."""
+    right, left = joint.right, range(joint.left.low, joint.left.high)
+    span = span_max_ms(right, duration_max_ms)
+    if span is None:
+        return []
+    after_ms = high_ms + span
+    if foresight is None:
+        return [lambda events: _greatest_end(events, left) + after_ms]
+
+    def limit(events: Sequence[Any]) -> int:
+        span_ms = span_max_ms(right, foresight.longest_ms)
+        return _greatest_end(events, left) + high_ms + (span_ms or 0)
+
+    return [limit]
 
 
 def _after_anchor(anchor: int, within_ms: int) -> Callable[[Sequence[Any]], int]:
