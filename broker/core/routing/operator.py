@@ -1,0 +1,107 @@
+"""What a task wants of one or several event types, as it travels over links.
+
+Owns the shape of operators, advertisements and what they are made of: plain frozen data that
+msgspec encodes as it is. Must not know how operators are compared or events matched. Invariant:
+two operators are equal exactly if they ask for the same in the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from broker.core.event import Position
+
+Scalar = bool | int | float | str
+
+
+class Range(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """The numbers that one attribute may have; None: unbounded. Open: the end does not belong."""
+
+    attribute: str
+    low: float | None = None
+    high: float | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+
+class Region(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """A geometry that a position must lie in, its border included.
+
+    `numbers` are as the language writes them: box x0, y0, x1, y1; circle x, y, radius in metres;
+    polygon x0, y0, x1, y1, …; in metres where `metric`, else latitude and longitude in degrees.
+    """
+
+    shape: Literal["box", "circle", "polygon"]
+    numbers: tuple[float, ...]
+    metric: bool = False
+
+
+class Key(msgspec.Struct, frozen=True, array_like=True):
+    """One place of an operator: the events of a type that meet all that is said here.
+
+    `name` is unique in the operator (a place's alias; a sensor's id in the paper's identified
+    subscriptions). `source` identifies one source; `location` is a place and all beneath it.
+    `ranges` are sorted by attribute, one each; `equals` are other equalities, sorted likewise.
+    `condition` is the canonical text of the whole condition where the fields before it do not say
+    all of it, else "": the key is *exact*. An event passes a key that is not exact only if its
+    compiled condition says so; such a key may be covered by others but covers nothing.
+    `optional`: events of this key are wanted if the other keys are complete with them, but the key
+    need not be found (projection of abstract subscriptions onto one of several directions).
+    """
+
+    name: str
+    type_name: str
+    source: str | None = None
+    location: str | None = None
+    region: Region | None = None
+    ranges: tuple[Range, ...] = ()
+    equals: tuple[tuple[str, Scalar], ...] = ()
+    condition: str = ""
+    optional: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the fields say all that the key asks."""
+        return not self.condition
+
+
+class Operator(msgspec.Struct, frozen=True, array_like=True):
+    """What is asked of a neighbour, or by a broker's own subscription.
+
+    `keys` are sorted by name. `correlated`: an event is wanted if it belongs to a complete match,
+    one event per key, no two further apart in time than `delta_t_ms`, nor in space than `delta_l`
+    metres (None: no bound); not correlated: each key alone wants its events. `strict`: distances
+    must be less than the bounds (seed paper 2, section IV.A); else at most. The distance in time
+    of two events is that of their furthest ends: max(end) - min(start).
+    """
+
+    id: str
+    keys: tuple[Key, ...]
+    delta_t_ms: int | None = None
+    delta_l: float | None = None
+    strict: bool = False
+    correlated: bool = True
+
+
+class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """What a source says of an attribute's values: none lies outside `low`..`high`."""
+
+    attribute: str
+    low: float
+    high: float
+
+
+class Advertisement(msgspec.Struct, frozen=True, array_like=True):
+    """What a source sends, as it is told from broker to broker.
+
+    None says that it is not known (an event may then have any), and nothing of a key is excluded
+    by it. `domain` are bounds of attributes, sorted by attribute.
+    """
+
+    source: str
+    types: tuple[str, ...]
+    location: str | None = None
+    position: Position | None = None
+    domain: tuple[Bounds, ...] = ()
