@@ -1,4 +1,7 @@
-"""Placement of tasks on brokers. Nothing is built here yet.
+"""Placement of tasks on brokers: from a described network and its tasks to a plan.
 
-Will own the way from a task graph, a topology and rates to a plan. Must not know brokers or time.
+Owns the problem, the plan, what a plan costs, and the searches for a cheap one. Must not know
+brokers at run time, text of specifications beyond their task graph, or any input and output.
+Invariant: `problem`, `layout`, `plan`, `network` and `flow` need the standard library alone, so
+that a broker can read and weigh a plan without the libraries that finding one takes.
 """

@@ -1,0 +1,182 @@
+"""What of a problem is placed, and which streams run between what is placed.
+
+Owns the pieces and the streams. Must not know a plan, nor what anything costs to carry. Invariant:
+the pieces stand in the order of the tasks and, within a task, of its keys, the header last; so a
+plan is a host for each piece, in order.
+
+A *piece* is what needs one host: a task, a shard of it, a key of an aggregate (all keys of one
+aggregate at one broker share a partial there) or a header.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from planner.problem import Mode, Number, Problem
+
+
+class Role(Enum):
+    """What a piece is of its task."""
+
+    TASK = "task"
+    SHARD = "shard"
+    PARTIAL = "partial"
+    HEADER = "header"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What needs one host, out of `hosts` (numbers of brokers, ascending)."""
+
+    task: str
+    role: Role
+    key: str
+    cost: Number
+    hosts: tuple[int, ...]
+
+    def __str__(self) -> str:
+        if self.role is Role.SHARD:
+            return f"{self.task}@{self.key}"
+        if self.role is Role.PARTIAL:
+            return f"{self.task}/partial of {self.key}"
+        return f"{self.task}/header" if self.role is Role.HEADER else self.task
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is sent at `rate` from a broker, or from where a piece is, to where others are."""
+
+    name: str
+    rate: Number
+    origin: int | None
+    """The broker that it enters at; None where a piece sends it."""
+    piece: int | None
+    consumers: tuple[int, ...]
+    destinations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """The pieces of an aggregate; from each broker with a partial goes `rate` to the header."""
+
+    task: str
+    rate: Number
+    partials: tuple[int, ...]
+    header: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The pieces and streams of a problem."""
+
+    problem: Problem
+    numbers: Mapping[str, int]
+    pieces: tuple[Piece, ...]
+    streams: tuple[Stream, ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass
+class _Making:
+    problem: Problem
+    numbers: dict[str, int]
+    everywhere: tuple[int, ...]
+    pieces: list[Piece] = field(default_factory=list)
+    aggregates: list[Aggregate] = field(default_factory=list)
+    consumers: dict[str, list[int]] = field(default_factory=dict)
+    senders: dict[str, tuple[Number, int, Sequence[str]]] = field(default_factory=dict)
+
+
+def lay_out(problem: Problem) -> Layout:
+    """The pieces and streams of a problem."""
+    numbers = {node.id: number for number, node in enumerate(problem.nodes)}
+    making = _Making(problem, numbers, tuple(numbers.values()))
+    for index, task in enumerate(problem.tasks):
+        first = len(making.pieces)
+        if task.mode is Mode.SINGLE:
+            _add(making, index, Role.TASK, "", task.cost_of(""))
+        else:
+            role = Role.SHARD if task.mode is Mode.SHARDED else Role.PARTIAL
+            for key in problem.input_keys(task):
+                _add(making, index, role, key, task.cost_of(key))
+            if task.mode is Mode.AGGREGATE:
+                partials = tuple(range(first, len(making.pieces)))
+                header = len(partials) + first
+                _add(making, index, Role.HEADER, "", task.merge_cost)
+                making.aggregates.append(Aggregate(task.id, task.partial_rate, partials, header))
+    return Layout(
+        problem,
+        making.numbers,
+        tuple(making.pieces),
+        tuple(_streams(making)),
+        tuple(making.aggregates),
+    )
+
+
+def _add(making: _Making, index: int, role: Role, key: str, cost: Number) -> None:
+    task = making.problem.tasks[index]
+    allowed = task.hosts
+    hosts = making.everywhere
+    if allowed is not None:
+        hosts = tuple(sorted(making.numbers[name] for name in allowed))
+    piece = len(making.pieces)
+    making.pieces.append(Piece(task.id, role, key, cost, hosts))
+    if role is not Role.HEADER:
+        for name in task.inputs:
+            for stream in _wanted(making.problem, name, key, all_keys=role is Role.TASK):
+                making.consumers.setdefault(stream, []).append(piece)
+    if role is not Role.PARTIAL:
+        name = f"{task.id}@{key}" if role is Role.SHARD else task.id
+        destinations = task.destinations_of(key)
+        making.senders[name] = (task.rate_of(key), piece, destinations)
+
+
+def _wanted(problem: Problem, name: str, key: str, *, all_keys: bool) -> list[str]:
+    """The streams of an input that a piece needs; one without keys goes to every shard."""
+    keys = problem.keys[name]
+    if keys is None:
+        return [name]
+    return [f"{name}@{one}" for one in keys if all_keys or one == key]
+
+
+def _streams(making: _Making) -> list[Stream]:
+    numbers, streams = making.numbers, []
+    for content in making.problem.contents:
+        for key, rate in content.rates.items():
+            name = f"{content.id}@{key}"
+            consumers = tuple(making.consumers.get(name, ()))
+            streams.append(Stream(name, rate, numbers[key], None, consumers, ()))
+    for name, (rate, piece, destinations) in making.senders.items():
+        consumers = tuple(making.consumers.get(name, ()))
+        ends = tuple(sorted(numbers[end] for end in destinations))
+        streams.append(Stream(name, rate, None, piece, consumers, ends))
+    return streams
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A stream with its ends known: who sends it, and who must get it."""
+
+    name: str
+    rate: Number
+    source: int
+    targets: tuple[int, ...]
+
+
+def carried(layout: Layout, hosts: Sequence[int]) -> list[Carried]:
+    """The streams that leave a broker when each piece is at its host, in a fixed order."""
+    found = []
+    for stream in layout.streams:
+        source = stream.origin if stream.piece is None else hosts[stream.piece]
+        assert source is not None
+        ends = {hosts[piece] for piece in stream.consumers}
+        ends.update(stream.destinations)
+        ends.discard(source)
+        if ends:
+            found.append(Carried(stream.name, stream.rate, source, tuple(sorted(ends))))
+    for aggregate in layout.aggregates:
+        header = hosts[aggregate.header]
+        for source in sorted({hosts[piece] for piece in aggregate.partials} - {header}):
+            name = f"{aggregate.task}/partial@{layout.problem.nodes[source].id}"
+            found.append(Carried(name, aggregate.rate, source, (header,)))
+    return found

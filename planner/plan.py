@@ -1,0 +1,92 @@
+"""A plan: which broker runs what, and over which links each stream goes.
+
+Owns the plan's types and its form as a document. Must not know what a plan costs (`flow`).
+Invariant: a plan read for a problem gives each piece of it one broker of the problem.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.layout import Layout, Role
+from planner.problem import ProblemError
+
+Routes = Mapping[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A host for each piece of a layout (numbers, in its order), and explicit routes by stream."""
+
+    hosts: tuple[int, ...]
+    routes: Routes = field(default_factory=dict)
+
+
+def placement(layout: Layout, hosts: Sequence[int]) -> dict[str, Any]:
+    """Where everything runs, as a document tells it."""
+    names = [node.id for node in layout.problem.nodes]
+    found: dict[str, Any] = {}
+    for piece, host in zip(layout.pieces, hosts, strict=True):
+        if piece.role is Role.TASK:
+            found[piece.task] = names[host]
+        elif piece.role is Role.SHARD:
+            found.setdefault(piece.task, {})[piece.key] = names[host]
+        else:
+            both = found.setdefault(piece.task, {"partial": {}, "header": None})
+            if piece.role is Role.HEADER:
+                both["header"] = names[host]
+            else:
+                both["partial"][piece.key] = names[host]
+    for task in layout.problem.tasks:
+        found.setdefault(task.id, {})  # sharded, and no source has a key
+    return found
+
+
+def read_plan(document: object, layout: Layout) -> Plan:
+    """The plan that a decoded document describes. Raises ProblemError, naming the key."""
+    if not isinstance(document, Mapping):
+        raise ProblemError("", "the document is not an object")
+    placed = document.get("placement")
+    if not isinstance(placed, Mapping):
+        raise ProblemError("placement", "missing" if placed is None else "not an object")
+    hosts = []
+    for piece in layout.pieces:
+        steps = [piece.task]
+        if piece.role is Role.SHARD:
+            steps.append(piece.key)
+        elif piece.role is Role.PARTIAL:
+            steps += ["partial", piece.key]
+        elif piece.role is Role.HEADER:
+            steps.append("header")
+        found: Any = placed
+        for step in steps:
+            found = found.get(step) if isinstance(found, Mapping) else None
+        path = ".".join(["placement", *steps])
+        if not isinstance(found, str):
+            raise ProblemError(path, "missing" if found is None else "not the name of a broker")
+        if found not in layout.numbers:
+            raise ProblemError(path, f"no broker is called {found}")
+        hosts.append(layout.numbers[found])
+    return Plan(tuple(hosts), _read_routes(document.get("routes"), layout))
+
+
+def _read_routes(value: object, layout: Layout) -> Routes:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ProblemError("routes", "not an object")
+    linked = {
+        ends for link in layout.problem.links for ends in ((link.a, link.b), (link.b, link.a))
+    }
+    routes = {}
+    for name, arcs in value.items():
+        if not isinstance(arcs, list | tuple):
+            raise ProblemError(f"routes.{name}", "not an array")
+        found = []
+        for index, arc in enumerate(arcs):
+            pair = tuple(arc) if isinstance(arc, list | tuple) else ()
+            if len(pair) != 2 or pair not in linked:
+                raise ProblemError(f"routes.{name}[{index}]", "not two brokers that are linked")
+            found.append((pair[0], pair[1]))
+        routes[name] = tuple(dict.fromkeys(found))
+    return routes

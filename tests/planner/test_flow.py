@@ -1,0 +1,111 @@
+"""The flow and the limits of a plan, against a slow evaluator that shares nothing."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.flow import as_document, evaluate
+from planner.layout import lay_out
+from planner.network import Network
+from planner.plan import Plan, read_plan
+from planner.problem import ProblemError
+from planner.reading import read_problem
+from tests.oracles import placement as oracle
+from tests.planner.problems import EXAMPLE, documents
+
+
+@given(documents(connected=False), st.data())
+def test_any_plan_is_judged_as_the_slow_evaluator_judges_it(document, data):
+    layout = lay_out(read_problem(document))
+    hosts = tuple(data.draw(st.integers(0, len(document["nodes"]) - 1)) for _ in layout.pieces)
+    found = evaluate(layout, Plan(hosts))
+    written = as_document(layout, Plan(hosts))
+    assert (Fraction(found.flow), found.feasible) == oracle.judge(document, written)
+    assert read_plan(written, layout) == Plan(hosts)
+
+
+@given(documents(limited=True), st.data())
+def test_routes_that_are_given_are_charged_and_followed(document, data):
+    layout = lay_out(read_problem(document))
+    hosts = tuple(data.draw(st.integers(0, len(document["nodes"]) - 1)) for _ in layout.pieces)
+    both = [(x["a"], x["b"]) for x in document["links"]]
+    both += [(b, a) for a, b in both]
+    names = sorted(evaluate(layout, Plan(hosts)).streams)
+    if not names:
+        return
+    links = st.lists(st.sampled_from(both), max_size=6)
+    routes = data.draw(st.dictionaries(st.sampled_from(names), links, max_size=2))
+    plan = Plan(hosts, {name: tuple(dict.fromkeys(arcs)) for name, arcs in routes.items()})
+    found = evaluate(layout, plan)
+    assert (Fraction(found.flow), found.feasible) == oracle.judge(
+        document, as_document(layout, plan)
+    )
+
+
+def test_a_stream_is_paid_once_a_link_however_many_share_it():
+    layout = lay_out(read_problem(EXAMPLE))
+    document = {
+        "placement": {
+            "Face": "b1",
+            "Label": "b2",
+            "Clean": {"b1": "b1", "b2": "b2"},
+            "Avg": {"partial": {"b1": "b1", "b2": "b2"}, "header": "b2"},
+        },
+    }
+    found = evaluate(layout, read_plan(document, layout))
+    # Face crosses two links, for consumer and destination together; Label one; one partial one.
+    assert found.flow == 2 * 600 + 20 + 12
+    assert found.work == (4 + 1 + 1, 2 + 1 + 1 + 2, 0)
+    assert [v.sentence for v in found.violations] == ["b2 runs 6 of at most 5"]
+
+
+def test_each_limit_is_named_when_it_is_broken():
+    layout = lay_out(read_problem(EXAMPLE))
+    document = {
+        "placement": {
+            "Face": "b2",
+            "Label": "b2",
+            "Clean": {"b1": "b2", "b2": "b2"},
+            "Avg": {"partial": {"b1": "b3", "b2": "b3"}, "header": "b2"},
+        },
+        "routes": {"Video@b1": []},
+    }
+    found = evaluate(layout, read_plan(document, layout))
+    kinds = [(v.kind, v.where) for v in found.violations]
+    assert ("capacity", "b2") in kinds
+    assert ("unreached", "b2") in kinds
+    assert kinds.count(("host", "b3")) == 2
+    assert found.excess > 3
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("placement", {"placement": None}),
+        ("placement.Face", {"placement": {}}),
+        ("placement.Face", {"placement": {"Face": "b9"}}),
+        ("routes", {"routes": []}),
+        ("routes.Face[0]", {"routes": {"Face": [["b1", "b3"]]}}),
+        ("routes.Face[1]", {"routes": {"Face": [["b1", "b2"], "b2"]}}),
+    ],
+)
+def test_a_faulty_plan_is_refused_by_the_path_of_the_key(path, change):
+    layout = lay_out(read_problem(EXAMPLE))
+    good = as_document(layout, Plan((0,) * len(layout.pieces)))
+    with pytest.raises(ProblemError) as caught:
+        read_plan(good | change, layout)
+    assert caught.value.path == path
+
+
+def test_the_canonical_parent_is_the_first_listed_of_those_one_hop_nearer():
+    square = {
+        "nodes": [{"id": n} for n in "dcba"],
+        "links": [{"a": x, "b": y} for x, y in ("ab", "ac", "bd", "cd")],
+        "contents": [],
+        "tasks": [],
+    }
+    network = Network(read_problem(square))
+    # From a, broker d has b and c one hop nearer; c stands first among the brokers.
+    assert network.canonical(3, [0])[0] == [(1, 0), (3, 1)]

@@ -1,0 +1,90 @@
+"""Reading a problem: what is refused is refused by the path of its key."""
+
+import copy
+
+import pytest
+
+from planner.problem import ProblemError
+from planner.reading import read_problem
+from tests.planner.problems import EXAMPLE
+
+
+def changed(*steps, value):
+    """The example with one entry replaced; REMOVED takes it away."""
+    document = copy.deepcopy(EXAMPLE)
+    inner = document
+    for step in steps[:-1]:
+        inner = inner[step]
+    if value is REMOVED:
+        del inner[steps[-1]]
+    else:
+        inner[steps[-1]] = value
+    return document
+
+
+REMOVED = object()
+
+FAULTY = [
+    ("", []),
+    ("nodes", changed("nodes", value=REMOVED)),
+    ("nodes", changed("nodes", value=[])),
+    ("nodes[0]", changed("nodes", 0, value="b1")),
+    ("nodes[1].id", changed("nodes", 1, "id", value="b1")),
+    ("nodes[1].id", changed("nodes", 1, "id", value=REMOVED)),
+    ("nodes[0].capacity", changed("nodes", 0, "capacity", value=-1)),
+    ("nodes[0].capacity", changed("nodes", 0, "capacity", value=True)),
+    ("nodes[0].egress", changed("nodes", 0, "egress", value="much")),
+    ("links[0].a", changed("links", 0, "a", value="b9")),
+    ("links[0]", changed("links", 0, "a", value="b2")),
+    ("links[1]", changed("links", 1, value={"a": "b2", "b": "b1"})),
+    ("links[0].capacity", changed("links", 0, "capacity", value=float("nan"))),
+    ("contents[0].rates", changed("contents", 0, "rates", value=5)),
+    ("contents[0].rates", changed("contents", 0, "rates", value={"b9": 5})),
+    ("contents[0].rates.b1", changed("contents", 0, "rates", value={"b1": float("inf")})),
+    ("contents[1].id", changed("contents", 1, "id", value="Video")),
+    ("tasks[0].id", changed("tasks", 0, "id", value="Video")),
+    ("tasks[0].rate", changed("tasks", 0, "rate", value=REMOVED)),
+    ("tasks[0].rate", changed("tasks", 0, "rate", value={"b1": 4})),
+    ("tasks[0].inputs", changed("tasks", 0, "inputs", value=["Label"])),
+    ("tasks[0].inputs[1]", changed("tasks", 0, "inputs", value=["Video", "Sound"])),
+    ("tasks[0].mode", changed("tasks", 0, "mode", value="twice")),
+    ("tasks[0].destinations", changed("tasks", 0, "destinations", value=["b4"])),
+    ("tasks[0].hosts", changed("tasks", 0, "hosts", value=[])),
+    ("tasks[2].rate.b2", changed("tasks", 2, "rate", value={"b1": 9})),
+    ("tasks[2].destinations.b1", changed("tasks", 2, "destinations", value={"b1": ["b7"]})),
+    ("tasks[2].inputs", changed("tasks", 2, "inputs", value=["Face"])),
+    ("tasks[3].partial_rate", changed("tasks", 3, "partial_rate", value=REMOVED)),
+    ("server", changed("server", value="b9")),
+    ("name", changed("name", value=7)),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "document"), FAULTY, ids=[f"{p}-{i}" for i, (p, _) in enumerate(FAULTY)]
+)
+def test_what_is_wrong_is_named_by_its_path(path, document):
+    with pytest.raises(ProblemError) as caught:
+        read_problem(document)
+    assert caught.value.path == path
+    assert caught.value.reason
+
+
+def test_the_example_is_read_and_unknown_keys_are_passed_over():
+    problem = read_problem(EXAMPLE | {"comment": "of ours"})
+    assert problem.keys["Clean"] == ("b1", "b2")
+    assert problem.keys["Avg"] is None
+    assert [task.id for task in problem.in_order()] == ["Face", "Clean", "Label", "Avg"]
+    assert problem.nodes[2].capacity is None
+
+
+def test_no_two_streams_have_one_name():
+    content = {"id": "A@x", "rates": {"b1": 1}}
+    clash = changed("contents", value=[content, {"id": "A", "rates": {"b1": 1}}])
+    clash["nodes"] += [{"id": "x@b1"}]
+    clash["contents"][1]["rates"] = {"x@b1": 1}
+    with pytest.raises(ProblemError, match="two streams"):
+        read_problem(clash)
+    taken = changed("tasks", 0, "id", value="Avg/partial@b1")
+    taken["tasks"][1]["inputs"] = ["Avg/partial@b1"]
+    with pytest.raises(ProblemError, match="two streams"):
+        read_problem(taken)
