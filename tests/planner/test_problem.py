@@ -82,6 +82,7 @@ def test_no_two_streams_have_one_name():
     clash = changed("contents", value=[content, {"id": "A", "rates": {"b1": 1}}])
     clash["nodes"] += [{"id": "x@b1"}]
     clash["contents"][1]["rates"] = {"x@b1": 1}
+    clash["tasks"] = []
     with pytest.raises(ProblemError, match="two streams"):
         read_problem(clash)
     taken = changed("tasks", 0, "id", value="Avg/partial@b1")
