@@ -1,0 +1,209 @@
+"""One broker's output log, asked by HTTP.
+
+Owns the requests and what each answer means. Must not know Spark, nor the other brokers. Invariant:
+an answer is bounded, and whatever is not the answer that was asked for is one of the errors below.
+"""
+
+import base64
+import http.client
+import json
+import ssl
+import sys
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from server.source.options import Login
+
+ANSWER_BYTES_MAX: Final = 64 * 2**20  # a range holds at most 8 MiB of results, whatever its form
+CONNECT_S: Final = 10.0
+ANSWER_S: Final = 60.0
+
+
+class LogError(Exception):
+    """A broker's log cannot be read as asked."""
+
+
+class AwayError(LogError):
+    """The broker cannot be reached, or fails; it may answer later."""
+
+
+class GoneError(LogError):
+    """Retention took results of the range; `earliest` is what is left."""
+
+    def __init__(self, message: str, earliest: int) -> None:
+        super().__init__(message)
+        self.earliest = earliest
+
+
+class NotYetError(LogError):
+    """The log does not go so far; `end` is how far it goes."""
+
+    def __init__(self, message: str, end: int) -> None:
+        super().__init__(message)
+        self.end = end
+
+
+class EpochError(LogError):
+    """The log is another one than the one that offsets were kept of."""
+
+
+class TooLargeError(LogError):
+    """The range is too large; up to `fits` it is not."""
+
+    def __init__(self, message: str, fits: int) -> None:
+        super().__init__(message)
+        self.fits = fits
+
+
+class FormError(LogError):
+    """The broker cannot answer in this form."""
+
+
+class Standing(NamedTuple):
+    """Where a log begins and ends: results of earliest … end − 1 can be read."""
+
+    epoch: str
+    earliest: int
+    end: int
+    rows_max: int
+
+
+class Log:
+    """The log of one broker; it keeps a connection, and belongs to one thread."""
+
+    def __init__(self, broker: str, address: str, login: Login | None = None) -> None:
+        self.broker = broker
+        self._parts = urlsplit(address)
+        self._login = login or Login()
+        self._connection: http.client.HTTPConnection | None = None
+
+    def offsets(self, after: int | None = None, wait_s: float = 0.0) -> Standing:
+        """Where the log stands; with `after`, once it ends elsewhere, or after `wait_s`."""
+        params = {} if after is None else {"after": str(after), "wait": f"{wait_s:g}"}
+        told = self._object("GET", "/v1/log/offsets", params, ANSWER_S + wait_s)
+        try:
+            whole = int(told["earliest"]), int(told["end"]), int(told.get("rows_max", 10_000))
+            return Standing(str(told["epoch"]), *whole)
+        except (KeyError, TypeError, ValueError):
+            raise self._stranger() from None
+
+    def page(self, epoch: str, begin: int, end: int, form: str) -> bytes:
+        """Exactly this range, in a form."""
+        params = {"epoch": epoch, "from": str(begin), "to": str(end), "format": form}
+        return self._ask("GET", "/v1/log", params, ANSWER_S)
+
+    def ack(self, epoch: str, consumer: str, offset: int) -> None:
+        """Tell that a consumer has everything before an offset."""
+        params = {"epoch": epoch, "consumer": consumer, "offset": str(offset)}
+        self._object("POST", "/v1/log/ack", params, ANSWER_S)
+
+    def ts_at(self, epoch: str, offset: int) -> int | None:
+        """The latest end, in ms, of all results up to and with an offset."""
+        params = {"epoch": epoch, "offset": str(offset)}
+        ts = self._object("GET", "/v1/log/ts_at", params, ANSWER_S).get("ts")
+        return None if ts is None else int(ts)
+
+    def first_offset_after(self, epoch: str, ts_ms: int) -> int:
+        """The first offset whose result ends after a time; the log's end where there is none."""
+        params = {"epoch": epoch, "ts": str(ts_ms)}
+        told = self._object("GET", "/v1/log/first_offset_after", params, ANSWER_S)
+        return int(told["offset"])
+
+    def close(self) -> None:
+        """Close the connection; another is made where one is needed."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # --- one request -----------------------------------------------------------------------
+
+    def _object(
+        self, method: str, path: str, params: dict[str, str], timeout_s: float
+    ) -> dict[str, Any]:
+        value = _decoded(self._ask(method, path, params, timeout_s))
+        if not isinstance(value, dict):
+            raise self._stranger()
+        return value
+
+    def _ask(self, method: str, path: str, params: dict[str, str], timeout_s: float) -> bytes:
+        target = self._parts.path + path + ("?" + urlencode(params) if params else "")
+        kept = self._connection is not None
+        try:
+            status, data = self._exchange(method, target, timeout_s)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            if not kept:
+                raise AwayError(f"broker {self.broker} cannot be reached: {error}") from None
+            # A connection that was kept may have been closed from over there meanwhile.
+            return self._ask(method, path, params, timeout_s)
+        if status != 200:
+            raise self._refusal(status, data)
+        return data
+
+    def _exchange(self, method: str, target: str, timeout_s: float) -> tuple[int, bytes]:
+        connection = self._connection = self._connection or self._connected()
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout_s)
+        connection.request(method, target, headers=self._headers())
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout_s)
+        answer = connection.getresponse()
+        data = answer.read(ANSWER_BYTES_MAX + 1)
+        if len(data) > ANSWER_BYTES_MAX:
+            self.close()
+            raise LogError(f"broker {self.broker} answers more than {ANSWER_BYTES_MAX} bytes")
+        return answer.status, data
+
+    def _connected(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "http":
+            return http.client.HTTPConnection(host, port or 80, timeout=CONNECT_S)
+        context = ssl.create_default_context(cafile=self._login.ca_file)
+        return http.client.HTTPSConnection(host, port or 443, timeout=CONNECT_S, context=context)
+
+    def _headers(self) -> dict[str, str]:
+        if self._login.user is None:
+            return {}
+        login = f"{self._login.user}:{self._login.password()}".encode()
+        return {"Authorization": "Basic " + base64.b64encode(login).decode()}
+
+    def _refusal(self, status: int, data: bytes) -> LogError:
+        told = _decoded(data)
+        told = told if isinstance(told, dict) else {}
+        why = f"broker {self.broker}: {_sentence(told, status)}"
+        if status == 410:
+            return GoneError(why, int(told.get("earliest", 0)))
+        if status == 416:
+            return NotYetError(why, int(told.get("end", 0)))
+        if status == 413 and "fits" in told:
+            return TooLargeError(why, int(told["fits"]))
+        if status == 409:
+            return EpochError(why)
+        if status == 406:
+            return FormError(why)
+        # What fails, or is only starting, may answer later.
+        return AwayError(why) if status >= 500 or status == 429 else LogError(why)
+
+    def _stranger(self) -> LogError:
+        return LogError(f"broker {self.broker}: what answers at its address is no Headwater broker")
+
+
+def tell(message: str) -> None:
+    """A line on the standard error of whatever process this runs in."""
+    sys.stderr.write(f"headwater: {message}\n")
+    sys.stderr.flush()
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def _sentence(told: dict[str, Any], status: int) -> str:
+    try:
+        return str(told["errors"][0]["message"])
+    except (KeyError, IndexError, TypeError):
+        known = {401: "it wants a user and a password", 403: "it does not answer to this user"}
+        return known.get(status, f"it answers with status {status}")

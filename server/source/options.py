@@ -1,0 +1,201 @@
+"""The options of the data source.
+
+Owns their names, defaults and meaning. Must not know Spark or brokers. Invariant: an option that is
+not understood is refused with what there is; no password ever stands among them, as Spark shows
+options in plans and logs.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+BROKERS_MAX: Final = 1000  # each is watched by a thread of the driver's
+FORMATS: Final = ("auto", "arrow", "msgpack", "json")
+
+# name -> what a user reads when an option is faulty
+_KINDS: Final = {
+    "brokers": "name=http://host:port, separated by commas",
+    "subscriptions": "names separated by commas",
+    "startingoffsets": "earliest or latest",
+    "maxrowsperbatch": "a whole number, 0 for no limit",
+    "splitrows": "a whole number from 1",
+    "pagerows": "a whole number from 1",
+    "format": ", ".join(FORMATS),
+    "align": "true or false",
+    "alignslack": "seconds",
+    "quietwait": "seconds",
+    "onbrokeraway": "wait or fail",
+    "awaytimeout": "seconds, or never",
+    "readretry": "seconds",
+    "longpoll": "seconds, at most 60",
+    "failondataloss": "true or false",
+    "consumer": "a name",
+    "user": "a name",
+    "passwordenv": "the name of an environment variable",
+    "passwordfile": "a path",
+    "cafile": "a path",
+}
+
+
+class OptionError(ValueError):
+    """An option of the source cannot be understood."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """As whom brokers are asked; the secret is looked up where it is used."""
+
+    user: str | None = None
+    password_env: str | None = None
+    password_file: str | None = None
+    ca_file: str | None = None
+
+    def password(self) -> str:
+        """The secret. Raises OptionError where it is not there."""
+        if self.password_file is not None:
+            try:
+                return Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
+            except OSError as error:
+                raise OptionError(
+                    f"passwordFile {self.password_file}: cannot be read: {error.strerror}"
+                ) from None
+        name = self.password_env or "HEADWATER_PASSWORD"
+        if name not in os.environ:
+            raise OptionError(f"no password for {self.user}: {name} is not set")
+        return os.environ[name]
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What the options say; times are in seconds."""
+
+    brokers: tuple[tuple[str, str], ...]
+    subscriptions: frozenset[str] = frozenset()
+    starting: str = "earliest"
+    batch_rows_max: int = 50_000
+    split_rows: int = 100_000
+    page_rows: int = 10_000
+    form: str = "auto"
+    align: bool = True
+    slack_s: float = 0.0
+    quiet_s: float = 0.0
+    on_away: str = "wait"
+    away_s: float | None = None  # None: for ever
+    retry_s: float = 30.0
+    poll_s: float = 20.0
+    fail_on_loss: bool = True
+    consumer: str | None = None
+    login: Login = Login()
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "SourceOptions":
+        """From Spark's mapping, whose names are in any case. Raises OptionError."""
+        said = {name.lower(): str(value) for name, value in options.items()}
+        for name in said:
+            if name not in _KINDS:
+                raise _unknown(name)
+        if "brokers" not in said:
+            raise OptionError(f"the option brokers is needed: {_KINDS['brokers']}")
+        away = said.get("awaytimeout", "never")
+        return cls(
+            brokers=brokers_of(said["brokers"]),
+            subscriptions=frozenset(_names(said.get("subscriptions", ""))),
+            starting=_one_of(said, "startingoffsets", "earliest", "latest"),
+            batch_rows_max=_whole(said, "maxrowsperbatch", cls.batch_rows_max, 0),
+            split_rows=_whole(said, "splitrows", cls.split_rows, 1),
+            page_rows=_whole(said, "pagerows", cls.page_rows, 1),
+            form=_one_of(said, "format", *FORMATS),
+            align=_one_of(said, "align", "true", "false") == "true",
+            slack_s=_seconds(said, "alignslack", cls.slack_s),
+            quiet_s=_seconds(said, "quietwait", cls.quiet_s),
+            on_away=_one_of(said, "onbrokeraway", "wait", "fail"),
+            away_s=None if away == "never" else _seconds(said, "awaytimeout", 0.0),
+            retry_s=_seconds(said, "readretry", cls.retry_s),
+            poll_s=min(60.0, _seconds(said, "longpoll", cls.poll_s)),
+            fail_on_loss=_one_of(said, "failondataloss", "true", "false") == "true",
+            consumer=said.get("consumer"),
+            login=Login(
+                said.get("user"),
+                said.get("passwordenv"),
+                said.get("passwordfile"),
+                said.get("cafile"),
+            ),
+        )
+
+
+def brokers_of(text: str) -> tuple[tuple[str, str], ...]:
+    """(name, address) of each broker, in the order of the text. Raises OptionError."""
+    found: dict[str, str] = {}
+    for one in _names(text):
+        name, equals, address = one.partition("=")
+        name, address = name.strip(), address.strip()
+        if not equals or not re.fullmatch(r"[\w.-]{1,64}", name):
+            raise OptionError(f"brokers: found {one[:60]}, expected {_KINDS['brokers']}")
+        if name in found:
+            raise OptionError(f"brokers: {name} is named twice")
+        found[name] = _address(address)
+    if not 0 < len(found) <= BROKERS_MAX:
+        raise OptionError(f"brokers: found {len(found)}, expected 1 to {BROKERS_MAX}")
+    return tuple(found.items())
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise OptionError(f"brokers: {text[:60]}: {str(error).lower()}") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise OptionError(f"brokers: found {text[:60]}, expected http:// or https://")
+    if parts.username or parts.password:
+        raise OptionError("brokers: no password belongs into an address; use user and passwordEnv")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
+
+
+def _unknown(name: str) -> OptionError:
+    if name == "password":
+        return OptionError(
+            "password: Spark shows options in plans; use passwordEnv or passwordFile"
+        )
+    near = difflib.get_close_matches(name, _KINDS, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(_KINDS)}"
+    return OptionError(f"there is no option {name[:60]}{hint}")
+
+
+def _names(text: str) -> list[str]:
+    return [one for part in text.split(",") if (one := part.strip())]
+
+
+def _faulty(name: str, value: str) -> OptionError:
+    return OptionError(f"{name}: found {value[:60]}, expected {_KINDS[name]}")
+
+
+def _one_of(said: Mapping[str, str], name: str, default: str, *others: str) -> str:
+    value = said.get(name, default).strip().lower()
+    if value not in (default, *others):
+        raise _faulty(name, value)
+    return value
+
+
+def _whole(said: Mapping[str, str], name: str, default: int, least: int) -> int:
+    value = said.get(name)
+    if value is None:
+        return default
+    if not re.fullmatch(r"\d{1,12}", value.strip()) or int(value) < least:
+        raise _faulty(name, value)
+    return int(value)
+
+
+def _seconds(said: Mapping[str, Any], name: str, default: float) -> float:
+    value = said.get(name)
+    if value is None:
+        return default
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip()):
+        raise _faulty(name, value)
+    return float(value)

@@ -1,0 +1,43 @@
+"""How far each broker's log was read: the offset of the source, as Spark keeps it.
+
+Owns that form. Must not know brokers' addresses. Invariant: it is keyed by the broker's name, so
+that addresses and the order of brokers may change; a broker that is no more stays in it, so that it
+goes on where it was when it comes back.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_FORM = re.compile(r"([^:]*):(\d{1,18})(?::(-?\d{1,18}))?")
+
+
+class Place(NamedTuple):
+    """In the log of an epoch, the next offset; and the event time reached before it, in ms."""
+
+    epoch: str
+    next: int
+    reached_ms: int | None = None
+
+    def text(self) -> str:
+        """As it stands in the checkpoint."""
+        reached = "" if self.reached_ms is None else f":{self.reached_ms}"
+        return f"{self.epoch}:{self.next}{reached}"
+
+
+def places_of(offset: Mapping[str, object]) -> dict[str, Place]:
+    """The places by broker. Raises ValueError where this is no offset of this source."""
+    return {name: _place(name, value) for name, value in offset.items()}
+
+
+def offset_of(places: Mapping[str, Place]) -> dict[str, str]:
+    """The offset that Spark keeps; in the order of names, as offsets are compared as texts."""
+    return {name: places[name].text() for name in sorted(places)}
+
+
+def _place(name: str, value: object) -> Place:
+    said = _FORM.fullmatch(value) if isinstance(value, str) else None
+    if said is None:
+        raise ValueError(f"the checkpoint holds {value!r} for {name}: not of this source")
+    reached = said[3]
+    return Place(said[1], int(said[2]), None if reached is None else int(reached))

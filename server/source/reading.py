@@ -1,0 +1,118 @@
+"""Reading a planned range of one broker's log.
+
+Owns the pages of a range, the choice of their form and the patience with a broker that is away.
+Must not know how ranges are planned. Invariant: all rows of the range are given, or an error says
+which are not there; with `failOnDataLoss` off, what retention took is left out and told.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from pyspark.sql.datasource import InputPartition
+
+from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
+from server.source.options import SourceOptions
+from server.source.planning import LostError, gap
+from server.source.rows import batch_of, chosen, has_msgpack, page_of
+
+AGAIN_S: Final = 0.25
+AGAIN_S_MAX: Final = 5.0
+
+
+class Range(InputPartition):
+    """A half-open range of the log of one broker."""
+
+    def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
+        super().__init__((broker, epoch, begin, end))
+        self.broker = broker
+        self.address = address
+        self.epoch = epoch
+        self.begin = begin
+        self.end = end
+
+
+def ranges_of(options: SourceOptions, broker: str, epoch: str, begin: int, end: int) -> list[Range]:
+    """A range, cut into what one task reads."""
+    address = dict(options.brokers)[broker]
+    return [
+        Range(broker, address, epoch, at, min(end, at + options.split_rows))
+        for at in range(begin, end, options.split_rows)
+    ]
+
+
+class Reading:
+    """One pass over a range."""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        columns: Sequence[str],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._options = options
+        self._columns = columns
+        self._sleep = sleep
+        self._forms = _forms(options.form)
+
+    def batches(self, part: Range) -> Iterator[pa.RecordBatch]:
+        """The rows, in order. Raises LogError."""
+        options = self._options
+        log = Log(part.broker, part.address, options.login)
+        try:
+            at = part.begin
+            while at < part.end:
+                to = min(part.end, at + options.page_rows)
+                try:
+                    to, batch = self._page(log, part, at, to)
+                except GoneError as gone:
+                    at = self._passed(part, at, min(gone.earliest, part.end))
+                    continue
+                except EpochError:
+                    if options.fail_on_loss:
+                        raise
+                    self._passed(part, at, part.end)
+                    return
+                if batch.num_rows:
+                    yield batch
+                at = to
+        finally:
+            log.close()
+
+    def _page(self, log: Log, part: Range, at: int, to: int) -> tuple[int, pa.RecordBatch]:
+        """The page from `at`; it may end before `to` where that is too much for one answer."""
+        pause_s, deadline = AGAIN_S, time.monotonic() + self._options.retry_s
+        while True:
+            form = self._forms[0]
+            try:
+                data = log.page(part.epoch, at, to, form)
+                page = chosen(page_of(form, data), self._options.subscriptions)
+                return to, batch_of(page, part.broker, part.epoch, self._columns)
+            except TooLargeError as large:
+                if not at < large.fits < to:
+                    raise
+                to = large.fits
+            except FormError:
+                if len(self._forms) == 1:
+                    raise
+                del self._forms[0]
+            except AwayError:
+                if time.monotonic() + pause_s > deadline:
+                    raise
+                self._sleep(pause_s)
+                pause_s = min(2 * pause_s, AGAIN_S_MAX)
+
+    def _passed(self, part: Range, begin: int, end: int) -> int:
+        message = gap(part.broker, begin, end)
+        if self._options.fail_on_loss or end <= begin:
+            raise LostError(message)
+        tell(message)
+        return end
+
+
+def _forms(named: str) -> list[str]:
+    """Those to try, the best first."""
+    if named != "auto":
+        return [named]
+    return ["arrow", "msgpack" if has_msgpack() else "json"]

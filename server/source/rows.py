@@ -1,0 +1,196 @@
+"""From a page of a log to rows of Spark.
+
+Owns the columns of the source and the three forms in which a page comes. Must not know HTTP.
+Invariant: the same page gives the same rows in every form, `payload` byte for byte.
+
+`end` is the event time of a result. Times out of the range that Spark can show are null.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+TIME: Final = pa.timestamp("us", tz="UTC")
+COLUMNS: Final[dict[str, pa.DataType]] = {
+    "broker": pa.string(),
+    "epoch": pa.string(),
+    "offset": pa.int64(),
+    "id": pa.string(),
+    "subscription": pa.string(),
+    "subscriber": pa.string(),
+    "actor": pa.string(),
+    "start": TIME,
+    "end": TIME,
+    "detected_at": TIME,
+    "certainty": pa.string(),
+    "location": pa.string(),
+    "group": pa.string(),
+    "values": pa.string(),
+    "events": pa.string(),
+    "payload": pa.string(),
+}
+_SPARK: Final = {pa.string(): "string", pa.int64(): "bigint", TIME: "timestamp"}
+SCHEMA: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in COLUMNS.items())
+
+# Of years 1 to 9999, which Python's and Spark's dates can show.
+_TIME_MIN_MS: Final = -62_135_596_800_000
+_TIME_MAX_MS: Final = 253_402_300_799_999
+
+Form = tuple[str, bytes]
+
+
+class Page(NamedTuple):
+    """Columns of a page: what stands in the log beside each result, and the result as JSON."""
+
+    offsets: Sequence[int]
+    subscriptions: Sequence[str]
+    payloads: Sequence[str]
+
+
+def page_of(form: str, data: bytes) -> Page:
+    """The page that a broker answered in `form`. Raises ValueError where it is none."""
+    return _READERS[form](data)
+
+
+def has_msgpack() -> bool:
+    """Whether pages in msgpack can be read here: an executor may not have msgspec."""
+    try:
+        import msgspec  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _from_arrow(data: bytes) -> Page:
+    table = pa.ipc.open_stream(data).read_all()
+    return Page(
+        table.column("offset").to_pylist(),
+        table.column("subscription").to_pylist(),
+        table.column("payload").to_pylist(),
+    )
+
+
+def _from_msgpack(data: bytes) -> Page:
+    import msgspec
+
+    rows = msgspec.msgpack.decode(data)["rows"]
+    encode = msgspec.json.encode
+    return Page(
+        [row["offset"] for row in rows],
+        [str(row["result"].get("subscription", "")) for row in rows],
+        [encode(row["result"]).decode() for row in rows],
+    )
+
+
+def _from_json(data: bytes) -> Page:
+    """Each result is cut out as it stands there: numbers keep the form that the broker gave."""
+    text = data.decode()
+    offsets, subscriptions, payloads = [], [], []
+    decode = json.JSONDecoder().raw_decode
+    at = text.index('"rows":[') + len('"rows":[')
+    while text[at] != "]":
+        begin = text.index(',"result":', at)
+        offsets.append(int(text[text.index(":", at) + 1 : begin]))
+        begin += len(',"result":')
+        result, stop = decode(text, begin)
+        subscriptions.append(str(result.get("subscription", "")))
+        payloads.append(text[begin:stop])
+        at = stop + 1  # behind the closing brace of the row
+        if text[at] == ",":
+            at += 1
+    return Page(offsets, subscriptions, payloads)
+
+
+_READERS: Final[dict[str, Callable[[bytes], Page]]] = {
+    "arrow": _from_arrow,
+    "msgpack": _from_msgpack,
+    "json": _from_json,
+}
+
+
+def batch_of(page: Page, broker: str, epoch: str, columns: Sequence[str]) -> pa.RecordBatch:
+    """The rows of a page, of these columns in this order."""
+    said: list[dict[str, Any]] = []
+    if any(name in _TOLD for name in columns):
+        said = [json.loads(payload) for payload in page.payloads]
+    arrays = []
+    for name in columns:
+        values: Sequence[Any]
+        if name == "broker":
+            values = [broker] * len(page.offsets)
+        elif name == "epoch":
+            values = [epoch] * len(page.offsets)
+        elif name == "offset":
+            values = page.offsets
+        elif name == "subscription":
+            values = page.subscriptions
+        elif name == "payload":
+            values = page.payloads
+        else:
+            told = _TOLD[name]
+            values = [told(one) for one in said]
+        arrays.append(pa.array(values, COLUMNS[name]))
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def chosen(page: Page, subscriptions: frozenset[str]) -> Page:
+    """The rows of these subscriptions alone; of all where none is named."""
+    if not subscriptions or subscriptions.issuperset(page.subscriptions):
+        return page
+    kept = [at for at, name in enumerate(page.subscriptions) if name in subscriptions]
+    return Page(
+        [page.offsets[at] for at in kept],
+        [page.subscriptions[at] for at in kept],
+        [page.payloads[at] for at in kept],
+    )
+
+
+def _text(name: str) -> Callable[[dict[str, Any]], str | None]:
+    def told(result: dict[str, Any]) -> str | None:
+        value = result.get(name)
+        return value if isinstance(value, str) else None
+
+    return told
+
+
+def _time(name: str) -> Callable[[dict[str, Any]], int | None]:
+    def told(result: dict[str, Any]) -> int | None:
+        value = result.get(name)
+        if not isinstance(value, int) or not _TIME_MIN_MS <= value <= _TIME_MAX_MS:
+            return None
+        return value * 1000
+
+    return told
+
+
+def _json(name: str) -> Callable[[dict[str, Any]], str]:
+    def told(result: dict[str, Any]) -> str:
+        return json.dumps(result.get(name, {}), ensure_ascii=False, separators=(",", ":"))
+
+    return told
+
+
+def _location(result: dict[str, Any]) -> str | None:
+    """Of the group, else as the subscription assigned it."""
+    for part in ("group", "values"):
+        held = result.get(part)
+        if isinstance(held, dict) and isinstance(held.get("location"), str):
+            return str(held["location"])
+    return None
+
+
+_TOLD: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "id": _text("id"),
+    "subscriber": _text("subscriber"),
+    "actor": _text("actor"),
+    "start": _time("start"),
+    "end": _time("end"),
+    "detected_at": _time("detected_at"),
+    "certainty": _text("certainty"),
+    "location": _location,
+    "group": _json("group"),
+    "values": _json("values"),
+    "events": _json("events"),
+}

@@ -1,0 +1,240 @@
+"""The data source itself: what Spark asks, translated for the parts beside it.
+
+Owns the classes that Spark knows. Must not know HTTP. Invariant: a reader is made anew wherever
+Spark wants one, so that it holds nothing but options until it is asked for something.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from server.source.log import AwayError, Log, LogError, tell
+from server.source.options import OptionError, SourceOptions
+from server.source.places import Place, offset_of, places_of
+from server.source.planning import Planner
+from server.source.reading import Range, Reading, ranges_of
+from server.source.rows import COLUMNS, SCHEMA
+from server.source.watch import Known, Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GATHER_S = 60.0  # how long a bounded run waits for brokers that are away
+
+
+class HeadwaterSource(DataSource):
+    """`format("headwater")`; the options stand in `options`, the columns in `rows`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As users write it."""
+        return "headwater"
+
+    def schema(self) -> str:
+        """All columns; a reader may be given fewer, in any order."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> "BatchReader":
+        """For `spark.read`."""
+        return BatchReader(SourceOptions.of(self.options), _columns(schema))
+
+    def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802 - Spark's name
+        """For `spark.readStream`."""
+        return StreamReader(SourceOptions.of(self.options), _columns(schema))
+
+
+class BatchReader(DataSourceReader):
+    """All that the logs hold at the moment."""
+
+    def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
+        self.options = options
+        self.columns = columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Ranges from the beginning to the end of each log. Raises LogError."""
+        found: list[InputPartition] = []
+        for name, address in self.options.brokers:
+            log = Log(name, address, self.options.login)
+            try:
+                standing = log.offsets()
+            except AwayError:
+                if self.options.on_away == "fail":
+                    raise
+                raise AwayError(
+                    f"broker {name} at {address} is away: a batch reads all brokers or none"
+                ) from None
+            finally:
+                log.close()
+            found += ranges_of(self.options, name, standing.epoch, standing.earliest, standing.end)
+        return found or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a range."""
+        return _read(self.options, self.columns, partition)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One stream over the logs."""
+
+    def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
+        self.options = options
+        self.columns = columns
+        self._watch: Watch | None = None
+        self._planner: Planner | None = None
+        self._logs: dict[str, Log] = {}
+        self._targets: Mapping[str, Known] | None = None
+
+    # Spark's names, one and all.
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+        """Nothing: each broker is begun when it is seen first."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """How many rows a batch may have."""
+        rows_max = self.options.batch_rows_max
+        return ReadMaxRows(rows_max) if rows_max else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """From now on to where the logs end now, and then no further. Raises LogError."""
+        self._look()
+        watch = self._watch
+        assert watch is not None
+        names = [name for name, _ in self.options.brokers]
+        watch.until(names, GATHER_S if self.options.away_s is None else self.options.away_s)
+        known = self._look()
+        for one in known.values():
+            if one.away is not None:
+                raise one.away  # a bounded run reads all brokers or none
+        self._targets = known
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+        """Where the batch that begins at `start` ends. Raises LogError."""
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        places = places_of(start)
+        known = self._look() if self._targets is None else self._targets
+        try:
+            return offset_of(self._plans().plan(places, known, rows_max))
+        except AwayError:
+            # It went while it was asked for event times: the next plan knows.
+            if self.options.on_away == "fail" or self._targets is not None:
+                raise
+            return offset_of(places)
+
+    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
+        """Where the logs end: what is left to read is told by it."""
+        if self._watch is None:
+            return None
+        return offset_of(
+            {
+                name: Place(one.standing.epoch, one.standing.end)
+                for name, one in self._look().items()
+                if one.standing is not None
+            }
+        )
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The ranges of a batch; brokers that are seen first in it have none yet."""
+        before, after = places_of(start), places_of(end)
+        found: list[InputPartition] = []
+        for name, _ in self.options.brokers:
+            here, there = before.get(name), after.get(name)
+            if here is not None and there is not None and here.epoch == there.epoch:
+                found += ranges_of(self.options, name, here.epoch, here.next, there.next)
+        missing = [
+            name
+            for name, place in after.items()
+            if name not in dict(self.options.brokers) and before.get(name, place) != place
+        ]
+        if missing:
+            raise OptionError(
+                f"a batch that was planned reads broker {missing[0]}: it must be among the brokers"
+                f" once more before it can be taken out"
+            )
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a range."""
+        return _read(self.options, self.columns, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Acknowledge: a broker need not keep what came before for this consumer."""
+        consumer = self.options.consumer
+        if consumer is None:
+            return
+        known = self._look()
+        for name, place in places_of(end).items():
+            if name not in known or known[name].away is not None:
+                continue  # the next commit says it as well
+            with suppress(AwayError):
+                self._acknowledge(name, consumer, place)
+
+    def stop(self) -> None:
+        """Spark reads no more."""
+        if self._watch is not None:
+            self._watch.stop()
+        for log in self._logs.values():
+            log.close()
+
+    # --- what is made when it is first needed -------------------------------------------------
+
+    def _look(self) -> Mapping[str, Known]:
+        if self._watch is None:
+            self._watch = Watch(self.options)
+        return self._watch.look()
+
+    def _plans(self) -> Planner:
+        if self._planner is None:
+            self._planner = Planner(self.options, self._log)
+        return self._planner
+
+    def _log(self, name: str) -> Log:
+        if name not in self._logs:
+            self._logs[name] = Log(name, dict(self.options.brokers)[name], self.options.login)
+        return self._logs[name]
+
+    def _acknowledge(self, name: str, consumer: str, place: Place) -> None:
+        try:
+            self._log(name).ack(place.epoch, consumer, place.next)
+        except AwayError:
+            raise
+        except LogError as error:  # refused: nothing is kept for us, but nothing is wrong either
+            tell(f"not acknowledged: {error}")
+
+
+def register(spark: "SparkSession") -> None:
+    """Make the source known to a session, by value: executors need pyarrow and nothing of ours."""
+    from pyspark import cloudpickle
+
+    import server.source as package
+
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    spark.dataSource.register(HeadwaterSource)
+
+
+def _read(
+    options: SourceOptions, columns: Sequence[str], partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    if isinstance(partition, Range):
+        yield from Reading(options, columns).batches(partition)
+
+
+def _columns(schema: StructType) -> list[str]:
+    for one in schema.fields:
+        if one.name not in COLUMNS:
+            raise OptionError(f"there is no column {one.name[:60]}; there are {', '.join(COLUMNS)}")
+    return [one.name for one in schema.fields]

@@ -1,0 +1,106 @@
+"""What is known at the moment of each broker's log.
+
+Owns one thread a broker, which waits for its log to go on. Must not know what is read. Invariant:
+asking what is known never waits for a broker that was asked once.
+"""
+
+import threading
+import time
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol
+
+from server.source.log import AwayError, Log, LogError, Standing
+from server.source.options import SourceOptions
+
+FIRST_S_MAX: Final = 30.0  # for the first word of a broker; after that it is away
+AGAIN_S: Final = 1.0  # between two attempts to reach a broker that is away
+
+
+class Known(NamedTuple):
+    """A log as last seen; `away` says why it cannot be seen now, and since when (monotonic s).
+
+    `quiet_since_s`: since when it has ended where it ends.
+    """
+
+    standing: Standing | None
+    away: LogError | None = None
+    since_s: float = 0.0
+
+
+class Lookout(Protocol):
+    """Where the planning of rows gets its knowledge from."""
+
+    def look(self) -> dict[str, Known]:
+        """Each broker, in the order of the options."""
+
+    def stop(self) -> None:
+        """Look no more."""
+
+
+class Watch:
+    """Threads that follow the ends of the logs."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._known: dict[str, Known] = {}
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._names = [name for name, _ in options.brokers]
+        for name, address in options.brokers:
+            log = Log(name, address, options.login)
+            thread = threading.Thread(
+                target=self._follow, args=(log,), name=f"headwater {name}", daemon=True
+            )
+            thread.start()
+
+    def look(self) -> dict[str, Known]:
+        """See Lookout; waits until each broker was asked once."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._known) == len(self._names), FIRST_S_MAX)
+            return {name: self._known.get(name, _UNASKED) for name in self._names}
+
+    def until(self, names: Iterable[str], timeout_s: float) -> None:
+        """Wait until these are all there, or so long."""
+        wanted = list(names)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: all(self._known.get(name, _UNASKED).away is None for name in wanted),
+                timeout_s,
+            )
+
+    def stop(self) -> None:
+        """See Lookout; the threads end with their next answer."""
+        self._stopping.set()
+
+    def _follow(self, log: Log) -> None:
+        after: int | None = None
+        while not self._stopping.is_set():
+            try:
+                standing = log.offsets(after, 0.0 if after is None else self._options.poll_s)
+            except LogError as error:
+                after = None
+                self._tell(log.broker, None, error)
+                self._stopping.wait(AGAIN_S)
+                continue
+            except Exception as error:  # noqa: BLE001 - a thread that ends would look like silence
+                self._tell(log.broker, None, AwayError(f"broker {log.broker}: {error!r}"))
+                self._stopping.wait(AGAIN_S)
+                continue
+            after = standing.end
+            self._tell(log.broker, standing, None)
+        log.close()
+
+    def _tell(self, name: str, standing: Standing | None, away: LogError | None) -> None:
+        now = time.monotonic()
+        with self._changed:
+            before = self._known.get(name)
+            if before is not None:
+                standing = standing or before.standing
+                same = (before.away is None) == (away is None)
+                if same and (away is not None or before.standing == standing):
+                    now = before.since_s
+            self._known[name] = Known(standing, away, now)
+            self._changed.notify_all()
+
+
+_UNASKED: Final = Known(None, AwayError("it has not answered yet"))

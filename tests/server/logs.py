@@ -1,0 +1,186 @@
+"""Output logs of brokers that are not there, over real HTTP: they can be away, lose and change."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+ROWS_MAX = 10_000
+
+
+def result(number, end_ms, subscription="Frost", location="hall", **values):
+    """A result as brokers write it."""
+    return {
+        "subscription": subscription,
+        "seq": 1,
+        "id": f"{subscription}-{location}-{number}",
+        "subscriber": "team",
+        "actor": "alerts",
+        "start": end_ms - 500,
+        "end": end_ms,
+        "certainty": "yes",
+        "group": {"location": location},
+        "values": {"n": number, **values},
+        "events": {"t": [f"e-{number}"]},
+        "detected_at": end_ms + 20,
+    }
+
+
+class FakeLog:
+    """One broker's log; `rows` are (offset, payload, end)."""
+
+    def __init__(self, epoch="e1", forms=("arrow", "msgpack", "json"), range_rows_max=ROWS_MAX):
+        self.epoch = epoch
+        self.forms = forms
+        self.range_rows_max = range_rows_max
+        self.rows = []
+        self.earliest = 0
+        self.end = 0
+        self.acks = {}
+        self.asked = []
+        self.failing = 0  # so many requests for ranges are answered 503
+        self._moved = threading.Condition()
+        self._server = None
+        self.port = 0
+        self.open()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def add(self, *results, skip=0):
+        """Put results behind the end; before them, `skip` offsets are left out."""
+        with self._moved:
+            for one in results:
+                at = self.end + skip
+                self.rows.append((at, msgspec.json.encode(one).decode(), one["end"]))
+                self.end = at + 1
+                skip = 0
+            self._moved.notify_all()
+
+    def retain(self, earliest):
+        """Retention takes what is before."""
+        self.earliest = earliest
+        self.rows = [row for row in self.rows if row[0] >= earliest]
+
+    def open(self):
+        log = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                self._answer("GET")
+
+            def do_POST(self):
+                self._answer("POST")
+
+            def _answer(self, method):
+                parts = urlsplit(self.path)
+                asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+                if log._server is None:
+                    self.close_connection = True
+                    return
+                status, body = log.answer(method, parts.path, asked)
+                data = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass  # a reader that went away
+
+        self._server = Server(("127.0.0.1", self.port), Handler)
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self):
+        """The broker is away."""
+        server, self._server = self._server, None
+        if server is not None:
+            with self._moved:
+                self._moved.notify_all()
+            server.shutdown()
+            server.server_close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def answer(self, method, path, asked):
+        self.asked.append((path, asked))
+        if asked.get("epoch", self.epoch) != self.epoch:
+            return self._refusal(409, "the log is another one")
+        name = path.removeprefix("/v1/log").strip("/") or "range"
+        return getattr(self, f"_{name}")(asked)
+
+    def _refusal(self, status, message, **more):
+        told = {"ok": False, "errors": [{"message": message}], "epoch": self.epoch}
+        return status, told | {"earliest": self.earliest, "end": self.end} | more
+
+    def _offsets(self, asked):
+        wait_s = float(asked.get("wait", 0))
+        if "after" in asked and wait_s:
+            after = int(asked["after"])
+            with self._moved:
+                self._moved.wait_for(lambda: self.end != after or self._server is None, wait_s)
+        standing = {"epoch": self.epoch, "earliest": self.earliest, "end": self.end}
+        return 200, standing | {"rows_max": ROWS_MAX}
+
+    def _range(self, asked):
+        begin, end, form = int(asked["from"]), int(asked["to"]), asked["format"]
+        if self.failing:
+            self.failing -= 1
+            return self._refusal(503, "the database fails")
+        if form not in self.forms:
+            return self._refusal(406, f"{form} is not to be had")
+        if begin < self.earliest:
+            return self._refusal(410, "retention took it")
+        if end > self.end:
+            return self._refusal(416, "it is not there yet")
+        if end - begin > self.range_rows_max:
+            return self._refusal(413, "too much", fits=begin + self.range_rows_max)
+        rows = [row for row in self.rows if begin <= row[0] < end]
+        return 200, self._render(form, begin, end, rows)
+
+    def _render(self, form, begin, end, rows):
+        from broker.http.log_formats import FORMATS
+        from broker.store import row_of
+
+        told = [json.loads(payload) for _, payload, _ in rows]
+        made = [
+            row_of(at, one["subscription"], one["subscriber"], one["actor"], payload.encode())
+            for (at, payload, _), one in zip(rows, told, strict=True)
+        ]
+        return FORMATS[form][1](self.epoch, begin, end, made)
+
+    def _ack(self, asked):
+        self.acks[asked["consumer"]] = int(asked["offset"])
+        return 200, {"epoch": self.epoch}
+
+    def _ts_at(self, asked):
+        offset = int(asked["offset"])
+        ends = [end for at, _, end in self.rows if at <= offset]
+        return 200, {"epoch": self.epoch, "offset": offset, "ts": max(ends, default=None)}
+
+    def _first_offset_after(self, asked):
+        after = [at for at, _, end in self.rows if end > int(asked["ts"])]
+        return 200, {"epoch": self.epoch, "offset": min(after, default=self.end)}
+
+    def _consumers(self, _asked):
+        rows = [
+            {"consumer": name, "offset": at, "acked_at": 0, "missed": 0}
+            for name, at in sorted(self.acks.items())
+        ]
+        return 200, {"epoch": self.epoch, "consumers": rows}

@@ -1,0 +1,205 @@
+"""Which offsets a batch reads: sharing, alignment in event time, brokers away, new and changed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.source.log import AwayError, EpochError, LogError, Standing
+from server.source.options import SourceOptions
+from server.source.places import Place, offset_of, places_of
+from server.source.planning import LostError, Planner
+from server.source.watch import Known
+
+
+class Ends:
+    """A log of which only the ends of its results are known, in the order of offsets."""
+
+    def __init__(self, ends_ms, earliest=0):
+        self.ends_ms = ends_ms
+        self.earliest = earliest
+
+    def ts_at(self, _epoch, offset):
+        return max(self.ends_ms[self.earliest : offset + 1], default=None)
+
+    def first_offset_after(self, _epoch, ts_ms):
+        found = [at for at, end in enumerate(self.ends_ms) if end > ts_ms and at >= self.earliest]
+        return min(found, default=len(self.ends_ms))
+
+
+def options(names="ab", **more):
+    brokers = ",".join(f"{name}=http://127.0.0.1:1" for name in names)
+    return SourceOptions.of({"brokers": brokers, **more})
+
+
+def up(log, epoch="e", since_s=0.0):
+    return Known(Standing(epoch, log.earliest, len(log.ends_ms), 10_000), None, since_s)
+
+
+def down(why="it is away", since_s=0.0):
+    return Known(None, AwayError(why), since_s)
+
+
+def planner(logs, clock_s=1000.0, names=None, **more):
+    chosen = options(names or "".join(logs), **more)
+    return Planner(chosen, logs.__getitem__, lambda: clock_s)
+
+
+def pinned(logs):
+    return {name: Place("e", 0) for name in logs}
+
+
+def next_of(places):
+    return {name: place.next for name, place in places.items()}
+
+
+def test_a_broker_seen_first_is_pinned_without_rows():
+    """A batch that is planned again after retention went on must be the same."""
+    logs = {"a": Ends([1, 2, 3], earliest=1), "b": Ends([5])}
+    known = {name: up(log) for name, log in logs.items()}
+    assert next_of(planner(logs).plan({}, known, None)) == {"a": 1, "b": 0}
+    assert next_of(planner(logs, startingOffsets="latest").plan({}, known, None)) == {
+        "a": 3,
+        "b": 1,
+    }
+
+
+def test_nothing_is_read_past_what_the_broker_behind_has_reached():
+    logs = {"a": Ends([100, 200, 700, 800]), "b": Ends([50, 250])}
+    known = {name: up(log) for name, log in logs.items()}
+    ends = planner(logs).plan(pinned(logs), known, None)
+    assert next_of(ends) == {"a": 2, "b": 2}
+    assert (ends["a"].reached_ms, ends["b"].reached_ms) == (200, 250)
+    after = planner(logs).plan(ends, known, None)  # the one behind has nothing more
+    assert next_of(after) == {"a": 4, "b": 2}
+
+
+def test_without_alignment_all_is_read():
+    logs = {"a": Ends([100, 200, 700, 800]), "b": Ends([50, 250])}
+    known = {name: up(log) for name, log in logs.items()}
+    assert next_of(planner(logs, align="false").plan(pinned(logs), known, None)) == {
+        "a": 4,
+        "b": 2,
+    }
+
+
+def test_slack_lets_others_go_so_much_further():
+    logs = {"a": Ends([100, 1200, 1300]), "b": Ends([250])}
+    known = {name: up(log) for name, log in logs.items()}
+    ends = planner(logs, alignSlack="1").plan(pinned(logs), known, None)
+    assert next_of(ends) == {"a": 2, "b": 1}
+
+
+def test_a_broker_that_is_away_holds_the_others_where_it_was():
+    logs = {"a": Ends([100, 200, 700]), "b": Ends([])}
+    start = {"a": Place("e", 0), "b": Place("e", 5, 300)}
+    known = {"a": up(logs["a"]), "b": down(since_s=990.0)}
+    assert next_of(planner(logs).plan(start, known, None)) == {"a": 2, "b": 5}
+    assert next_of(planner(logs, awayTimeout="20").plan(start, known, None))["a"] == 2
+    assert next_of(planner(logs, awayTimeout="10").plan(start, known, None))["a"] == 3
+
+
+def test_nobody_is_read_while_it_is_unknown_how_far_one_is():
+    logs = {"a": Ends([100, 200]), "b": Ends([])}
+    known = {"a": up(logs["a"]), "b": down()}
+    assert next_of(planner(logs).plan({"a": Place("e", 0)}, known, None)) == {"a": 0}
+
+
+def test_a_broker_that_is_away_stops_the_stream_where_that_is_wanted():
+    logs = {"a": Ends([1])}
+    with pytest.raises(AwayError, match="unplugged"):
+        planner(logs, onBrokerAway="fail").plan({}, {"a": down("unplugged")}, None)
+
+
+def test_what_waiting_does_not_mend_stops_the_stream():
+    """A wrong password, or a stranger at the address: nobody would ever see it."""
+    refused = Known(None, LogError("it wants a user and a password"))
+    with pytest.raises(LogError, match="password"):
+        planner({"a": Ends([])}).plan({}, {"a": refused}, None)
+
+
+def test_a_broker_that_is_quiet_holds_the_others_for_a_while():
+    logs = {"a": Ends([100, 200, 700]), "b": Ends([300])}
+    start = {"a": Place("e", 0), "b": Place("e", 1, 300)}
+    known = {"a": up(logs["a"]), "b": up(logs["b"], since_s=995.0)}
+    assert next_of(planner(logs, quietWait="6").plan(start, known, None))["a"] == 2
+    assert next_of(planner(logs, quietWait="5").plan(start, known, None))["a"] == 3
+
+
+def test_what_retention_took_is_told_with_its_exact_range(capsys):
+    logs = {"a": Ends(list(range(900)), earliest=720)}
+    start, known = {"a": Place("e", 120)}, {"a": up(logs["a"])}
+    with pytest.raises(LostError, match=r"broker a: offsets 120 to 719 \(600 offsets\)"):
+        planner(logs).plan(start, known, None)
+    going_on = planner(logs, failOnDataLoss="false")
+    assert next_of(going_on.plan(start, known, None)) == {"a": 900}
+    going_on.plan(start, known, None)
+    assert capsys.readouterr().err.count("offsets 120 to 719 (600 offsets)") == 1
+
+
+def test_a_log_that_is_shorter_than_before_is_never_read():
+    logs = {"a": Ends([1, 2])}
+    for fail in ("true", "false"):
+        with pytest.raises(LostError, match="ends at offset 2, but was read up to 3"):
+            planner(logs, failOnDataLoss=fail).plan(
+                {"a": Place("e", 3)}, {"a": up(logs["a"])}, None
+            )
+
+
+def test_another_log_is_read_from_its_beginning_only_where_loss_is_accepted():
+    logs = {"a": Ends([1, 2])}
+    start, known = {"a": Place("old", 7, 99)}, {"a": up(logs["a"], epoch="new")}
+    with pytest.raises(EpochError, match="its disk was replaced"):
+        planner(logs).plan(start, known, None)
+    ends = planner(logs, failOnDataLoss="false").plan(start, known, None)
+    assert ends == {"a": Place("new", 0, 99)}
+
+
+def test_a_broker_that_was_taken_out_keeps_its_place():
+    logs = {"a": Ends([1, 2])}
+    start = {"a": Place("e", 0), "gone": Place("x", 41, 7)}
+    ends = planner(logs).plan(start, {"a": up(logs["a"])}, None)
+    assert ends == {"a": Place("e", 2, 2), "gone": Place("x", 41, 7)}
+
+
+def test_offsets_survive_the_checkpoint():
+    places = {"b": Place("e", 3, -5), "a": Place("f", 0)}
+    assert places_of(offset_of(places)) == places
+    assert list(offset_of(places)) == ["a", "b"]
+    with pytest.raises(ValueError, match="not of this source"):
+        places_of({"a": 3})
+
+
+ends_of = st.lists(st.integers(0, 60), max_size=12)
+
+
+@given(st.lists(ends_of, min_size=1, max_size=4), st.integers(1, 10), st.integers(0, 5))
+def test_everything_is_read_once_and_no_row_is_late_beyond_the_disorder_of_its_own_log(
+    many, rows_max, slack_s
+):
+    """Lateness: how far a row ends before the greatest end of the batches before its own.
+
+    Within a log rows are a little out of order; alignment must add nothing to that but the slack.
+    """
+    logs = {chr(97 + n): Ends([end * 1000 for end in ends]) for n, ends in enumerate(many)}
+    known = {name: up(log) for name, log in logs.items()}
+    plans = planner(logs, alignSlack=str(slack_s))
+    places, newest = pinned(logs), None
+    for _ in range(200):
+        ends = plans.plan(places, known, rows_max)
+        if ends == places:
+            break
+        rows = 0
+        batch = []
+        for name, log in logs.items():
+            part = log.ends_ms[places[name].next : ends[name].next]
+            rows += len(part)
+            before = max(log.ends_ms[: places[name].next], default=None)
+            for n, end in enumerate(part):
+                own = max([x for x in [before, *part[:n]] if x is not None], default=end)
+                if newest is not None:
+                    assert newest - end <= max(0, own - end) + slack_s * 1000
+            batch += part
+        assert rows <= max(rows_max, len(logs))
+        newest = max([*batch, *([] if newest is None else [newest])])
+        places = ends
+    assert next_of(places) == {name: len(log.ends_ms) for name, log in logs.items()}

@@ -1,0 +1,385 @@
+"""The source's reader classes, called as Spark calls them, over real HTTP and without a JVM."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+import server.source
+from server.source import HeadwaterSource
+from server.source.log import EpochError, FormError, Log, NotYetError
+from server.source.options import OptionError, SourceOptions
+from server.source.planning import LostError
+from server.source.reading import Range, Reading
+from server.source.rows import COLUMNS, SCHEMA
+from tests.server.logs import FakeLog, result
+
+ALL = ReadAllAvailable()
+
+
+def source_of(logs, **options):
+    brokers = ",".join(f"{name}={log.url}" for name, log in logs.items())
+    return HeadwaterSource({"brokers": brokers, "readRetry": "5", "longPoll": "0.05", **options})
+
+
+class Stream:
+    """A stream reader, driven by hand."""
+
+    def __init__(self, logs, schema=SCHEMA, **options):
+        source = source_of(logs, **options)
+        self.reader = source.streamReader(_schema(schema))
+        self.offset = self.reader.initialOffset()
+
+    def batch(self, limit=ALL):
+        """The rows of one more batch."""
+        end = self.reader.latestOffset(self.offset, limit)
+        rows = rows_of(self.reader, self.reader.partitions(self.offset, end))
+        self.offset = end
+        return rows
+
+    def rest(self, limit=ALL):
+        """The rows of batches until there are no more."""
+        rows = []
+        for _ in range(100):
+            before = self.offset
+            rows += self.batch(limit)
+            if self.offset == before:
+                break
+        return rows
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.reader.stop()
+
+
+def _schema(text):
+    kinds = {"string": StringType(), "bigint": LongType(), "timestamp": TimestampType()}
+    parts = [part.replace("`", "").split(" ") for part in text.split(", ")]
+    return StructType([StructField(name, kinds[kind]) for name, kind in parts])
+
+
+def rows_of(reader, parts):
+    rows = []
+    for part in parts:
+        for batch in reader.read(cloudpickle.loads(cloudpickle.dumps(part))):
+            assert isinstance(batch, pa.RecordBatch)
+            rows += batch.to_pylist()
+    return rows
+
+
+@pytest.fixture
+def two():
+    with FakeLog("ea") as a, FakeLog("eb") as b:
+        a.add(*[result(n, 1000 * n + 1000) for n in range(5)])
+        b.add(*[result(n, 1000 * n + 1500, location="yard") for n in range(5)])
+        yield {"a": a, "b": b}
+
+
+def numbers(rows):
+    return sorted((row["broker"], row["offset"]) for row in rows)
+
+
+EVERY = [(name, at) for name in "ab" for at in range(5)]
+
+
+def test_every_row_comes_once_with_all_its_columns(two):
+    with Stream(two) as stream:
+        rows = stream.rest()
+    assert numbers(rows) == EVERY
+    assert list(rows[0]) == list(COLUMNS)
+    row = next(row for row in rows if (row["broker"], row["offset"]) == ("b", 2))
+    said = result(2, 3500, location="yard")
+    assert json.loads(row["payload"]) == said
+    for name in ("id", "subscription", "subscriber", "actor", "certainty"):
+        assert row[name] == said[name]
+    for name in ("group", "values", "events"):
+        assert json.loads(row[name]) == said[name]
+    for name in ("start", "end", "detected_at"):
+        assert row[name].timestamp() * 1000 == said[name]
+    assert (row["location"], row["epoch"]) == ("yard", "eb")
+
+
+def test_batches_hold_no_more_rows_than_asked(two):
+    with Stream(two) as stream:
+        sizes = [len(stream.batch(ReadMaxRows(4))) for _ in range(9)]
+    assert sizes[0] == 0
+    assert max(sizes) <= 4
+    assert sum(sizes) == 10
+
+
+def test_the_default_limit_is_the_option(two):
+    with Stream(two, maxRowsPerBatch="7") as stream:
+        assert stream.reader.getDefaultReadLimit() == ReadMaxRows(7)
+    with Stream(two, maxRowsPerBatch="0") as stream:
+        assert stream.reader.getDefaultReadLimit() == ALL
+
+
+@pytest.mark.parametrize("form", ["arrow", "msgpack", "json"])
+def test_each_form_gives_the_same_rows(two, form):
+    for log in two.values():
+        log.add(result(9, 9000, text='a "q", {b} ]é', big=2**53 + 1, small=1e-7, tiny=1.5e300))
+    with Stream(two) as stream:
+        expected = stream.rest()
+    with Stream(two, format=form) as stream:
+        assert stream.rest() == expected
+
+
+@pytest.mark.parametrize("forms", [("msgpack", "json"), ("json",)])
+def test_a_broker_without_arrow_is_read_otherwise(two, forms, monkeypatch):
+    if forms == ("json",):
+        monkeypatch.setattr("server.source.reading.has_msgpack", lambda: False)
+    for log in two.values():
+        log.forms = forms
+    with Stream(two) as stream:
+        assert numbers(stream.rest()) == EVERY
+    with Stream(two, format="arrow") as stream, pytest.raises(FormError, match="arrow"):
+        stream.rest()
+
+
+def test_fewer_columns_in_any_order(two):
+    with Stream(two, "`offset` bigint, `broker` string") as stream:
+        rows = stream.rest()
+    assert list(rows[0]) == ["offset", "broker"]
+    with pytest.raises(OptionError, match="there is no column nonsense"):
+        source_of(two).reader(_schema("`nonsense` string"))
+
+
+def test_only_the_subscriptions_that_are_asked_for(two):
+    two["a"].add(result(0, 6000, "Smoke"), result(1, 6001, "Smoke"))
+    with Stream(two, subscriptions="Smoke, Heat") as stream:
+        assert numbers(stream.rest()) == [("a", 5), ("a", 6)]
+
+
+def test_pages_that_are_too_large_are_read_in_parts(two):
+    for log in two.values():
+        log.range_rows_max = 2
+    with Stream(two) as stream:
+        assert numbers(stream.rest()) == EVERY
+
+
+def test_offsets_that_were_left_out_are_no_loss():
+    with FakeLog() as log:
+        log.add(result(0, 1000), result(1, 2000), skip=3)
+        log.add(result(2, 3000), skip=2)
+        with Stream({"a": log}) as stream:
+            assert numbers(stream.rest()) == [("a", 3), ("a", 4), ("a", 7)]
+
+
+def test_a_range_is_cut_into_what_one_task_reads(two):
+    with Stream(two, splitRows="2") as stream:
+        stream.batch()
+        end = stream.reader.latestOffset(stream.offset, ALL)
+        parts = stream.reader.partitions(stream.offset, end)
+        spans = [(part.broker, part.begin, part.end) for part in parts]
+    assert spans[:2] == [("a", 0, 2), ("a", 2, 4)]
+    assert {name for name, _, _ in spans} == {"a", "b"}
+
+
+def test_a_planned_batch_gives_the_same_rows_again(two):
+    """After a crash Spark plans from its own journal what it had planned before."""
+    with Stream(two) as stream:
+        stream.batch()
+        start = stream.offset
+        first = stream.batch()
+        end = stream.offset
+    for log in two.values():
+        log.add(result(7, 70_000))
+    with Stream(dict(reversed(two.items()))) as again:
+        parts = again.reader.partitions(start, end)
+        assert sorted(map(str, rows_of(again.reader, parts))) == sorted(map(str, first))
+
+
+def test_a_broker_added_and_one_taken_out_with_the_same_checkpoint(two):
+    with FakeLog("ec") as third:
+        third.add(result(0, 100), result(1, 9000))
+        with Stream(two) as stream:
+            rows = stream.rest()
+        with Stream({"c": third, "b": two["b"]}) as later:
+            later.offset = stream.offset
+            two["b"].add(result(5, 8000))
+            rows_later = later.rest()
+        assert numbers(rows_later) == [("b", 5), ("c", 0), ("c", 1)]
+        two["a"].add(result(5, 9500))
+        with Stream(two) as back:
+            back.offset = later.offset
+            assert numbers(back.rest()) == [("a", 5)]
+    assert numbers(rows) == EVERY
+
+
+def test_a_batch_that_was_planned_wants_its_broker_once_more(two):
+    with Stream(two) as stream:
+        stream.batch()
+        start = stream.offset
+        stream.batch()
+        end = stream.offset
+    del two["b"]
+    with Stream(two) as later, pytest.raises(OptionError, match="reads broker b"):
+        later.reader.partitions(start, end)
+
+
+def test_a_moved_broker_goes_on_where_it_was(two):
+    with Stream(two) as stream:
+        stream.rest()
+        for log in two.values():
+            log.close()
+            log.port = 0
+            log.open()
+            log.add(result(5, 20_000))
+    with Stream(two) as moved:
+        moved.offset = stream.offset
+        assert numbers(moved.rest()) == [("a", 5), ("b", 5)]
+
+
+def test_a_broker_that_fails_for_a_moment_is_asked_again(two):
+    two["a"].failing = 1
+    with Stream(two) as stream:
+        assert numbers(stream.rest()) == EVERY
+
+
+def test_others_are_read_while_one_is_away_and_it_when_it_is_back(two):
+    two["b"].close()
+    with Stream(two, align="false") as stream:
+        assert numbers(stream.rest()) == EVERY[:5]
+        two["b"].open()
+        stream.reader._watch.until(["b"], 15.0)
+        assert numbers(stream.rest()) == EVERY[5:]
+
+
+def test_a_bounded_run_ends_where_the_logs_ended_when_it_began(two):
+    with Stream(two) as stream:
+        stream.reader.prepareForTriggerAvailableNow()
+        for log in two.values():
+            log.add(result(8, 80_000))
+        assert numbers(stream.rest(ReadMaxRows(3))) == EVERY
+
+
+def test_what_is_left_to_read_is_told(two):
+    with Stream(two) as stream:
+        stream.rest()
+        assert stream.reader.reportLatestOffset() == {"a": "ea:5", "b": "eb:5"}
+
+
+def test_what_was_committed_is_acknowledged(two):
+    with Stream(two, consumer="archive") as stream:
+        stream.rest()
+        stream.reader.commit(stream.offset)
+    assert [log.acks for log in two.values()] == [{"archive": 5}, {"archive": 5}]
+
+
+def test_a_broker_that_is_away_at_the_commit_stops_nothing(two):
+    with Stream(two, consumer="archive") as stream:
+        stream.rest()
+        two["a"].close()
+        stream.reader.commit(stream.offset)
+    assert two["b"].acks == {"archive": 5}
+
+
+# --- ranges that cannot be read ------------------------------------------------------------------
+
+
+def read(log, begin, end, epoch="e1", **options):
+    chosen = SourceOptions.of({"brokers": f"a={log.url}", "readRetry": "0.5", **options})
+    part = Range("a", log.url, epoch, begin, end)
+    rows = []
+    for batch in Reading(chosen, ["offset"], lambda _: None).batches(part):
+        rows += batch.column(0).to_pylist()
+    return rows
+
+
+def test_retention_between_plan_and_reading_is_told_exactly(capsys):
+    with FakeLog() as log:
+        log.add(*[result(n, n) for n in range(30)])
+        log.retain(20)
+        with pytest.raises(LostError, match=r"offsets 5 to 19 \(15 offsets\)"):
+            read(log, 5, 30)
+        assert read(log, 5, 30, failOnDataLoss="false") == list(range(20, 30))
+        assert "offsets 5 to 19 (15 offsets)" in capsys.readouterr().err
+        log.retain(30)
+        assert read(log, 5, 10, failOnDataLoss="false") == []
+
+
+def test_a_range_of_another_log_is_not_read(capsys):
+    with FakeLog("new") as log:
+        log.add(*[result(n, n) for n in range(9)])
+        with pytest.raises(EpochError):
+            read(log, 2, 7, "old")
+        assert read(log, 2, 7, "old", failOnDataLoss="false") == []
+        assert "offsets 2 to 6" in capsys.readouterr().err
+
+
+def test_a_log_that_is_shorter_than_what_was_planned():
+    with FakeLog() as log:
+        log.add(result(0, 0))
+        with pytest.raises(NotYetError):
+            read(log, 0, 2)
+
+
+# --- options -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({}, "brokers is needed"),
+        ({"brokers": "a"}, "expected name="),
+        ({"brokers": "a=ftp://x"}, "expected http"),
+        ({"brokers": "a=http://u:p@x"}, "no password"),
+        ({"brokers": "a=http://x,a=http://y"}, "named twice"),
+        ({"brokers": "a=http://x:99999"}, "out of range"),
+        ({"brokers": "a=http://x", "password": "s3cret"}, "passwordEnv"),
+        ({"brokers": "a=http://x", "failOnDataloss": "maybe"}, "expected true or false"),
+        ({"brokers": "a=http://x", "maxRowsPerBtach": "5"}, "did you mean maxrowsperbatch"),
+        ({"brokers": "a=http://x", "splitRows": "0"}, "expected a whole number from 1"),
+        ({"brokers": "a=http://x", "longPoll": "-1"}, "expected seconds"),
+    ],
+)
+def test_options_that_are_not_understood_are_refused(said, why):
+    with pytest.raises(OptionError, match=why) as refused:
+        SourceOptions.of(said)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_secret_is_looked_up_where_it_is_used(monkeypatch, tmp_path):
+    options = {"brokers": "a=http://127.0.0.1:1", "user": "spark"}
+    login = SourceOptions.of({**options, "passwordEnv": "SPARK_LOGIN"}).login
+    with pytest.raises(OptionError, match="SPARK_LOGIN is not set"):
+        login.password()
+    monkeypatch.setenv("SPARK_LOGIN", "one")
+    assert login.password() == "one"
+    (tmp_path / "secret").write_text("two\n")
+    login = SourceOptions.of({**options, "passwordFile": str(tmp_path / "secret")}).login
+    assert login.password() == "two"
+    log = Log("a", "http://127.0.0.1:1", login)
+    assert log._headers() == {"Authorization": "Basic c3Bhcms6dHdv"}
+
+
+def test_the_source_goes_by_value_and_needs_nothing_of_ours_where_it_is_read():
+    """A process without this package on its path makes the reader from what was sent."""
+    import subprocess
+    import sys
+
+    cloudpickle.register_pickle_by_value(server.source)
+    try:
+        sent = cloudpickle.dumps(HeadwaterSource({"brokers": "a=http://127.0.0.1:1"}))
+    finally:
+        cloudpickle.unregister_pickle_by_value(server.source)
+    script = (
+        "import sys\n"
+        "sys.path[:] = [p for p in sys.path if p.endswith('site-packages') or 'lib/python' in p]\n"
+        "from pyspark import cloudpickle\n"
+        "from pyspark.sql.types import StructType\n"
+        "source = cloudpickle.loads(sys.stdin.buffer.read())\n"
+        "reader = source.streamReader(StructType().add('offset', 'long'))\n"
+        "print(reader.initialOffset(), reader.columns, reader.partitions({}, {'a': 'e:0'}))\n"
+        "ours = {'server', 'broker', 'headwater', 'language', 'msgspec'} & set(sys.modules)\n"
+        "assert not ours, ours\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], input=sent, capture_output=True, check=False
+    )
+    assert done.stdout.decode() == "{} ['offset'] []\n", done.stderr.decode()
