@@ -333,7 +333,7 @@ class StagedAgent:
         """Forget of the log what can no longer matter, or what is too much, counted."""
         if self._log_keep_ms is not None:
             slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
-            limit = min(self._watermark, partition.root.hold())
+            limit = min(self._watermark, partition.root.hold(), hold(partition.waiting))
             partition.forget(limit + 1 - self._log_keep_ms - slack_ms)
         elif self._derived:
             partition.forget_unheld()
