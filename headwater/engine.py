@@ -10,11 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import msgspec
+
+from broker.core import reasons
 from broker.core.agent import Result
 from broker.core.event import Event as CoreEvent
 from broker.core.event import in_order
 from broker.core.intake import Decoded, Intake, IntakeOptions
-from broker.core.ledger import Ledger
+from broker.core.ledger import Account, Ledger
 from broker.core.limits import Limits
 from broker.core.matcher import Matcher
 from headwater.events import Event
@@ -24,10 +27,15 @@ from language import Specification, check_text
 from language.errors import HeadwaterError
 
 BATCH_EVENTS = 4_096  # of a recording fed at once: results wait for no more than that
+STATE_VERSION = 1
 
 
 class EventError(HeadwaterError):
     """An event of a batch cannot be taken; nothing of the batch was."""
+
+
+class StateError(HeadwaterError):
+    """A state cannot be taken up by this engine."""
 
 
 class Extent:
@@ -58,19 +66,51 @@ class Pipeline:
     """Intake and matcher of one input stream; the engine and the replay share it."""
 
     def __init__(
-        self, specification: Specification, options: IntakeOptions, drift: float = 0.0
+        self,
+        specification: Specification,
+        options: IntakeOptions,
+        drift: float = 0.0,
+        *,
+        longest_ms: int | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> None:
-        limits = Limits()
+        """`longest_ms`, `state`: see Engine."""
+        limits = Limits() if longest_ms is None else Limits(event_duration_ms_max=longest_ms)
         self.ledger = Ledger()
+        self._passed: int | None = None  # events are known to end after this
         self.intake = Intake(options, limits, self.ledger)
         self.matcher = Matcher(limits, self.ledger)
         declared = [kind for kind in specification.event_types.values() if not kind.defined]
         self.intake.declare(declared)
+        if longest_ms is not None:
+            self.matcher.durations.foresee({kind.name: longest_ms for kind in declared})
+        if state is not None:
+            self.matcher.restore_shared(state["shared"])
         graph = specification.graph
         for key in (*graph.active(graph.roots), *graph.roots):
             self.matcher.install(graph.tasks[key])
         if drift:
             self.matcher.doubt(Fraction(str(drift)))
+        if state is not None:
+            self._restore(state)
+
+    def state(self) -> dict[str, Any]:
+        """Plain data; to be encoded before the next event, as it is not all copied."""
+        return {
+            "shared": self.matcher.shared_state(),
+            "tasks": self.matcher.state(),
+            "intake": self.intake.state(),
+            "passed": self._passed,
+            "ledger": _ledger_state(self.ledger),
+        }
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        if set(state["tasks"]) != set(self.matcher.state()):
+            raise StateError("the state is of another specification, or of another version of it")
+        self.matcher.restore(state["tasks"])
+        self.intake.restore(state["intake"])
+        self._passed = state["passed"]
+        _restore_ledger(self.ledger, state["ledger"])
 
     def foresee(self, whole: Extent) -> None:
         """Tell what is known of a recording before its first event is admitted."""
@@ -82,19 +122,38 @@ class Pipeline:
 
     def admit(self, events: list[CoreEvent]) -> list[Result]:
         """Take decoded events of the stream; what became known."""
+        passed = self._passed
+        if passed is not None:
+            late = sum(event.end <= passed for event in events)
+            if late:
+                self.ledger.events.drop(reasons.LATE, late)
+                events = [event for event in events if event.end > passed]
         admitted = self.intake.admit(events)
         if self.matcher.has_beginnings and admitted.events:
             self.matcher.begin(min([event.start for event in admitted.events]))
-        return self._counted(self.matcher.push(admitted.events, self.intake.watermark))
+        # The clock alone, while that is all: it is asked for each event.
+        watermark = self.intake.watermark if passed is None else self.watermark
+        return self._counted(self.matcher.push(admitted.events, watermark))
+
+    def advance(self, watermark: int) -> list[Result]:
+        """Every event to come ends after this time; what became known by that."""
+        if self._passed is None or watermark > self._passed:
+            self._passed = watermark
+        return self._counted(self.matcher.push([], self.watermark))
+
+    def watermark(self, event_type: str) -> int:
+        """At or before which no event of the type comes any more."""
+        by_events = self.intake.watermark(event_type)
+        return by_events if self._passed is None else max(by_events, self._passed)
 
     def frontier(self) -> int:
         """No result that comes later ends at or before this time."""
-        return self.matcher.frontier(self.intake.watermark)
+        return self.matcher.frontier(self.watermark)
 
     def finish(self) -> list[Result]:
         """Nothing more will come; what that decides."""
         self.intake.finish()
-        return self._counted(self.matcher.push([], self.intake.watermark))
+        return self._counted(self.matcher.push([], self.watermark))
 
     def _counted(self, results: list[Result]) -> list[Result]:
         self.ledger.results += len(results)
@@ -110,6 +169,10 @@ class Engine:
 
     `drift`: the greatest drift of the sensors' clocks, as a share (0.0001 is 100 ppm): durations
     are uncertain by so much.
+
+    `longest_ms`: no event lasts longer; a longer one is refused. In a stream this is waited for
+    where an event may have begun long ago; without it, a limit of a week once events of a type
+    have lasted at all.
 
     Tables of the text are looked for beside `file`, the specification's, else in the working
     directory.
@@ -130,6 +193,7 @@ class Engine:
         lateness_ms: int | None = 0,
         *,
         drift: float = 0.0,
+        longest_ms: int | None = None,
         file: str = "<text>",
         functions: Mapping[str, Any] | None = None,
     ) -> None:
@@ -141,27 +205,67 @@ class Engine:
             text, file=file, functions=functions, tables=tables_beside(file)
         ).demand()
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
-        self._pipeline = Pipeline(
-            self.specification, IntakeOptions(lateness_ms=lateness_ms or 0, typed=True), drift
-        )
+        self._options = IntakeOptions(lateness_ms=lateness_ms or 0, typed=True)
+        self._drift, self._longest_ms = drift, longest_ms
+        self._pipeline = Pipeline(self.specification, self._options, drift, longest_ms=longest_ms)
         self._finished = False
 
-    def push(self, events: Iterable[Event | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def push(
+        self, events: Iterable[Event | Mapping[str, Any]], *, skip_bad: bool = False
+    ) -> list[dict[str, Any]]:
         """Take a batch of events; the results that became known, in order.
 
         Raises EventError, which names the first bad event by its index, and then takes none of the
-        batch. Events of undeclared types are passed over.
+        batch; with `skip_bad`, bad ones are passed over and counted. Events of undeclared types are
+        passed over.
         """
         if self._finished:
             raise RuntimeError("the engine is finished; make a new one")
         decoded = self._decoded(events if isinstance(events, list) else list(events))
-        if decoded.rejections:
+        if decoded.rejections and not skip_bad:
             bad = decoded.rejections[0]
             raise EventError(f"event {bad.index} of the batch: {bad.message}")
         if self._everything is not None:
             self._everything += decoded.events
             return []
         return _plain(self._pipeline.admit(decoded.events))
+
+    def advance(self, watermark_ms: int) -> list[dict[str, Any]]:
+        """Every event to come ends after this time; the results that this gives, in order.
+
+        An event that comes later all the same is late. Of an input that is decided at `finish`,
+        nothing is known before.
+        """
+        if self._finished:
+            raise RuntimeError("the engine is finished; make a new one")
+        if self._everything is not None:
+            return []
+        return _plain(self._pipeline.advance(watermark_ms))
+
+    def state(self) -> bytes:
+        """All that later results depend on, for `restore` in an engine of the same arguments."""
+        if self._finished or self._everything is not None:
+            raise RuntimeError("an engine that is finished, or decides at the end, has no state")
+        plain = {"version": STATE_VERSION, "pipeline": self._pipeline.state()}
+        return msgspec.msgpack.encode(plain)
+
+    def restore(self, state: bytes) -> None:
+        """Go on where the engine stood whose state this is. Raises StateError; nothing changed."""
+        try:
+            plain = msgspec.msgpack.decode(state, strict=False)
+            version = plain["version"]
+            if version != STATE_VERSION:
+                raise StateError(f"found a state of version {version}, expected {STATE_VERSION}")
+            self._pipeline = Pipeline(
+                self.specification,
+                self._options,
+                self._drift,
+                longest_ms=self._longest_ms,
+                state=plain["pipeline"],
+            )
+        except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
+            raise StateError(f"this is no state of an engine: {error}") from None
+        self._finished = False
 
     def _decoded(self, events: list[Event | Mapping[str, Any]]) -> Decoded:
         try:
@@ -198,3 +302,21 @@ class Engine:
 
 def _plain(results: Sequence[Result]) -> list[dict[str, Any]]:
     return [result.to_dict() for result in results]
+
+
+def _ledger_state(ledger: Ledger) -> list[Any]:
+    accounts = [
+        [one.received, one.out, one.filtered, one.dropped]
+        for one in (ledger.events, ledger.detected)
+    ]
+    return [*accounts, ledger.results, ledger.notes]
+
+
+def _restore_ledger(ledger: Ledger, state: Sequence[Any]) -> None:
+    events, detected, ledger.results, ledger.notes = state
+    for account, said in ((ledger.events, events), (ledger.detected, detected)):
+        _restore_account(account, said)
+
+
+def _restore_account(account: Account, state: Sequence[Any]) -> None:
+    account.received, account.out, account.filtered, account.dropped = state
