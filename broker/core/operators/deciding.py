@@ -1,0 +1,267 @@
+"""What may travel correlated: the decision, case by case.
+
+Owns which places of a pattern may hold back each other's events. Must not know how keys and
+operators look. Invariant: an event in an occurrence of a part travels if that part chooses among
+them, and all events of a place travel wherever it matters that they are there, in none or not.
+
+An occurrence of an unrestricted operator needs its operands near each other, and nothing else about
+other events matters to it. A pair chooses under `recent`, `chronicle` and `first` among pairs that
+could be chosen, and there an event of no such pair is as good as none. All else counts events
+(`nth`, lists, windows), denies them (`without`, `absent`), or lets one that comes to nothing take
+the place of another (`latest`, longer chains under a context): their events travel one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from math import inf, nextafter
+
+from broker.core.operands import (
+    Gathered,
+    Joint,
+    Leaf,
+    Negation,
+    Operand,
+    Padded,
+    Silence,
+    operands,
+)
+from broker.core.operators.times import Spans, Times
+from broker.core.pattern import Layout
+
+WAYS_MAX = 8  # of a pattern in which each place may stay empty: one operator each
+PAIRED = frozenset(("recent", "chronicle", "first"))  # what chooses among pairs alone
+REPORTED = frozenset(("recent", "chronicle"))  # what chooses among its operands' occurrences
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Places whose events travel if they are near those of the other places.
+
+    Distances are less than `delta_t_ms` and `delta_l` (None: any), see routing.operator.Operator.
+    """
+
+    mandatory: tuple[Leaf, ...]
+    optional: tuple[Leaf, ...]
+    delta_t_ms: int
+    delta_l: float | None
+
+
+@dataclass(slots=True)
+class Travel:
+    """What travels for one case.
+
+    `alone`: places of which all events travel; `whole`: types of which all do, whatever they say.
+    """
+
+    groups: list[Group] = field(default_factory=list)
+    alone: list[Leaf] = field(default_factory=list)
+    whole: tuple[str, ...] = ()
+
+
+def decide(layout: Layout, made: frozenset[str], times: Times, *, partitioned: bool) -> Travel:
+    """What travels for a pattern.
+
+    `made` are the types that definitions make at the home: their events are there already.
+    `partitioned`: with `group by` a silence begins in each partition with its first event.
+    """
+    parts = list(operands(layout.root))
+    contiguous = any(isinstance(one, Joint) and one.next for one in parts)
+    if contiguous or (partitioned and any(isinstance(one, Silence) for one in parts)):
+        named = (leaf.event_type for leaf in layout.leaves)
+        return Travel(whole=tuple(dict.fromkeys(one for one in named if one not in made)))
+    decider = _Decider(layout, made, times)
+    decider.place(layout.root, root=True)
+    return decider.travel
+
+
+@dataclass(slots=True)
+class _Members:
+    """The places beneath an unrestricted operator, and what is to be decided by itself.
+
+    `apart`: operands whose occurrences must be what they are; `single`: those whose events must.
+    """
+
+    mandatory: list[Leaf] = field(default_factory=list)
+    optional: list[Leaf] = field(default_factory=list)
+    apart: list[Operand] = field(default_factory=list)
+    single: list[Operand] = field(default_factory=list)
+
+
+class _Decider:
+    def __init__(self, layout: Layout, made: frozenset[str], times: Times) -> None:
+        self.travel = Travel()
+        self._made = made
+        self._times = times
+        self._spans = Spans(times, made)
+        self._chain = _plain_chain(layout)
+
+    # --- operands whose occurrences must be what they are -----------------------------------
+
+    def place(self, operand: Operand, *, root: bool = False) -> None:
+        """Decide what travels for an operand of which all occurrences are needed."""
+        if isinstance(operand, Leaf):
+            self._alone(operand)
+        elif isinstance(operand, Negation):
+            self._all_alone(operand.right)
+            self.place(operand.left, root=root)
+        elif isinstance(operand, Padded):
+            self.place(operand.operand)
+        elif isinstance(operand, Joint):
+            self._joint(operand, root=root)
+        elif isinstance(operand, Gathered):
+            if not self._together(operand):
+                self.place(operand.base)
+                for member in operand.members:
+                    self._all_alone(member.operand)
+        else:
+            self._all_alone(operand)
+
+    def _joint(self, joint: Joint, *, root: bool) -> None:
+        if joint.operator == "or":
+            self.place(joint.left)
+            self.place(joint.right)
+        elif joint.context != "unrestricted":
+            self._chosen(joint, root=root)
+        elif not self._together(joint):
+            self._apart(joint)
+
+    def _apart(self, joint: Joint) -> None:
+        self.place(joint.left)
+        if joint.nth is None:
+            self.place(joint.right)
+        else:
+            self._all_alone(joint.right)
+
+    def _chosen(self, joint: Joint, *, root: bool) -> None:
+        """An operator with a context: only a whole pattern of two places travels correlated."""
+        span_ms = self._span(joint)
+        pair = (joint.left, joint.right)
+        if root and joint.context in PAIRED and joint.nth is None and span_ms is not None:
+            leaves = [one for one in pair if isinstance(one, Leaf) and self._comes(one)]
+            if len(leaves) == len(pair):
+                self._group(joint, leaves, [], span_ms)
+                return
+        if joint.context in REPORTED:
+            self._apart(joint)
+        else:
+            self._all_alone(joint)
+
+    def _together(self, operand: Joint | Gathered) -> bool:
+        """Let what is beneath an unrestricted operator travel correlated; False: it may not."""
+        span_ms = self._span(operand)
+        if span_ms is None:
+            return False
+        found = self._members(operand)
+        ways = [(found.mandatory, found.optional)]
+        if not found.mandatory:
+            ways = [(way, []) for way in self._ways(operand)]
+        if len(ways) > WAYS_MAX or (operand is self._chain and not found.mandatory):
+            return False
+        for mandatory, optional in ways:
+            if len(mandatory) + len(optional) > 1:
+                self._group(operand, mandatory, optional, span_ms)
+            else:
+                for leaf in mandatory:
+                    self._alone(leaf)
+        for one in found.apart:
+            self.place(one)
+        for one in found.single:
+            self._all_alone(one)
+        return True
+
+    # --- beneath unrestricted operators -------------------------------------------------------
+
+    def _members(self, operand: Operand) -> _Members:
+        found = _Members()
+        self._gather(operand, found, found.mandatory)
+        return found
+
+    def _gather(self, operand: Operand, found: _Members, into: list[Leaf]) -> None:
+        """Add the places beneath; `into` is the list of those that are mandatory, or not."""
+        if isinstance(operand, Leaf):
+            if self._comes(operand):
+                into.append(operand)
+        elif isinstance(operand, Negation):
+            found.single.append(operand.right)
+            self._gather(operand.left, found, into)
+        elif isinstance(operand, Padded):
+            self._gather(operand.operand, found, into)
+        elif isinstance(operand, Gathered):
+            self._gather(operand.base, found, into)
+            for member in operand.members:
+                if operand is self._chain:
+                    sides = found.optional if member.optional else into
+                    self._gather(member.operand, found, sides)
+                else:
+                    found.single.append(member.operand)
+        elif isinstance(operand, Joint) and operand.context == "unrestricted":
+            sides = found.optional if operand.operator == "or" else into
+            self._gather(operand.left, found, sides)
+            if operand.nth is None:
+                self._gather(operand.right, found, sides)
+            else:
+                found.single.append(operand.right)
+        elif isinstance(operand, Joint):
+            found.apart.append(operand)
+        else:
+            found.single.append(operand)
+
+    def _ways(self, operand: Operand) -> list[list[Leaf]]:
+        """The places of each way to choose sides of every `or`; more than WAYS_MAX are not told."""
+        if isinstance(operand, Leaf):
+            return [[operand] if self._comes(operand) else []]
+        if isinstance(operand, Negation):
+            return self._ways(operand.left)
+        if isinstance(operand, Padded):
+            return self._ways(operand.operand)
+        if not isinstance(operand, Joint) or operand.context != "unrestricted":
+            return [[]] if not isinstance(operand, Gathered) else self._ways(operand.base)
+        left, right = self._ways(operand.left), self._ways(operand.right)
+        if operand.nth is not None:
+            return left
+        if operand.operator == "or":
+            return (left + right)[: WAYS_MAX + 1]
+        return [a + b for a, b in product(left, right)][: WAYS_MAX + 1]
+
+    # --- what comes out -----------------------------------------------------------------------
+
+    def _span(self, operand: Operand) -> int | None:
+        span_ms = self._spans.of(operand)
+        return None if span_ms is None or span_ms > self._times.delta_t_ms_max else span_ms
+
+    def _group(
+        self, operand: Operand, mandatory: list[Leaf], optional: list[Leaf], span_ms: int
+    ) -> None:
+        """The ends of `within` and `spread` belong to them; those of δt and δl do not."""
+        delta_l = None if operand.spread_m is None else nextafter(operand.spread_m, inf)
+        self.travel.groups.append(Group(tuple(mandatory), tuple(optional), span_ms + 1, delta_l))
+
+    def _comes(self, leaf: Leaf) -> bool:
+        """Whether its events come from other brokers at all."""
+        return leaf.event_type not in self._made
+
+    def _alone(self, leaf: Leaf) -> None:
+        if self._comes(leaf):
+            self.travel.alone.append(leaf)
+
+    def _all_alone(self, operand: Operand) -> None:
+        for one in operands(operand):
+            if isinstance(one, Leaf):
+                self._alone(one)
+
+
+def _plain_chain(layout: Layout) -> Gathered | None:
+    """The chain whose one list may travel correlated: the whole pattern, and nothing chooses.
+
+    Suffixes further out, and other lists, judge the list as a whole, so does `spread`: then a
+    member counts that is in no occurrence.
+    """
+    root = layout.root
+    while isinstance(root, Negation):
+        root = root.left
+    if not isinstance(root, Gathered) or root.spread_m is not None or len(root.members) > 1:
+        return None
+    chosen = any(joint.context != "unrestricted" for joint in layout.joints)
+    return None if chosen or not isinstance(root.members[0].operand, Leaf) else root

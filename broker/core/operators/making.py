@@ -1,0 +1,108 @@
+"""The operators of a task, and of all that a subscription needs.
+
+Owns ids and names in operators. Must not know who asks for them or where they go. Invariant: the
+same task gives the same operators on every broker, and two that ask for the same are equal, so that
+whoever installs them counts how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from broker.core.identity import digest
+from broker.core.operands import Leaf
+from broker.core.operators.deciding import Group, Travel, decide
+from broker.core.operators.keys import key_of
+from broker.core.operators.times import Times
+from broker.core.pattern import Layout, lay_out
+from broker.core.routing.operator import Key, Operator
+from language.taskgraph import cases_of
+from language.tree import Case, Definition
+
+if TYPE_CHECKING:
+    from language.taskgraph import Task, TaskGraph
+
+
+def operators_of(graph: TaskGraph, root: str, times: Times) -> tuple[Operator, ...]:
+    """What the home of a subscription needs of others, by id: for it and for its definitions.
+
+    All these tasks run at the home, so that what definitions make does not travel.
+    """
+    tasks = [graph.tasks[key] for key in (*graph.active([root]), root)]
+    return _distinct(one for task in tasks for one in task_operators(task, times))
+
+
+def task_operators(task: Task, times: Times) -> tuple[Operator, ...]:
+    """What one task needs of the primitive events among its inputs, by id."""
+    window = task.node.window if isinstance(task.node, Definition) else None
+    found = []
+    for case in cases_of(task.node):
+        if window is not None and window.aggregated:
+            layout = lay_out(case)
+            alone = [leaf for leaf in layout.leaves if leaf.event_type not in task.needs]
+            found += [_single(_key(leaf, task, alone=False)) for leaf in alone]
+        else:
+            found += _of_pattern(case, lay_out(case), task, times)
+    return _distinct(found)
+
+
+def _of_pattern(case: Case, layout: Layout, task: Task, times: Times) -> list[Operator]:
+    travel = decide(layout, frozenset(task.needs), times, partitioned=bool(case.group_by))
+    found = [_single(Key(name, name)) for name in travel.whole]
+    found += [_single(_key(leaf, task)) for leaf in travel.alone]
+    found += [_joined(group, task) for group in travel.groups]
+    return _needed(found, travel)
+
+
+def _key(leaf: Leaf, task: Task, *, alone: bool = True) -> Key:
+    return key_of(leaf, task.types[leaf.event_type].attributes, alone=alone)
+
+
+def _single(key: Key) -> Operator:
+    return _identified(Operator("", (key,), correlated=False))
+
+
+def _joined(group: Group, task: Task) -> Operator:
+    keys = [_key(leaf, task) for leaf in group.mandatory]
+    keys += [msgspec.structs.replace(_key(leaf, task), optional=True) for leaf in group.optional]
+    return _identified(Operator("", _named(keys), group.delta_t_ms, group.delta_l, strict=True))
+
+
+def _named(keys: Sequence[Key]) -> tuple[Key, ...]:
+    """Keys under names that are alike where two operators ask for the same types."""
+    found: dict[str, Key] = {}
+    for key in sorted(keys, key=lambda one: (one.type_name, one.optional, repr(one))):
+        name, count = key.type_name, 1
+        while name in found:
+            count += 1
+            name = f"{key.type_name}#{count}"
+        found[name] = msgspec.structs.replace(key, name=name)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _needed(operators: Sequence[Operator], travel: Travel) -> list[Operator]:
+    """Those that ask for more than others: what travels anyhow needs no partners."""
+    if not travel.groups:
+        return list(operators)
+    single = [one.keys[0] for one in operators if not one.correlated]
+    return [
+        one
+        for one in operators
+        if not one.correlated or not all(_plain(key) in single for key in one.keys)
+    ]
+
+
+def _plain(key: Key) -> Key:
+    return msgspec.structs.replace(key, name=key.type_name, optional=False)
+
+
+def _identified(operator: Operator) -> Operator:
+    return msgspec.structs.replace(operator, id=digest("operator", msgspec.to_builtins(operator)))
+
+
+def _distinct(operators: Iterable[Operator]) -> tuple[Operator, ...]:
+    by_id = {one.id: one for one in operators}
+    return tuple(by_id[one] for one in sorted(by_id))
