@@ -1,0 +1,131 @@
+"""Whether what a neighbour has been asked for covers what would be asked of it now (seed paper 2,
+section V.B, "set filtering").
+
+Owns the boxes of one class of operators, those that may cover each other: the same keys, mandatory
+and optional alike, and the same distances. Must not know operators: who compares them maps each to
+a box. Invariant: an answer depends on the boxes held and the order in which they came, on nothing
+else; "covered" is right unless the check is the sampling one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from broker.core.routing.boxes import Box
+from broker.core.routing.covering_exact import BUDGET, Verdict, search
+from broker.core.routing.covering_table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Check(Enum):
+    """How covering is decided."""
+
+    NONE = "none"
+    """Nothing is covered but what is empty."""
+    PAIRWISE = "pairwise"
+    """By one other box."""
+    EXACT = "exact"
+    """By other boxes together."""
+    SAMPLED = "sampled"
+    """By other boxes together, as random points tell: see `broker.core.routing.sampling`."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What an index was asked so far. `parts` is the work of the exact checks, see `search`."""
+
+    checks: int = 0
+    covered: int = 0
+    parts: int = 0
+    over_budget: int = 0
+
+
+def covered(box: Box, boxes: Sequence[Box], budget: int = BUDGET) -> bool:
+    """Whether these boxes together cover the box; exact up to the budget, beyond it False."""
+    return decide(box, boxes, budget).covered
+
+
+def decide(box: Box, boxes: Sequence[Box], budget: int = BUDGET) -> Verdict:
+    """The same with what it took, and which boxes it needed."""
+    table = Table(box.axes)
+    for place, each in enumerate(boxes):
+        table.add(str(place), each.inner())
+    names, lows, highs = table.meeting(box)
+    found = search(box, lows, highs, budget)
+    return found._replace(places=tuple(sorted(int(names[place]) for place in found.places)))
+
+
+def pairwise(box: Box, boxes: Sequence[Box]) -> bool:
+    """Whether one of these boxes covers the box."""
+    return box.empty or any(each.inner().surrounds(box) for each in boxes)
+
+
+class CoverIndex:
+    """The boxes of one class of operators under their names."""
+
+    def __init__(
+        self, axes: int, check: Check = Check.EXACT, *, budget: int = BUDGET, guesses: int = 1000
+    ) -> None:
+        self._check = check
+        self._budget = budget
+        self._guesses = guesses
+        self._table = Table(axes)
+        self.counts = Counts()
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._table
+
+    def add(self, name: str, box: Box) -> None:
+        """Hold a box. ValueError: the name is taken, or the axes are not those of the class."""
+        self._table.add(name, box.inner())
+
+    def remove(self, name: str) -> None:
+        """Forget a box. KeyError: there is none of that name."""
+        self._table.remove(name)
+
+    def covers(self, box: Box, seed: int = 0) -> bool:
+        """Whether what is held covers the box; `seed` is what a sampling check draws from."""
+        return self.covered_by(box, seed) is not None
+
+    def covered_by(self, box: Box, seed: int = 0) -> tuple[str, ...] | None:
+        """The names of boxes that together cover this one, oldest first; None: not covered.
+
+        As long as these are held the box stays covered, whatever else comes and goes. They are not
+        always the fewest. A sampling check cannot tell which are needed: it names all that meet it.
+        """
+        names = self._decide(box, seed)
+        self.counts.checks += 1
+        self.counts.covered += names is not None
+        return names
+
+    def _decide(self, box: Box, seed: int) -> tuple[str, ...] | None:
+        if box.empty:
+            return ()
+        if self._check is Check.NONE or not len(self._table):
+            return None
+        names, lows, highs = self._table.meeting(box)
+        if self._check is Check.PAIRWISE:
+            around = ((lows <= box.lows) & (highs >= box.highs)).all(axis=1)
+            return (names[int(around.argmax())],) if around.any() else None
+        if self._check is Check.SAMPLED:
+            return self._sample(box, (names, lows, highs), seed)
+        found = search(box, lows, highs, self._budget)
+        self.counts.parts += found.parts
+        self.counts.over_budget += found.over_budget
+        return tuple(names[place] for place in found.places) if found.covered else None
+
+    def _sample(
+        self, box: Box, held: tuple[list[str], Any, Any], seed: int
+    ) -> tuple[str, ...] | None:
+        from broker.core.routing.sampling import sample
+
+        names, lows, highs = held
+        found = sample(box, lows, highs, seed=seed, guesses_max=self._guesses)
+        return tuple(names) if found.covered else None
