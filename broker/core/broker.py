@@ -28,7 +28,7 @@ from broker.core.effects import Effect, Emission, Publication, Reply
 from broker.core.event import Event
 from broker.core.faults import Rejection, rejection
 from broker.core.installer import Asker, Installer
-from broker.core.intake import Decoded, Intake, IntakeOptions
+from broker.core.intake import Admitted, Decoded, Intake, IntakeOptions
 from broker.core.ledger import Ledger
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
@@ -38,7 +38,6 @@ from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer, refused, trouble
 
 _encode = msgspec.json.Encoder().encode
-
 
 # Each pass decides something that is open; what opens itself again without end stops here.
 PASSES_MAX = 100_000
@@ -52,6 +51,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     drift_ppm: int = 0
     idle_timeout_ms: int = 60_000
     require_timestamp: bool = False
+    networked: bool = False  # one of several brokers: see `broker.core.network`
     tables: dict[str, str] = {}  # reference data that specifications may name: file → its text
 
 
@@ -72,6 +72,7 @@ class Broker:
                 by_source=True,
                 idle_timeout_ms=self.options.idle_timeout_ms,
                 require_timestamp=self.options.require_timestamp,
+                networked=self.options.networked,
             ),
             self.limits,
             self.ledger,
@@ -152,11 +153,13 @@ class Broker:
             self._lives.heard(heard, self._now)
         source = payloads[0].source if len(payloads) == 1 else None
         admitted = self._intake.admit(events, self._now, source)
-        if admitted.late:
+        self._let_in(admitted, out)
+
+    def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
+        """Tell of those that are not let in, and feed the others."""
+        if admitted.late or admitted.refused or admitted.repeats:
             self._late(admitted.late, out)
-        if admitted.refused:
             self._crowded_out(admitted.refused, out)
-        if admitted.repeats:
             self._repeats(admitted.repeats)
         self._feed(admitted.events, out)
 
@@ -204,8 +207,7 @@ class Broker:
     def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
         type_name, source = payload.type_name, payload.source
         if decoded.rejections:
-            topic = _events_topic(type_name, source)
-            self._reject(topic, payload.data, decoded.rejections, out)
+            self._reject(topics.events(type_name, source), payload.data, decoded.rejections, out)
         if decoded.skipped:
             self._notes.once("warning", "undeclared_type", type_name, type=type_name, source=source)
 
@@ -232,7 +234,7 @@ class Broker:
             by_source.setdefault((event.event_type, event.source or ""), []).append(event)
         reason = reasons.TOO_MANY_SOURCES
         for key, own in by_source.items():
-            topic = _events_topic(*key)
+            topic = topics.events(*key)
             out.publications.append(returned.crowded_out(topic, own, reason, self._now))
             self._notes.once("warning", "rejected", reason, reason=reason, topic=topic)
 
@@ -320,9 +322,14 @@ class Broker:
             self._matcher.due(self._watermark_of)  # types without a source are waited for from now
         self._answer(message, answer, out)
         if answer.ok:
-            active = self._installer.activated(answer)
-            if active is not None:
-                self._reply(message, active, out)
+            self._activate(message, answer, out)
+
+    def _activate(
+        self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
+    ) -> None:
+        """All of it runs here, and nothing else is to be waited for."""
+        if (active := self._installer.activated(answer)) is not None:
+            self._reply(message, active, out)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         answer = self._installer.cancel(message.name, Asker(message.client, message.proven))
@@ -391,7 +398,3 @@ class Broker:
         self.ledger.check()
         self._installer.check_invariants()
         assert sum(one.results for one in self.subscriptions) <= self.ledger.results
-
-
-def _events_topic(type_name: str, source: str) -> str:
-    return f"{topics.EVENTS}/{topics.level(type_name)}/{topics.last(source)}"

@@ -52,6 +52,7 @@ from broker.core.effects import (
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits, make_limits
 from broker.core.messages import CancelRequested, Message, SpecificationSubmitted
+from broker.core.network.networked import NetworkedBroker
 from broker.core.records import Record
 
 SNAPSHOT_VERSION = 1
@@ -113,7 +114,7 @@ class DurableBroker:
     def __init__(self, options: BrokerOptions, limits: Limits) -> None:
         self.number = 0
         self.outbox_end = 0
-        self._core = RestorableBroker(options, limits)
+        self._core = _core(options, limits)
         self._retained: dict[str, bytes] = {}
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
 
@@ -209,7 +210,7 @@ class DurableBroker:
         try:
             found = msgspec.msgpack.decode(data, type=_Snapshot)
             options = msgspec.convert(found.options, BrokerOptions)
-            self._core = RestorableBroker(options, make_limits(**found.limits))
+            self._core = _core(options, make_limits(**found.limits))
             self._core.restore(found.state)
         except (msgspec.MsgspecError, StateError, ValueError, LookupError, TypeError) as error:
             raise RecoveryError(f"the snapshot cannot be taken up: {error}") from error
@@ -319,7 +320,7 @@ class DurableBroker:
         options = msgspec.convert({**one.options, "tables": tables}, BrokerOptions)
         limits = make_limits(**one.limits)
         if (options, limits) != (before.options, before.limits):
-            self._core = RestorableBroker(options, limits)
+            self._core = _core(options, limits)
             if before.now:
                 plain = msgspec.msgpack.decode(_encode(before.state()))
                 self._core.restore(plain)
@@ -327,6 +328,12 @@ class DurableBroker:
         self._recorded_ms = self._core.now
 
     # --- what is to be seen ----------------------------------------------------------------
+
+    @property
+    def network(self) -> NetworkedBroker:
+        """What of the network outlasts the process, of one that is networked."""
+        assert isinstance(self._core, NetworkedBroker)
+        return self._core
 
     @property
     def now(self) -> int:
@@ -377,3 +384,8 @@ class DurableBroker:
 
 
 _REQUESTS = (SpecificationSubmitted, CancelRequested)
+
+
+def _core(options: BrokerOptions, limits: Limits) -> RestorableBroker:
+    kind = NetworkedBroker if options.networked else RestorableBroker
+    return kind(options, limits)

@@ -35,6 +35,17 @@ def unpacked(data: bytes) -> list[Event]:
     return [_event(said) for said in _decode(data)]
 
 
+def said_again(data: bytes) -> list[dict[str, Any]]:
+    """The events as the formats write them."""
+    found = _decode(data)
+    for said in found:
+        start, end = said.pop("start", None), said["timestamp"]
+        if start is not None and start != end:
+            del said["timestamp"]
+            said["start"], said["end"] = start, end
+    return found
+
+
 def _event(said: dict[str, Any]) -> Event:
     name = said.pop("type")
     attributes = tuple(key for key in said if key not in RESERVED)

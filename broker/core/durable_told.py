@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from broker.core import messages
 from broker.core.messages import Message
+from broker.core.network.told import decoded, encoded
 from broker.core.registry import Format
 
 _ERRORS = "surrogatepass"
@@ -84,19 +85,32 @@ class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
     proven: bool
 
 
+class _Network(Struct, array_like=True, frozen=True, tag="network"):
+    now: int
+    what: bytes  # see `broker.core.network.told`
+
+
 class _Woken(Struct, array_like=True, frozen=True, tag="woken"):
     now: int
 
 
 _Told: TypeAlias = (
-    Opened | _Events | _Advertised | _Withdrawn | _Listening | _Submitted | _Cancelled | _Woken
+    Opened
+    | _Events
+    | _Advertised
+    | _Withdrawn
+    | _Listening
+    | _Submitted
+    | _Cancelled
+    | _Network
+    | _Woken
 )
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Told).decode
 
 
-def written(message: Message, now: int) -> bytes:
+def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for each kind
     """The record's data of a message that is to be written down; empty for others."""
     match message:
         case messages.EventsReceived(payloads):
@@ -115,8 +129,9 @@ def written(message: Message, now: int) -> bytes:
             return _encode(_Submitted(now, *_asked(message, message.text)))
         case messages.CancelRequested():
             return _encode(_Cancelled(now, *_asked(message, message.name)))
-        case _:
-            return b""
+        case messages.NetworkTold(what) if what.outlasts:
+            return _encode(_Network(now, encoded(what)))
+    return b""
 
 
 def opened(one: Opened) -> bytes:
@@ -128,14 +143,14 @@ def read(data: bytes) -> tuple[Message | Opened, int]:
     """What was told, and when. Raises RecordError."""
     try:
         told = _decode(data)
+        return _message(told), told.now
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordError(
             f"its data cannot be read ({error}): it may be of a newer version of Headwater"
         ) from None
-    return _message(told), told.now
 
 
-def _message(told: _Told) -> Message | Opened:
+def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each kind
     match told:
         case _Events(_, payloads):
             found = [
@@ -155,6 +170,8 @@ def _message(told: _Told) -> Message | Opened:
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))
             return messages.CancelRequested(client, request, name, proven=told.proven)
+        case _Network(_, what):
+            return messages.NetworkTold(decoded(what))
         case _Woken():
             return messages.Woken()
         case _:

@@ -21,12 +21,13 @@ import msgspec
 
 from broker.core import reasons
 from broker.core.advertised import Advertised, Advertisement
-from broker.core.clocks import Clock, StreamClock
+from broker.core.clocks import Clock, Split, StreamClock
 from broker.core.decode import Decoded, PayloadDecoder
 from broker.core.durable_events import packed, unpacked
 from broker.core.event import Event, MetricPosition, Position
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
+from broker.core.network_clocks import NetworkClocks
 from broker.core.normalise import Normaliser, Origin
 from broker.core.registry import ConflictError, Format, TypeRegistry
 from broker.core.repeats import Repeats
@@ -45,14 +46,16 @@ class IntakeOptions(msgspec.Struct, frozen=True, kw_only=True):
     recording of which all is on time. `by_source` gives each source its clock, as a live broker
     needs; otherwise the whole input is one stream. `idle_timeout_ms` (with `by_source`): a source
     silent for so long is not waited for; None waits. `require_timestamp` refuses readings without
-    a time instead of stamping them with their arrival. `typed`: each type is declared but once, and
-    readings may come as `typed.typed` makes them.
+    a time instead of stamping them with their arrival. `networked` (with `by_source`): events come
+    from other brokers, too. `typed`: each type is declared but once, and readings may come as
+    `typed.typed` makes them.
     """
 
     lateness_ms: int | None = 0
     by_source: bool = False
     idle_timeout_ms: int | None = None
     require_timestamp: bool = False
+    networked: bool = False
     typed: bool = False
 
 
@@ -176,7 +179,13 @@ class Intake:
 
         `source` is given where all are known to be of that source.
         """
-        split = self._clock.split(events, now, source)
+        return self._admitted(self._clock.split(events, now, source), now)
+
+    def admit_judged(self, events: list[Event], now: int) -> Admitted:
+        """The same of events that another broker has judged: behind what was given out, or new."""
+        return self._admitted(self.clock.behind(events), now)
+
+    def _admitted(self, split: Split, now: int) -> Admitted:
         fresh, repeats = self._repeats.admit(
             split.on_time, ordered=split.ordered, apart=split.apart, newest=split.newest
         )
@@ -249,6 +258,12 @@ class Intake:
         self._clock.resume(before, now)
 
     @property
+    def clock(self) -> NetworkClocks:
+        """The clocks of one that is networked."""
+        assert isinstance(self._clock, NetworkClocks)
+        return self._clock
+
+    @property
     def remembered(self) -> int:
         """How many events the memory for repeats holds."""
         return len(self._repeats)
@@ -259,9 +274,8 @@ def _clock(options: IntakeOptions, limits: Limits) -> Clock:
         return StreamClock(options.lateness_ms)
     if options.lateness_ms is None:
         raise ValueError("clocks by source need a lateness")
-    return SourceClocks(
-        options.lateness_ms, options.idle_timeout_ms, sources_max=limits.sources_max
-    )
+    clocks = NetworkClocks if options.networked else SourceClocks
+    return clocks(options.lateness_ms, options.idle_timeout_ms, sources_max=limits.sources_max)
 
 
 def to_mapping(event: Event) -> dict[str, Any]:

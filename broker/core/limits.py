@@ -119,6 +119,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     occurrences_held_max: Annotated[
         int, said("occurrences that one agent keeps open", "oldest dropped: occurrences_overflow")
     ] = 1_000_000
+    retained_events_max: Annotated[
+        int,
+        said(
+            "events kept for brokers that have not stored them: hours of a cut link, some 500 MB",
+            "the oldest go: retained_lapsed, and who needed them is told the gap",
+        ),
+    ] = 1_000_000
+    brokers_max: Annotated[
+        int, said("other brokers that this one knows", "further ones refused: too_many_brokers")
+    ] = 1_000
     actors_max: Annotated[
         int, said("listening actors, of which `to nearest` chooses", "not chosen: actors_full")
     ] = 10_000

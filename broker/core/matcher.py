@@ -178,6 +178,10 @@ class Matcher:
         del self._domains[domain.types, domain.definitions]
         self._levels[domain.level].remove(domain)
 
+    def wanted(self) -> list[str]:
+        """The primitive types that tasks wait for, in order."""
+        return sorted({name for types, _ in self._domains for name in types})
+
     # --- events --------------------------------------------------------------------------
 
     def push(

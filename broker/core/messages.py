@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
+from broker.core.network.told import Told
 from broker.core.registry import Format
 
 if TYPE_CHECKING:
@@ -114,6 +115,12 @@ class RequestRefused(Struct, frozen=True):
 Request: TypeAlias = SpecificationSubmitted | CancelRequested | RequestRefused
 
 
+class NetworkTold(Struct, frozen=True):
+    """Something of the network of brokers that outlasts the process; see `broker.core.network`."""
+
+    what: Told
+
+
 class Started(Struct, frozen=True):
     """The broker serves its clients from now on."""
 
@@ -135,6 +142,7 @@ Message: TypeAlias = (
     | SpecificationSubmitted
     | CancelRequested
     | RequestRefused
+    | NetworkTold
     | Started
     | Stopped
     | Woken

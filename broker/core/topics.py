@@ -79,6 +79,11 @@ def read(topic: str) -> Address | None:
     return Address(kind, tuple(map(name_of, levels)))
 
 
+def events(type_name: str, source: str) -> str:
+    """Where a source's events of a type are published."""
+    return f"{EVENTS}/{level(type_name)}/{last(source)}"
+
+
 def result(subscriber: str, subscription: str) -> str:
     """Where a subscription's results go."""
     return f"results/{level(subscriber)}/{last(subscription)}"

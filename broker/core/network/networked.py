@@ -1,0 +1,303 @@
+"""The core of a broker among others: what of the network it has to remember.
+
+Owns the positions at other origins, what hosts need of this one, and the order in which events from
+afar come to tasks. Must not know links, routes or frames. Invariant: its state is a function of
+what the journal holds (but that more events may be kept for hosts than need be); an event from afar
+is fed once, as an origin's positions are passed in order.
+
+A subscription stays *accepted* until `Activated` is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from broker.core import messages, returned, sources
+from broker.core.agent import WATERMARK_NONE
+from broker.core.broker import BrokerOptions
+from broker.core.durable_events import said_again
+from broker.core.durable_state import RestorableBroker
+from broker.core.event import Event
+from broker.core.faults import Rejection
+from broker.core.intake import Admitted, ConflictError, Decoded
+from broker.core.limits import LimitReachedError, Limits
+from broker.core.network import told
+from broker.core.network.own import OwnLog, types_of
+from broker.core.outgoing import Outgoing
+from broker.core.refusals import Answer
+from language import EventType
+
+if TYPE_CHECKING:
+    from language.tree import AttributeType
+
+PROMISE_MS = 50  # watermarks are promised anew at most so often
+Key = tuple[str, str]
+
+
+class Upstream(Struct):
+    """An origin that this broker needs; `position` None: it has not answered yet."""
+
+    life: int = 0
+    position: int | None = None
+    lost: int = 0  # positions that it could not offer any more
+
+
+class Fresh(Struct, frozen=True):
+    """What happened here at `first` and on that others may have to hear of."""
+
+    first: int
+    events: list[Event]
+    watermarks: told.Watermarks = {}
+
+
+class NetworkedBroker(RestorableBroker):
+    """See the module. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
+
+    def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
+        super().__init__(options, limits)
+        self.own = OwnLog(self.limits.retained_events_max)
+        self.upstream: dict[str, Upstream] = {}
+        self.sources: dict[str, dict[str, None]] = {}  # here, with the types that they send
+        self.sources_changed = 0
+        self.told: told.Watermarks = {}  # what was promised last
+        self.fresh: list[Fresh] = []
+        self.spreads = False
+        self._promised_at = 0
+        self._types: dict[str, int] = {}  # how many sources here send a type
+        self._waiting: dict[Key, tuple[messages.SpecificationSubmitted, Answer]] = {}
+        self._handlers[messages.NetworkTold] = self._network_told
+        self._by_what: dict[type[Any], Any] = {
+            told.Forwarded: self._forwarded,
+            told.OriginNamed: self._origin_named,
+            told.HostInterested: self._host_interested,
+            told.HostStored: self._host_stored,
+            told.Activated: self._activated,
+            told.BrokerForgotten: self._broker_forgotten,
+        }
+
+    def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:
+        self._by_what[type(message.what)](message.what, out)
+
+    # --- as an origin ----------------------------------------------------------------------
+
+    def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
+        events = admitted.events
+        if events:
+            for source, name in types_of(events):
+                self._sends(source, name)
+            lapsed = self.own.lapsed
+            first = self.own.take(events)
+            self.ledger.note("retained_lapsed", self.own.lapsed - lapsed)
+            if self.spreads:
+                self.fresh.append(Fresh(first, events))
+        super()._let_in(admitted, out)
+        if self._now - self._promised_at >= PROMISE_MS:
+            self._promise()
+
+    def _woken(self, message: messages.Woken, out: Outgoing) -> None:
+        super()._woken(message, out)
+        self._promise()
+
+    def _promise(self) -> None:
+        """Tell hosts how far the types have come that are sent here."""
+        if not self.own.hosts:
+            return
+        self._promised_at = self._now
+        changed = self._promises(self._intake.clock.promised)
+        if changed:
+            self.told.update(changed)
+            self.told = {name: one for name, one in self.told.items() if one is not None}
+            position = self.own.promise()
+            if self.spreads:
+                self.fresh.append(Fresh(position, [], changed))
+
+    def _promises(self, promised: Any) -> told.Watermarks:
+        changed: told.Watermarks = {}
+        for name in dict.fromkeys([*self._types, *self.told]):
+            one = promised(name, self._now) if name in self._types else None
+            if one != self.told.get(name):
+                changed[name] = one
+        return changed
+
+    def due_to_promise(self) -> bool:
+        """Whether others would be told something new; asking changes nothing."""
+        return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise))
+
+    def _sends(self, source: str, type_name: str) -> None:
+        known = self.sources.setdefault(source, {})
+        if type_name not in known:
+            known[type_name] = None
+            self._types[type_name] = self._types.get(type_name, 0) + 1
+            self.sources_changed += 1
+
+    def _advertise(self, stated: sources.Stated) -> Rejection | None:
+        wrong = super()._advertise(stated)
+        if wrong is None:
+            one = stated.advertisement
+            self.sources.setdefault(one.source, {})
+            self.sources_changed += 1
+            for name in one.types:
+                self._sends(one.source, name)
+        return wrong
+
+    def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
+        super()._withdraw(source, why, out)
+        for name in self.sources.pop(source, {}):
+            self._types[name] -= 1
+            if not self._types[name]:
+                del self._types[name]
+        self.sources_changed += 1
+
+    def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
+        super()._not_all_taken(payload, decoded, out)
+        if decoded.skipped:  # somebody elsewhere may want the type
+            self._sends(payload.source, payload.type_name)
+
+    def _host_interested(self, one: told.HostInterested, _out: Outgoing) -> None:
+        known = one.host in self.own.hosts
+        if not known and one.types and len(self.own.hosts) >= self.limits.brokers_max:
+            self.ledger.note("too_many_brokers")
+            return
+        self._declare_for(one.host, one.types)
+        if not self.own.life:
+            self.own.life = self._now
+        self.own.interest(one.host, one.types, one.position)
+        self._promise()
+
+    def _declare_for(self, host: str, types: Mapping[str, told.Attributes]) -> None:
+        """Take events of these types in, as the host declares them."""
+        owner = f"broker {host}"
+        self._intake.release(owner)
+        declared: list[EventType] = []
+        for name, attributes in types.items():
+            one = EventType(name, cast("dict[str, AttributeType]", dict(attributes)))
+            try:
+                self._intake.declare([*declared, one], owner)
+            except (ConflictError, LimitReachedError) as error:
+                self.ledger.note("conflicting_types")
+                self._notes.once("warning", "conflicting_type", f"{host} {name}", reason=str(error))
+            else:
+                declared.append(one)
+
+    def _host_stored(self, one: told.HostStored, _out: Outgoing) -> None:
+        self.own.stored(one.host, one.position)
+
+    # --- as a host -------------------------------------------------------------------------
+
+    def wanted(self) -> dict[str, told.Attributes]:
+        """The types that tasks here need, as they are declared."""
+        entries = self._intake.registry.entries
+        return {name: dict(entries[name].attributes) for name in self._matcher.wanted()}
+
+    def _origin_named(self, one: told.OriginNamed, _out: Outgoing) -> None:
+        if one.origin not in self.upstream and len(self.upstream) >= self.limits.brokers_max:
+            self.ledger.note("too_many_brokers")
+            return
+        self.upstream.setdefault(one.origin, Upstream())
+        clock = self._intake.clock
+        fresh = [name for name in one.types if not clock.hears(name, one.origin)]
+        clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self._now)
+
+    def _forwarded(self, one: told.Forwarded, out: Outgoing) -> None:
+        known = self.upstream.get(one.origin)
+        if known is None:
+            return
+        if one.whole and (known.position is None or one.life != known.life):
+            known.life, known.position = one.life, one.after
+        if one.life != known.life or known.position is None or one.upto < known.position:
+            return
+        if one.after > known.position:
+            if not one.whole:
+                return  # a gap: it will be offered again
+            known.lost += one.after - known.position
+            self.ledger.note("positions_lost", one.after - known.position)
+            known.position = one.after
+        before, known.position = known.position, one.upto
+        rows = said_again(one.events)
+        new = [row for at, row in zip(one.positions, rows, strict=True) if at > before]
+        decoded = self._intake.from_mappings(new)
+        admitted = self._intake.admit_judged(decoded.events, self._now)
+        clock = self._intake.clock
+        if one.whole:
+            clock.forget_origin(one.origin)
+        clock.promise_of(one.origin, one.watermarks, self._now)
+        out.publications += [returned.late(event) for event in admitted.late]
+        self._repeats(admitted.repeats)
+        self._feed(admitted.events, out)
+
+    def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> None:
+        self.own.interest(one.broker, {}, None)
+        self._intake.release(f"broker {one.broker}")
+        self.upstream.pop(one.broker, None)
+        self._intake.clock.forget_origin(one.broker)
+        self._feed((), out)
+
+    # --- subscriptions ---------------------------------------------------------------------
+
+    def _activate(
+        self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
+    ) -> None:
+        if all(self.catalogue.subscriptions[key].state == "active" for key in answer.keys):
+            super()._activate(message, answer, out)
+            return
+        for key in answer.keys:
+            self._waiting[key] = (message, answer)
+
+    def _activated(self, one: told.Activated, out: Outgoing) -> None:
+        subscriptions = self.catalogue.subscriptions
+        done: dict[int, tuple[messages.SpecificationSubmitted, Answer]] = {}
+        for key in one.subscriptions:
+            found = subscriptions.get(key)
+            if found is not None:
+                found.state = "active"
+            waiting = self._waiting.pop(key, None)
+            if waiting is not None:
+                done[id(waiting[1])] = waiting
+        for message, answer in done.values():
+            keys = [key for key in answer.keys if key in subscriptions]
+            if keys and all(subscriptions[key].state == "active" for key in keys):
+                super()._activate(message, msgspec.structs.replace(answer, keys=tuple(keys)), out)
+
+    def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
+        super()._cancel_requested(message, out)
+        for key in [key for key in self._waiting if key not in self.catalogue.subscriptions]:
+            del self._waiting[key]
+
+    def inactive(self) -> list[Key]:
+        """The subscriptions that are accepted and not yet active."""
+        return [key for key, one in self.catalogue.subscriptions.items() if one.state != "active"]
+
+    # --- the state -------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """See RestorableBroker."""
+        said = {
+            "own": self.own.state(),
+            "upstream": [
+                [name, one.life, one.position, one.lost] for name, one in self.upstream.items()
+            ],
+            "sources": [[name, list(types)] for name, types in self.sources.items()],
+            "told": self.told,
+            "promised_at": self._promised_at,
+        }
+        return {**super().state(), "network": said}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """See RestorableBroker."""
+        super().restore(state)
+        said = state.get("network")
+        if said is None:
+            return
+        self.own.restore(said["own"])
+        self.upstream = {name: Upstream(*rest) for name, *rest in said["upstream"]}
+        for source, types in said["sources"]:
+            self.sources[source] = {}
+            for name in types:
+                self._sends(source, name)
+        self.told, self._promised_at = dict(said["told"]), said["promised_at"]
+        for host, interest in self.own.hosts.items():
+            self._declare_for(host, interest.types)

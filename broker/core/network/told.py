@@ -1,0 +1,94 @@
+"""What a broker is told by others that has to outlast its process.
+
+Owns these messages and their bytes. Must not know links or routes. Invariant: what is read back is
+what was written; such a message is written down (`outlasts`) unless its loss makes a broker merely
+keep something longer than it has to.
+
+A *position* counts what happened at an origin that others may have to hear of: each event that it
+admitted, and each time that it promised watermarks. `life` names the beginning of the journal that
+counts them, so that an origin that lost its disk is not taken for the one before.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+Watermarks: TypeAlias = dict[str, int | None]  # by type; None: the origin has nothing to say of it
+Attributes: TypeAlias = dict[str, str]
+
+
+class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
+    """All that this broker needs of an origin's (after, upto], and what is promised at `upto`.
+
+    `events` are packed (`durable_events`), `positions` theirs. `whole`: the answer to a request to
+    offer again, with all watermarks that hold; what is behind `after` is lost to this broker.
+    """
+
+    outlasts: ClassVar[bool] = True
+
+    origin: str
+    life: int
+    after: int
+    upto: int
+    positions: list[int]
+    events: bytes
+    watermarks: Watermarks
+    whole: bool = False
+
+
+class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):
+    """An origin has sources of these types, which are waited for from now on."""
+
+    outlasts: ClassVar[bool] = True
+
+    origin: str
+    types: tuple[str, ...]
+
+
+class HostInterested(Struct, array_like=True, frozen=True, tag="interested"):
+    """A host needs events of these types, declared so; no types: nothing any more.
+
+    `position`: it has all up to there; None: it needs what comes from now on.
+    """
+
+    outlasts: ClassVar[bool] = True
+
+    host: str
+    types: dict[str, Attributes]
+    position: int | None
+
+
+class HostStored(Struct, array_like=True, frozen=True, tag="stored"):
+    """A host has on its disk all that it needs up to this position."""
+
+    outlasts: ClassVar[bool] = False
+
+    host: str
+    position: int
+
+
+class Activated(Struct, array_like=True, frozen=True, tag="activated"):
+    """All origins that these subscriptions need have answered."""
+
+    outlasts: ClassVar[bool] = True
+
+    subscriptions: tuple[tuple[str, str], ...]
+
+
+class BrokerForgotten(Struct, array_like=True, frozen=True, tag="forgotten"):
+    """A person said that nobody is to wait for this broker any more."""
+
+    outlasts: ClassVar[bool] = True
+
+    broker: str
+
+
+Told: TypeAlias = (
+    Forwarded | OriginNamed | HostInterested | HostStored | Activated | BrokerForgotten
+)
+
+encoded = msgspec.msgpack.Encoder().encode
+decoded = msgspec.msgpack.Decoder(Told).decode
