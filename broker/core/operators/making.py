@@ -14,7 +14,7 @@ import msgspec
 
 from broker.core.identity import digest
 from broker.core.operands import Leaf
-from broker.core.operators.deciding import Group, Travel, decide
+from broker.core.operators.deciding import Group, decide
 from broker.core.operators.keys import key_of
 from broker.core.operators.times import Times
 from broker.core.pattern import Layout, lay_out
@@ -54,7 +54,7 @@ def _of_pattern(case: Case, layout: Layout, task: Task, times: Times) -> list[Op
     found = [_single(Key(name, name)) for name in travel.whole]
     found += [_single(_key(leaf, task)) for leaf in travel.alone]
     found += [_joined(group, task) for group in travel.groups]
-    return _needed(found, travel)
+    return found
 
 
 def _key(leaf: Leaf, task: Task, *, alone: bool = True) -> Key:
@@ -83,18 +83,6 @@ def _named(keys: Sequence[Key]) -> tuple[Key, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def _needed(operators: Sequence[Operator], travel: Travel) -> list[Operator]:
-    """Those that ask for more than others: what travels anyhow needs no partners."""
-    if not travel.groups:
-        return list(operators)
-    single = [one.keys[0] for one in operators if not one.correlated]
-    return [
-        one
-        for one in operators
-        if not one.correlated or not all(_plain(key) in single for key in one.keys)
-    ]
-
-
 def _plain(key: Key) -> Key:
     return msgspec.structs.replace(key, name=key.type_name, optional=False)
 
@@ -104,5 +92,12 @@ def _identified(operator: Operator) -> Operator:
 
 
 def _distinct(operators: Iterable[Operator]) -> tuple[Operator, ...]:
+    """Each once, by id, but none whose events travel anyhow, partners or not."""
     by_id = {one.id: one for one in operators}
-    return tuple(by_id[one] for one in sorted(by_id))
+    single = {repr(one.keys[0]) for one in by_id.values() if not one.correlated}
+    return tuple(
+        by_id[one]
+        for one in sorted(by_id)
+        if not by_id[one].correlated
+        or not all(repr(_plain(key)) in single for key in by_id[one].keys)
+    )

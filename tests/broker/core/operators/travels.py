@@ -118,8 +118,24 @@ def drawn(seed: int, construct: str, context: s.Context) -> World | None:
         profile = CONSTRUCTS_WHOLE[construct].profile
         sparse = replace(profile, span_s=profile.span_s * draw.integer(1, SPARSER))
         events = trace(SeededDraw(name), primitive_types(spec), sparse)
-    drift = 0.1 if "uncertain" in construct and draw.chance(40) else 0.0
-    return World.of(spec, events, drift)
+    if draw.chance(25):
+        for event in events:
+            event["uncertainty"] = draw.pick((0, 0, 500, 1_000))
+    uncertain = any(event.get("uncertainty") for event in events)
+    drift = draw.pick((0.0, 0.1, 0.25)) if uncertain else 0.0
+    return World.of(spec, _alike(events), drift)
+
+
+def _alike(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Repeats say the same as what they repeat."""
+    first: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        first.setdefault((event["id"], event.get("end", event.get("timestamp"))), event)
+    return [
+        event | {"uncertainty": first[key].get("uncertainty", 0)}
+        for event in events
+        for key in [(event["id"], event.get("end", event.get("timestamp")))]
+    ]
 
 
 def closed(spec: s.Spec, within_ms: int) -> s.Spec:
