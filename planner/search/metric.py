@@ -1,0 +1,261 @@
+"""What it costs to get a stream from one broker to others: distances and Steiner trees.
+
+Owns one network as a stream of some rate sees it: the links with room for it, and the price of
+each. Must not know tasks. Invariant: an answer depends on the weights alone, never on what was
+asked before; a tree's cost is the sum of its links' weights.
+
+Up to `exact_ends` ends, costs are exact (Dreyfus and Wagner, 1971), and so is what one end more
+would cost at every broker at once, which is what a search asks for. Beyond that trees come from the
+heuristic of shortest paths (Takahashi and Matsuyama, 1980).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.network import Arc
+
+Vector = npt.NDArray[np.float64]
+Ends = tuple[int, ...]
+
+FAR = 1e7  # the distance where there is no way: dearer than any detour
+KEPT_BYTES_MAX = 150_000_000  # what is remembered between questions is let go beyond this
+
+
+class Metric:
+    """Distances under weights of directed links; missing links have no room."""
+
+    def __init__(self, nodes: int, weights: Mapping[Arc, float], exact_ends: int) -> None:
+        self.nodes = nodes
+        self.weights = weights
+        self.onward: list[list[tuple[int, float]]] = [[] for _ in range(nodes)]
+        for (a, b), weight in sorted(weights.items()):
+            self.onward[a].append((b, weight))
+        self.symmetric = all(weights.get((b, a)) == w for (a, b), w in weights.items())
+        is_tree = self.symmetric and len(weights) == 2 * (nodes - 1)
+        self.exact_ends = 1 if is_tree else exact_ends
+        self.improves = not is_tree
+        self.distance = self._distances()
+        self._kept: dict[object, Vector] = {}
+        self._trees: dict[tuple[int, Ends], tuple[float, tuple[Arc, ...]]] = {}
+        self._kept_max = max(1000, KEPT_BYTES_MAX // (8 * nodes))
+
+    def _distances(self) -> Vector:
+        """All pairs, by relaxing whole columns in the order of a walk, forth and back."""
+        found = np.full((self.nodes, self.nodes), FAR)
+        np.fill_diagonal(found, 0.0)
+        inward: list[list[tuple[int, float]]] = [[] for _ in range(self.nodes)]
+        for (a, b), weight in sorted(self.weights.items()):
+            inward[b].append((a, weight))
+        columns = np.ascontiguousarray(found.T)  # columns[v, u] is the distance from u to v
+        order = self._walk()
+        changed = True
+        while changed:
+            changed = False
+            for node in order:
+                own = columns[node]
+                for other, weight in inward[node]:
+                    way = columns[other] + weight
+                    if (way < own).any():
+                        np.minimum(own, way, out=own)
+                        changed = True
+            order = order[::-1]
+        return np.ascontiguousarray(columns.T)
+
+    def _walk(self) -> list[int]:
+        met, order = set[int](), []
+        for start in range(self.nodes):
+            if start in met:
+                continue
+            met.add(start)
+            ring = [start]
+            for node in ring:
+                for other, _ in self.onward[node]:
+                    if other not in met:
+                        met.add(other)
+                        ring.append(other)
+            order += ring
+        return order
+
+    # --- what one more end would cost, at every broker ----------------------------------------
+
+    def from_everywhere(self, ends: Ends) -> Vector:
+        """For each broker, the cost of a tree from there to all the ends (ascending)."""
+        if not ends:
+            return np.zeros(self.nodes)
+        if len(ends) == 1:
+            return self.distance[:, ends[0]]
+        if (known := self._kept.get(ends)) is not None:
+            return known
+        if len(ends) <= self.exact_ends:
+            onward = self._branching(ends)
+            found = (self.distance + onward).min(axis=1)
+        else:
+            cost, arcs = self.tree(ends[0], ends[1:])
+            found = cost + self.distance[:, _nodes(ends[0], arcs)].min(axis=1)
+        return self._keep(ends, found)
+
+    def to_everywhere(self, source: int, ends: Ends) -> Vector:
+        """For each broker, the cost of a tree from the source to it and the ends, ascending."""
+        if not ends:
+            own: Vector = self.distance[source]
+            return own
+        if self.symmetric and len(ends) < max(2, self.exact_ends):
+            return self.from_everywhere(tuple(sorted((source, *ends))))
+        key = (source, ends)
+        if (known := self._kept.get(key)) is not None:
+            return known
+        if len(ends) < self.exact_ends:
+            onward = self.distance[source] + self.from_everywhere(ends)
+            for some, others in _splits(ends):
+                for left, right in ((some, others), (others, some)):
+                    way = self.to_everywhere(source, left) + self.from_everywhere(right)
+                    np.minimum(onward, way, out=onward)
+            found = (self.distance + onward[:, None]).min(axis=0)
+        else:
+            cost, arcs = self.tree(source, ends)
+            found = cost + self.distance[_nodes(source, arcs)].min(axis=0)
+        return self._keep(key, found)
+
+    def cost(self, source: int, ends: Ends) -> float:
+        """What a tree from the source to the ends (ascending, without it) costs."""
+        if not ends:
+            return 0.0
+        if len(ends) <= self.exact_ends or len(ends) == 1:
+            return float(self.from_everywhere(ends)[source])
+        return self.tree(source, ends)[0]
+
+    def _branching(self, ends: Ends) -> Vector:
+        """For each broker, the cost of trees from there to the ends that part at once."""
+        found: Vector | None = None
+        for some, others in _splits(ends):
+            way = self.from_everywhere(some) + self.from_everywhere(others)
+            found = way if found is None else np.minimum(found, way)
+        assert found is not None
+        return found
+
+    def _keep(self, key: object, found: Vector) -> Vector:
+        if len(self._kept) >= self._kept_max:
+            self._kept.clear()
+        self._kept[key] = found
+        return found
+
+    # --- trees --------------------------------------------------------------------------------
+
+    def tree(self, source: int, ends: Ends) -> tuple[float, tuple[Arc, ...]]:
+        """The cost and the links of a tree from the source to the ends (ascending, without it)."""
+        key = (source, ends)
+        if (known := self._trees.get(key)) is None:
+            if len(self._trees) >= self._kept_max:
+                self._trees.clear()
+            arcs: set[Arc] = set()
+            if len(ends) <= self.exact_ends:
+                self._grow(source, ends, arcs)
+            else:
+                self._join(source, ends, arcs)
+            kept = self._trimmed(source, ends, arcs)
+            if self.improves and len(ends) > self.exact_ends:
+                kept = self._improved(source, ends, kept)
+            lost = sum(self.distance[source, end] >= FAR for end in ends)
+            cost = sum(self.weights[arc] for arc in kept) + FAR * float(lost)
+            known = self._trees[key] = (cost, tuple(kept))
+        return known
+
+    def path(self, a: int, b: int) -> list[Arc]:
+        """The links of a shortest way; none where there is no way."""
+        if self.distance[a, b] >= FAR:
+            return []
+        to = self.distance[:, b]
+        arcs = []
+        while a != b:
+            other = min(self.onward[a], key=lambda way: way[1] + to[way[0]])[0]
+            arcs.append((a, other))
+            a = other
+        return arcs
+
+    def _grow(self, node: int, ends: Ends, arcs: set[Arc]) -> None:
+        """Adds the links of a cheapest tree from the node to the ends."""
+        if len(ends) == 1:
+            arcs.update(self.path(node, ends[0]))
+            return
+        onward = self._branching(ends)
+        fork = int(np.argmin(self.distance[node] + onward))
+        arcs.update(self.path(node, fork))
+        parts = [
+            (self.from_everywhere(some)[fork] + self.from_everywhere(others)[fork], some, others)
+            for some, others in _splits(ends)
+        ]
+        _, some, others = min(parts)
+        self._grow(fork, some, arcs)
+        self._grow(fork, others, arcs)
+
+    def _join(self, source: int, ends: Sequence[int], arcs: set[Arc]) -> None:
+        """Adds shortest ways from what is joined so far, always to the nearest end."""
+        left = np.array([end for end in ends if self.distance[source, end] < FAR], dtype=np.int64)
+        near = self.distance[source].copy()
+        via = np.full(self.nodes, source)
+        while len(left):
+            place = int(np.argmin(near[left]))
+            end = int(left[place])
+            left = np.delete(left, place)
+            for arc in self.path(int(via[end]), end):
+                arcs.add(arc)
+                nearer = self.distance[arc[1]] < near
+                np.copyto(near, self.distance[arc[1]], where=nearer)
+                via[nearer] = arc[1]
+
+    def _trimmed(self, source: int, ends: Sequence[int], arcs: set[Arc]) -> list[Arc]:
+        """A tree within these links from the source, without branches that lead to no end."""
+        onward: dict[int, list[int]] = {}
+        for a, b in sorted(arcs):
+            onward.setdefault(a, []).append(b)
+        parent = {source: source}
+        reached = [source]
+        for node in reached:
+            for other in onward.get(node, ()):
+                if other not in parent:
+                    parent[other] = node
+                    reached.append(other)
+        kept: dict[Arc, None] = {}
+        for end in ends:
+            node = end
+            while node in parent and parent[node] != node:
+                arc = (parent[node], node)
+                if arc in kept:
+                    break
+                kept[arc] = None
+                node = parent[node]
+        return sorted(kept)
+
+    def _improved(self, source: int, ends: Ends, arcs: list[Arc]) -> list[Arc]:
+        """Tries to hang each end's own branch elsewhere, until none can be had for less."""
+        best = sum(self.weights[arc] for arc in arcs)
+        improved = True
+        while improved:
+            improved = False
+            for end in ends:
+                others = [other for other in ends if other != end]
+                rest = self._trimmed(source, others, set(arcs))
+                spots = _nodes(source, rest)
+                spot = spots[int(np.argmin(self.distance[spots, end]))]
+                new = self._trimmed(source, ends, {*rest, *self.path(spot, end)})
+                cost = sum(self.weights[arc] for arc in new)
+                if cost < best - 1e-9:
+                    best, arcs, improved = cost, new, True
+        return arcs
+
+
+def _nodes(source: int, arcs: Sequence[Arc]) -> list[int]:
+    return sorted({source, *(b for _, b in arcs)})
+
+
+def _splits(ends: Ends) -> list[tuple[Ends, Ends]]:
+    """The ways to part ends in two; the first end is on the right, so that none comes twice."""
+    found = []
+    first, rest = ends[0], ends[1:]
+    for mask in range(1, 1 << len(rest)):
+        some = tuple(end for i, end in enumerate(rest) if mask >> i & 1)
+        others = (first, *(end for i, end in enumerate(rest) if not mask >> i & 1))
+        found.append((some, others))
+    return found

@@ -1,0 +1,211 @@
+"""Routes for all streams of a placement, within the limits of links and of what brokers send.
+
+Owns the trees that streams take. Must not change a placement. Invariant: each tree leads from its
+stream's source to all targets that can be reached at all, and has no link that leads to none.
+
+Where limits are broken, streams are taken up and laid again one at a time, by ways that grow dearer
+where too many want to pass (after McMurchie and Ebeling's PathFinder, 1995).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+
+from planner.flow import over
+from planner.layout import Carried, carried
+from planner.network import Arc
+from planner.search.metric import Metric
+from planner.search.model import Model
+
+ROUNDS_MAX = 24
+TOLL_FIRST = 0.5  # hops; what a link over its limit costs more, in the first round
+TOLL_GROWTH = 1.5
+HARD_TOLL = 1e6
+
+
+@dataclass
+class Routed:
+    """Trees by stream, the flow over them, and by how much limits are broken."""
+
+    trees: dict[str, tuple[Arc, ...]]
+    flow: float
+    excess: float
+    crowded: list[Arc] = field(default_factory=list)
+    """The links that the cheapest trees, unaware of each other, would carry too much over."""
+
+
+@dataclass
+class _Load:
+    """What goes over each link, and the limits."""
+
+    model: Model
+    on: dict[Arc, float] = field(default_factory=dict)
+    out: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.out = [0.0] * self.model.nodes
+
+    def add(self, arcs: Iterable[Arc], rate: float) -> None:
+        """Puts a stream on links; a rate below zero takes it off."""
+        for arc in arcs:
+            self.on[arc] = self.on.get(arc, 0.0) + rate
+            self.out[arc[0]] += rate
+
+    def beyond(self, arc: Arc, rate: float) -> float:
+        """By how much limits at a link would be exceeded with so much more on it."""
+        found = 0.0
+        if (limit := self.model.network.limits.get(arc)) is not None:
+            found = over(self.on.get(arc, 0.0) + rate, limit)
+        if (limit := self.model.egress[arc[0]]) is not None:
+            found += over(self.out[arc[0]] + rate, limit)
+        return found
+
+    def broken(self) -> list[Arc]:
+        """The links over their limit, or out of brokers that send too much."""
+        return [arc for arc, load in sorted(self.on.items()) if load > 0 and self.beyond(arc, 0)]
+
+    def excess(self) -> float:
+        """By how much limits are broken together."""
+        links = sum(
+            over(self.on.get(arc, 0.0), limit) for arc, limit in self.model.network.limits.items()
+        )
+        out = zip(self.out, self.model.egress, strict=True)
+        return links + sum(over(load, limit) for load, limit in out if limit is not None)
+
+
+def _metrics(model: Model, streams: Sequence[Carried]) -> list[Metric]:
+    by_name = {stream.name: n for n, stream in enumerate(model.layout.streams)}
+    of_task = {aggregate.task: n for n, aggregate in enumerate(model.layout.aggregates)}
+    found = []
+    for stream in streams:
+        number = by_name.get(stream.name)
+        if number is not None:
+            found.append(model.metrics[0][number])
+        else:
+            task = stream.name.rpartition("/partial@")[0]
+            found.append(model.metrics[1][of_task[task]])
+    return found
+
+
+def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Routed:
+    """Trees for all streams of a placement. Not `thorough`: laid again in fewer rounds."""
+    streams = carried(model.layout, hosts)
+    metrics = _metrics(model, streams)
+    trees = [
+        list(metric.tree(stream.source, stream.targets)[1])
+        for stream, metric in zip(streams, metrics, strict=True)
+    ]
+    load = _Load(model)
+    for stream, arcs in zip(streams, trees, strict=True):
+        load.add(arcs, stream.rate)
+    crowded = load.broken() if model.limited else []
+    if crowded:
+        _negotiate(model, streams, trees, load, ROUNDS_MAX if thorough else ROUNDS_MAX // 3)
+    if crowded or model.prices:
+        _shorten(model, streams, trees, load)
+    lost = sum(len(_lost(s, t)) for s, t in zip(streams, trees, strict=True))
+    flow = sum(s.rate * len(t) for s, t in zip(streams, trees, strict=True))
+    named = {s.name: tuple(sorted(t)) for s, t in zip(streams, trees, strict=True)}
+    return Routed(named, flow, (load.excess() if model.limited else 0.0) + lost, crowded)
+
+
+def _lost(stream: Carried, arcs: Sequence[Arc]) -> list[int]:
+    got = {b for _, b in arcs}
+    return [target for target in stream.targets if target not in got]
+
+
+def _negotiate(
+    model: Model,
+    streams: Sequence[Carried],
+    trees: list[list[Arc]],
+    load: _Load,
+    rounds: int,
+) -> None:
+    """Lays streams that pass where limits are broken again, until none are or rounds are over."""
+    memory: dict[Arc, float] = {}
+    toll = TOLL_FIRST
+    best = (load.excess(), [list(arcs) for arcs in trees])
+    order = sorted(range(len(streams)), key=lambda i: (streams[i].rate, streams[i].name))
+    for _ in range(rounds):
+        for arc in load.broken():
+            memory[arc] = memory.get(arc, 0.0) + 0.3 * min(load.beyond(arc, 0), 1.0) + 0.1
+        for index in order:
+            arcs, stream = trees[index], streams[index]
+            if not any(load.beyond(arc, 0) for arc in arcs):
+                continue
+            load.add(arcs, -stream.rate)
+            trees[index] = _lay(model, stream, load, toll, memory)
+            load.add(trees[index], stream.rate)
+        excess = load.excess()
+        if excess < best[0]:
+            best = (excess, [list(arcs) for arcs in trees])
+        if not excess:
+            return
+        toll *= TOLL_GROWTH
+    for index, stream in enumerate(streams):
+        load.add(trees[index], -stream.rate)
+        trees[index] = best[1][index]
+        load.add(trees[index], stream.rate)
+
+
+def _shorten(model: Model, streams: Sequence[Carried], trees: list[list[Arc]], load: _Load) -> None:
+    """Lays every stream again within the room that the others leave, where that is shorter."""
+    for index in sorted(range(len(streams)), key=lambda i: (-streams[i].rate, streams[i].name)):
+        stream, arcs = streams[index], trees[index]
+        if len(arcs) <= len(stream.targets):
+            continue
+        before = sum(load.beyond(arc, 0) for arc in arcs)
+        load.add(arcs, -stream.rate)
+        new = _lay(model, stream, load, HARD_TOLL, {})
+        worse = sum(load.beyond(arc, stream.rate) for arc in new) > before
+        if (
+            len(new) < len(arcs)
+            and not worse
+            and len(_lost(stream, new)) <= len(_lost(stream, arcs))
+        ):
+            trees[index] = new
+        load.add(trees[index], stream.rate)
+
+
+def _lay(
+    model: Model, stream: Carried, load: _Load, toll: float, memory: dict[Arc, float]
+) -> list[Arc]:
+    """A tree by shortest ways to the nearest target, each link dearer by what it is over limits."""
+    costs: dict[Arc, float] = {}
+
+    def cost(arc: Arc) -> float:
+        if (known := costs.get(arc)) is None:
+            beyond = load.beyond(arc, stream.rate)
+            known = costs[arc] = 1.0 + memory.get(arc, 0.0) + (toll * (1 + beyond) if beyond else 0)
+        return known
+
+    left = set(stream.targets)
+    arcs: list[Arc] = []
+    inside = {stream.source}
+    while left:
+        far = dict.fromkeys(inside, 0.0)
+        parent: dict[int, int] = {}
+        heap = [(0.0, node) for node in sorted(inside)]
+        found = -1
+        while heap:
+            way, node = heappop(heap)
+            if way > far[node]:
+                continue
+            if node in left:
+                found = node
+                break
+            for other in model.network.neighbours[node]:
+                if other not in inside and way + cost((node, other)) < far.get(other, inf):
+                    far[other] = way + cost((node, other))
+                    parent[other] = node
+                    heappush(heap, (far[other], other))
+        if found < 0:
+            break
+        node = found
+        while node not in inside:
+            arcs.append((parent[node], node))
+            inside.add(node)
+            node = parent[node]
+        left -= inside
+    return arcs

@@ -1,0 +1,268 @@
+"""The search from begin to end: start, tabu, kicks, windows, routes.
+
+Owns the order of steps and what is the best so far. Must not know clocks: `Stop` objects say when
+it ends. Invariant: the best plan is one whose limits were counted with its routes, and it never
+gets worse; after the same number of steps with the same seed it is the same.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from planner.layout import carried
+from planner.network import Arc
+from planner.plan import Plan
+from planner.search.model import Model
+from planner.search.routing import Routed, route
+from planner.search.start import greedy
+from planner.search.state import State
+from planner.search.stops import Progress, Stop
+from planner.search.tabu import Moves, Tabu
+
+CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a window of pieces only
+WINDOW_PIECES = 40
+WINDOW_STEPS = 60
+SETTLE_EVERY_WINDOWS = 60
+ROUTE_EVERY_STEPS = 4
+GAIN = 1e-9  # a smaller part of the flow is no gain
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an observer is told: where the search is."""
+
+    steps: int
+    flow: float
+    excess: float
+    kicks: int
+
+
+@dataclass
+class Best:
+    """The best plan so far: fewer broken limits first, then less flow."""
+
+    flow: float = float("inf")
+    excess: float = float("inf")
+    hosts: tuple[int, ...] = ()
+    trees: dict[str, tuple[Arc, ...]] = field(default_factory=dict)
+
+    def beaten(self, excess: float, flow: float) -> bool:
+        """Whether that is better."""
+        if (excess > 0) != (self.excess > 0):
+            return excess == 0
+        if excess > 0 and abs(excess - self.excess) > GAIN:
+            return excess < self.excess
+        return flow < self.flow - GAIN * max(1.0, abs(self.flow))
+
+
+Observer = Callable[[Report], None]
+
+
+class Search:
+    """One search; `step` goes on, `best` is the outcome."""
+
+    def __init__(self, model: Model, seed: int, start: Sequence[int] | None = None) -> None:
+        self.model = model
+        self.random = Random(seed)
+        self.best = Best()
+        self.steps = 0
+        self.improved_at = 0
+        self.kicks = 0
+        self.judged: set[tuple[int, ...]] = set()
+        self.crowds: dict[Arc, float] = {}
+        self.state = State(model, greedy(model) if start is None else start)
+        self.consider(thorough=True)
+
+    # --- the best ----------------------------------------------------------------------------
+
+    def consider(self, *, thorough: bool = False) -> bool:
+        """Routes the present placement and keeps it if it is the best."""
+        hosts = tuple(self.state.hosts)
+        if hosts in self.judged and not thorough:
+            return False
+        if len(self.judged) > 100_000:
+            self.judged.clear()
+        self.judged.add(hosts)
+        excess = self.state.excess()
+        if not self.model.limited and not self.best.beaten(excess, self.state.flow):
+            return False
+        found = route(self.model, hosts, thorough=thorough)
+        for arc in found.crowded:
+            self.crowds[arc] = self.crowds.get(arc, 0.0) + 1.0
+        return self.keep(hosts, excess, found)
+
+    def keep(self, hosts: tuple[int, ...], excess: float, found: Routed) -> bool:
+        """Makes this the best if it is."""
+        if not self.best.beaten(excess + found.excess, found.flow):
+            return False
+        self.best = Best(found.flow, excess + found.excess, hosts, found.trees)
+        self.improved_at = self.steps
+        return True
+
+    def promising(self) -> bool:
+        """Whether the placement may be better than the best, by the least that it may cost."""
+        if self.best.excess > 0:
+            return self.best.beaten(self.state.excess(), 0.0)
+        if self.state.excess() > 0:
+            return False
+        limits = self.model.network.limits
+        refund = sum(price * limits.get(arc, 0.0) for arc, price in self.model.prices.items())
+        return self.state.flow - refund < self.best.flow * (1 - GAIN)
+
+    # --- going on ----------------------------------------------------------------------------
+
+    def run(self, stop: Stop, observer: Observer | None = None) -> Best:
+        """Searches until the stop says so, between steps."""
+        if self.model.pieces:
+            whole = self.model.pieces * self.model.nodes <= CELLS_MAX
+            (self._whole if whole else self._windows)(stop, observer)
+        return self.best
+
+    def _ends(self, stop: Stop) -> bool:
+        return stop(Progress(self.steps, self.improved_at, self.best.excess == 0))
+
+    def _tell(self, observer: Observer | None) -> None:
+        if observer is not None:
+            observer(Report(self.steps, self.best.flow, self.best.excess, self.kicks))
+
+    def first_price(self) -> float:
+        """What breaking a broker's limit wholly costs at first: what a usual piece causes."""
+        return 1e-6 + self.state.flow / max(1, self.model.pieces)
+
+    def _whole(self, stop: Stop, observer: Observer | None) -> None:
+        """Tabu over all pieces, with kicks where nothing better is found for long."""
+        pieces = range(self.model.pieces)
+        tabu = Tabu(self.state, pieces, self.random, self.first_price())
+        patience = 60 + 4 * len(pieces)
+        since = 0
+        while not self._ends(stop):
+            flow_before = self.state.flow
+            tabu.step(self.best.flow if self.best.excess == 0 else float("inf"))
+            self.steps += 1
+            since += 1
+            self._tell(observer)
+            unlimited = not self.model.limited
+            due = unlimited or self.state.flow < flow_before or self.steps % ROUTE_EVERY_STEPS == 0
+            if due and self.promising() and self.consider():
+                since = 0
+            if since > patience:
+                since = 0
+                self._kick(tabu)
+
+    def _kick(self, tabu: Tabu) -> None:
+        """Back to the best, some pieces elsewhere; prices follow what was crowded."""
+        self.kicks += 1
+        moves: Moves = list(enumerate(self.best.hosts))
+        if self.random.random() < 0.25:
+            moves = list(enumerate(tuple(self.state.hosts)))
+        self.state.apply([(p, h) for p, h in moves if self.state.hosts[p] != h])
+        if self.model.limited and self._reprice():
+            self.state.recount()
+        self.state.apply(self._scatter())
+        self.state.recount()
+        tabu.all_anew()
+
+    def _scatter(self) -> Moves:
+        """A few pieces that concern each other, each to one of its cheaper brokers."""
+        first = self.random.randrange(self.model.pieces)
+        near = [p for p in self.model.near[first] if p != first]
+        count = self.random.randint(1, max(1, min(6, self.model.pieces // 4)))
+        chosen = [first, *self.random.sample(near, min(len(near), count - 1))]
+        while len(chosen) < count:
+            extra = self.random.randrange(self.model.pieces)
+            if extra not in chosen:
+                chosen.append(extra)
+        moves = []
+        for piece in chosen:
+            row = self.state.row((piece,))
+            order = sorted(self.model.layout.pieces[piece].hosts, key=lambda h: (row[h], h))
+            rank = min(int(self.random.expovariate(0.3)), len(order) - 1)
+            moves.append((piece, int(order[rank])))
+        return moves
+
+    def _reprice(self) -> bool:
+        """New prices for links by how often they were crowded; True if any changed."""
+        most = max(self.crowds.values(), default=0.0)
+        prices = {arc: price * 0.7 for arc, price in self.model.prices.items() if price > 0.05}
+        for arc, times in self.crowds.items():
+            prices[arc] = min(prices.get(arc, 0.0) + 0.3 * times / most, 8.0)
+        self.crowds.clear()
+        if prices == self.model.prices:
+            return False
+        self.model.reprice(prices)
+        return True
+
+    # --- problems too large to look at whole ----------------------------------------------------
+
+    def _windows(self, stop: Stop, observer: Observer | None) -> None:
+        """Descends over all pieces, then searches small windows one after the other."""
+        price = self.first_price()
+        windows = 0
+        order = list(range(self.model.pieces))
+        for at in range(0, len(order), WINDOW_PIECES):
+            if self._ends(stop):
+                return
+            self._window(order[at : at + WINDOW_PIECES], price, stop)
+        self.consider(thorough=True)
+        while not self._ends(stop):
+            self._window(self._around(), price, stop)
+            windows += 1
+            self._tell(observer)
+            if windows % SETTLE_EVERY_WINDOWS == 0 or self.best.excess > 0:
+                self._settle()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Counts anew, routes, and reprices what was crowded."""
+        self.state.recount()
+        self.consider(thorough=True)
+        if self.model.limited and self._reprice():
+            self.state.recount()
+
+    def _window(self, window: Sequence[int], price: float, stop: Stop) -> None:
+        """Tabu among some pieces; what is not better than before is undone."""
+        before = [(piece, self.state.hosts[piece]) for piece in window]
+        best, kept = (self.state.excess(), self.state.flow), before
+        tabu = Tabu(self.state, window, self.random, price)
+        for _ in range(WINDOW_STEPS):
+            if self._ends(stop):
+                break
+            tabu.step(best[1] if best[0] == 0 else float("inf"))
+            self.steps += 1
+            now = (self.state.excess(), self.state.flow)
+            if now < best:
+                best = now
+                kept = [(piece, self.state.hosts[piece]) for piece in window]
+                self.improved_at = self.steps
+        self.state.apply([(p, h) for p, h in kept if self.state.hosts[p] != h])
+
+    def _around(self) -> list[int]:
+        """A piece, those that it concerns, and those at their brokers, up to a window's size."""
+        first = self.random.randrange(self.model.pieces)
+        found = [first]
+        met = {first}
+        for piece in found:  # grows while it is walked
+            near = [other for other in self.model.near[piece] if other not in met]
+            self.random.shuffle(near)
+            for other in near[: WINDOW_PIECES - len(found)]:
+                met.add(other)
+                found.append(other)
+        while len(found) < min(WINDOW_PIECES, self.model.pieces):
+            other = self.random.randrange(self.model.pieces)
+            if other not in met:
+                met.add(other)
+                found.append(other)
+        return sorted(found)
+
+
+def as_plan(model: Model, best: Best) -> Plan:
+    """The best as a plan; a route is told only where it differs from the canonical one."""
+    names = model.network.names
+    sources = {s.name: s for s in carried(model.layout, best.hosts)}
+    routes = {}
+    for name, arcs in best.trees.items():
+        stream = sources[name]
+        usual, lost = model.network.canonical(stream.source, stream.targets)
+        if not lost and sorted(usual) != sorted(arcs):
+            routes[name] = tuple((names[a], names[b]) for a, b in arcs)
+    return Plan(best.hosts, routes)
