@@ -22,7 +22,7 @@ from broker.core.limits import Limits
 from broker.core.matcher import Matcher
 from headwater.events import Event
 from headwater.release import Release
-from headwater.tables import tables_beside
+from headwater.tables import tables_among, tables_beside
 from language import Specification, check_text
 from language.errors import HeadwaterError
 
@@ -141,6 +141,13 @@ class Pipeline:
             self._passed = watermark
         return self._counted(self.matcher.push([], self.watermark))
 
+    def next_due(self) -> int | None:
+        """Before events are known to end after this time, none of them being there decides nothing.
+
+        None if no time will do.
+        """
+        return min(self.matcher.due(self.watermark).values(), default=None)
+
     def watermark(self, event_type: str) -> int:
         """At or before which no event of the type comes any more."""
         by_events = self.intake.watermark(event_type)
@@ -175,7 +182,7 @@ class Engine:
     have lasted at all.
 
     Tables of the text are looked for beside `file`, the specification's, else in the working
-    directory.
+    directory; or they are in `tables`, name to text, and nowhere else.
 
     Raises language.LanguageError, with every error, where the text is faulty.
 
@@ -196,13 +203,17 @@ class Engine:
         longest_ms: int | None = None,
         file: str = "<text>",
         functions: Mapping[str, Any] | None = None,
+        tables: Mapping[str, str] | None = None,
     ) -> None:
         if lateness_ms is not None and lateness_ms < 0:
             raise ValueError(f"found lateness_ms {lateness_ms}, expected 0 or more, or None")
         if not 0 <= drift < 1:
             raise ValueError(f"found drift {drift}, expected 0 or more, and less than 1")
         self.specification = check_text(
-            text, file=file, functions=functions, tables=tables_beside(file)
+            text,
+            file=file,
+            functions=functions,
+            tables=tables_beside(file) if tables is None else tables_among(tables),
         ).demand()
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
         self._options = IntakeOptions(lateness_ms=lateness_ms or 0, typed=True)
@@ -241,6 +252,10 @@ class Engine:
         if self._everything is not None:
             return []
         return _plain(self._pipeline.advance(watermark_ms))
+
+    def next_due(self) -> int | None:
+        """The least time to which `advance` may give a result by itself, in ms; None: none may."""
+        return self._pipeline.next_due()
 
     def state(self) -> bytes:
         """All that later results depend on, for `restore` in an engine of the same arguments."""

@@ -6,6 +6,7 @@ to a file beside or beneath the specification's own directory, or nowhere else t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from language import ReadTable, TableError
@@ -17,6 +18,17 @@ def tables_beside(specification: str) -> ReadTable:
     """Reads tables whose names are relative to the specification's file (`-`, `<…>`: to here)."""
     beside = Path() if specification[:1] in {"-", "<"} else Path(specification).parent
     return lambda name: read(beside / name)
+
+
+def tables_among(texts: Mapping[str, str]) -> ReadTable:
+    """Tables whose texts are here already, by the name that the specification writes."""
+
+    def read_text(name: str) -> str:
+        if name not in texts:
+            raise TableError("it is not among the tables that were given")
+        return texts[name]
+
+    return read_text
 
 
 def read(path: Path) -> str:

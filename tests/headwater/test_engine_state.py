@@ -119,3 +119,31 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing():
 def test_what_decides_at_its_end_has_no_state():
     with pytest.raises(RuntimeError):
         headwater.Engine(TEMP, lateness_ms=None).state()
+
+
+def test_an_engine_tells_when_time_alone_may_decide():
+    engine = headwater.Engine(THEN, longest_ms=0)
+    assert engine.next_due() is None
+    engine.push([{"type": "B", "id": "b", "timestamp": 1000, "n": 1}])
+    results, dues = [], []
+    while (due := engine.next_due()) is not None:
+        dues.append(due)
+        assert engine.advance(due - 1) == []
+        results += engine.advance(due)
+    assert [one["subscription"] for one in results] == ["Silent"]
+    assert (dues == sorted(set(dues)), dues[-1]) == (True, 3000)
+
+
+def test_tables_can_be_given_as_texts():
+    text = """
+    event Read(tagID: text)
+    table Tags from "tags.csv" key tagID
+    subscription Toys seq 1 from me to alerts detect Read as r where Tags[r.tagID].kind = "toy"
+    """
+    engine = headwater.Engine(text, tables={"tags.csv": "tagID,kind\nc7,toy\nc8,tool\n"})
+    events = [
+        {"type": "Read", "id": tag, "timestamp": 1, "tagID": tag} for tag in ("c7", "c8", "c9")
+    ]
+    assert [one["events"] for one in engine.push(events)] == [{"r": ["c7"]}]
+    with pytest.raises(headwater.LanguageError, match="not among the tables"):
+        headwater.Engine(text, tables={})

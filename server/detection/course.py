@@ -1,0 +1,137 @@
+"""The detection of one key: events wait until the watermark has passed them, then the engine runs.
+
+Owns the order in which the engine gets events, and the state between two calls as bytes. Must not
+know Spark. Invariant: what comes out depends on the events and the watermarks alone; an event is
+handed to the engine once, when every one that may still come ends after it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from headwater.engine import Engine
+from server.detection.mapping import event_of
+from server.detection.program import Program
+from server.source.log import tell
+
+WAITING_VERSION: Final = 1
+_INSTANT: Final = re.compile(r"-?\d{1,16}")
+
+
+class Waiting(msgspec.Struct):
+    """Events that the watermark has not passed, by end; and what to be woken at."""
+
+    version: int = WAITING_VERSION
+    timer_ms: int | None = None
+    events: list[dict[str, Any]] = []
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        return msgspec.msgpack.encode(self)
+
+
+def waiting_of(state: bytes | None) -> Waiting:
+    """What `pack` made; nothing waits where there is no state."""
+    if state is None:
+        return Waiting()
+    waiting = msgspec.msgpack.decode(state, type=Waiting, strict=False)
+    if waiting.version != WAITING_VERSION:
+        raise ValueError(
+            f"found events waiting in version {waiting.version}: begin a new checkpoint"
+        )
+    return waiting
+
+
+class Course:
+    """Runs one program for many keys, one at a time, in one process."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._engine = Engine(
+            program.text, longest_ms=program.longest_ms, tables=dict(program.tables)
+        )
+        self._fresh = self._engine.state()
+        self._loaded: tuple[Any, bytes] | None = None  # whose state the engine holds
+
+    def take(self, waiting: Waiting, rows: Iterable[tuple[str, str | None]]) -> None:
+        """Put (payload, broker) of rows among what waits."""
+        decode = msgspec.json.decode
+        for payload, broker in rows:
+            said = decode(payload)
+            event = said if self.program.raw else event_of(said, broker, self.program.types)
+            try:
+                _order(event)
+            except (TypeError, ValueError):
+                tell(f"an event without a time was passed over: {payload[:200]}")
+            else:
+                waiting.events.append(event)
+
+    def run(
+        self, key: object, state: bytes | None, waiting: Waiting, watermark_ms: int
+    ) -> tuple[bytes | None, list[dict[str, Any]]]:
+        """Hand over what the watermark has passed; the new state, where it changed, and results.
+
+        `waiting` keeps the rest, and when there is something to do again.
+        """
+        due = [one for one in waiting.events if end_of(one) <= watermark_ms]
+        if not due and (waiting.timer_ms is None or waiting.timer_ms > watermark_ms):
+            self._arm(waiting, None)
+            return None, []
+        waiting.events = [one for one in waiting.events if end_of(one) > watermark_ms]
+        engine = self._load(key, state)
+        due.sort(key=_order)
+        results = engine.push(due, skip_bad=True)
+        results += engine.advance(watermark_ms)
+        next_due = engine.next_due()
+        waiting_for = None if next_due is None else max(next_due, watermark_ms + 1)
+        self._arm(waiting, waiting_for, known=True)
+        packed = engine.state()
+        self._loaded = (key, packed)
+        return packed, results
+
+    def _arm(self, waiting: Waiting, engine_ms: int | None, *, known: bool = False) -> None:
+        """The earliest of: an event that waits, and when the engine may report by itself."""
+        times = [end_of(one) for one in waiting.events]
+        if known:
+            times += [] if engine_ms is None else [engine_ms]
+        elif waiting.timer_ms is not None:
+            times.append(waiting.timer_ms)
+        waiting.timer_ms = min(times, default=None)
+
+    def _load(self, key: object, state: bytes | None) -> Engine:
+        wanted = (key, self._fresh if state is None else state)
+        if self._loaded != wanted:
+            self._engine.restore(wanted[1])
+        # Until it has run: an error on the way must not leave a half-used engine for the next.
+        self._loaded = None
+        return self._engine
+
+
+def end_of(event: Mapping[str, Any]) -> int:
+    """The event time, in ms."""
+    end = event.get("end", event.get("timestamp"))
+    if isinstance(end, int):
+        return end
+    return _instant(str(end))
+
+
+def _instant(text: str) -> int:
+    from datetime import UTC, datetime
+
+    if _INSTANT.fullmatch(text):
+        return int(text)
+    when = datetime.fromisoformat(text)
+    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return round(when.timestamp() * 1000)
+
+
+def _order(event: Mapping[str, Any]) -> tuple[int, int, str]:
+    """(end, start, id): the language's order."""
+    end = end_of(event)
+    start = event.get("start", end)
+    return end, start if isinstance(start, int) else _instant(str(start)), str(event.get("id", ""))
+
+
+__all__ = ["Course", "Waiting", "end_of", "waiting_of"]

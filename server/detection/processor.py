@@ -1,0 +1,100 @@
+"""The stateful operator of Spark around a course of detection.
+
+Owns the two states of a key and its one timer. Must not know what is detected. Invariant: between
+two calls everything is in Spark's state, so that it does not matter in which process the next runs.
+
+The engine's state and the events that wait are kept apart: most batches bring events and decide
+nothing, and then the larger of the two is not written again.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+from pyspark.sql.types import Row
+
+from server.detection.course import Course, Waiting, waiting_of
+from server.detection.program import Program
+
+OUTPUT: Final = "payload string"
+_COURSES: Final[dict[tuple[object, ...], Course]] = {}  # compiled once a process
+COURSES_MAX: Final = 16  # of programs in one process; then all are compiled anew
+
+
+class Detector(StatefulProcessor):
+    """Takes rows with `payload` and `broker`; gives results as JSON in `payload`."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    # Spark passes arguments by name: the names of these methods and arguments are its own.
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called before anything else, in the process that runs it."""
+        self._handle = handle
+        self._engine = handle.getValueState("engine", "state binary")
+        self._waiting = handle.getValueState("waiting", "state binary")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        """Rows of a key, in any order; none ends at or before the watermark."""
+        waiting = self._held()
+        course = _course(self._program)
+        course.take(waiting, ((row["payload"], row["broker"]) for row in rows))
+        yield from self._run(key, waiting, timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803, ARG002
+    ) -> Iterator[Row]:
+        """The watermark has come to where something waits."""
+        yield from self._run(key, self._held(), timerValues)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _held(self) -> Waiting:
+        return waiting_of(_bytes(self._waiting.get()))
+
+    def _run(self, key: Any, waiting: Waiting, times: TimerValues) -> Iterator[Row]:
+        watermark_ms = times.getCurrentWatermarkInMs()
+        before = waiting.timer_ms
+        state, results = _course(self._program).run(
+            tuple(key), _bytes(self._engine.get()), waiting, watermark_ms
+        )
+        if state is not None:
+            self._engine.update((state,))
+        if waiting.timer_ms != before:
+            if before is not None and before > watermark_ms:
+                self._handle.deleteTimer(before)
+            if waiting.timer_ms is not None:
+                self._handle.registerTimer(waiting.timer_ms)
+        self._waiting.update((waiting.pack(),))
+        for one in results:
+            yield Row(payload=msgspec.json.encode(one).decode())
+
+
+def _course(program: Program) -> Course:
+    key = program.key
+    course = _COURSES.get(key)
+    if course is None:
+        if len(_COURSES) >= COURSES_MAX:
+            _COURSES.clear()
+        course = _COURSES[key] = Course(program)
+    return course
+
+
+def _bytes(held: Any) -> bytes | None:
+    return None if held is None else bytes(held[0])

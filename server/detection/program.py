@@ -1,0 +1,90 @@
+"""The text of a specification as it travels to where it runs, and what it may be parted by.
+
+Owns the checking on the driver. Must not know Spark. Invariant: what is sent was checked with the
+tables that are sent along, and runs nowhere else otherwise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headwater.tables import tables_beside
+from language import Specification, Task, check_text
+from language.tree import Case, Definition
+from language.tree_expressions import Attribute
+from server.errors import JobsError
+
+
+@dataclass(frozen=True)
+class Program:
+    """A checked specification and how to run it; plain data, so that it can be sent anywhere.
+
+    `longest_ms` bounds how long an event may last; `types` names the event types of subscriptions.
+    """
+
+    text: str
+    tables: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    longest_ms: int = 0
+    raw: bool = False  # its input is events, not results
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two programs the same."""
+        pairs = (tuple(sorted(one.items())) for one in (self.tables, self.types))
+        return (self.text, *pairs, self.longest_ms, self.raw)
+
+
+def checked(path: Path, **more: object) -> Program:
+    """The program of a file. Raises JobsError with every fault of the text."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobsError(f"{path}: cannot be read: {error}") from None
+    tables: dict[str, str] = {}
+    beside = tables_beside(str(path))
+
+    def remembered(name: str) -> str:
+        tables[name] = beside(name)
+        return tables[name]
+
+    found = check_text(text, file=str(path), tables=remembered)
+    if found.specification is None:
+        raise JobsError(found.report().rstrip("\n"))
+    return Program(text, tables, **more)  # type: ignore[arg-type]
+
+
+def specification_of(program: Program) -> Specification:
+    """Checked anew, from nothing but the program."""
+    return check_text(program.text, tables=program.tables.__getitem__).demand()
+
+
+def needs_one_place(specification: Specification) -> str | None:
+    """Why events of different locations must meet in one place; None: they need not.
+
+    Everything is per partition where it is grouped by location, but a detected event carries its
+    partition on only if the definition assigns it.
+    """
+    graph = specification.graph
+    used = {key for task in graph.tasks.values() for key in task.needs.values()}
+    for key in (*graph.active(graph.roots), *graph.roots):
+        task = graph.tasks[key]
+        for case in _cases(task):
+            if "location" not in case.group_by:
+                return f"{task.name} is not grouped by location"
+            if key in used and not _keeps_location(task, case):
+                return f"{task.name} does not assign location = group.location"
+    return None
+
+
+def _cases(task: Task) -> tuple[Case, ...]:
+    node = task.node
+    return node.cases if isinstance(node, Definition) else (node.case,)
+
+
+def _keeps_location(task: Task, case: Case) -> bool:
+    node = task.node
+    post = node.post if isinstance(node, Definition) else None
+    assigned = {one.name: one.value for one in (case.assign if post is None else post.assign)}
+    value = assigned.get("location")
+    return isinstance(value, Attribute) and (value.base, value.name) == ("group", "location")

@@ -1,0 +1,263 @@
+"""Continued detection gives what a replay gives, however Spark cuts and moves it.
+
+`Spark` here is what Spark does with the operator, in a few lines: rows of a batch in any order, a
+watermark that follows the batches before, timers, and state as bytes. The real one runs in
+`test_on_spark.py`.
+"""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.tws_tester import TwsTester
+from pyspark.sql.types import Row
+
+import headwater
+from language import check_text
+from server.detection.course import Course, end_of, waiting_of
+from server.detection.mapping import event_of
+from server.detection.processor import Detector
+from server.detection.program import Program, checked, needs_one_place, specification_of
+from server.errors import JobsError
+from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
+from tests.oracles.render import text_of
+from tests.server.logs import result
+
+NEVER_MS = 2**53
+
+
+def lasted(event):
+    return event["end"] - event["start"] if "start" in event else 0
+
+
+class Spark:
+    """One key of the operator; `moves` is how often another process goes on."""
+
+    def __init__(self, program, draw, delay_ms):
+        self.program, self.draw, self.delay_ms = program, draw, delay_ms
+        self.courses = [Course(program), Course(program)]
+        self.engine = self.waiting = None
+        self.results = []
+        self.newest = 0
+        self.timers = set()
+
+    def batch(self, events):
+        watermark = max(0, self.newest - self.delay_ms)
+        rows = [(json.dumps(one), "b") for one in events if end_of(one) > watermark]
+        assert len(rows) == len(events), "a row was late"
+        if rows:
+            self._call(watermark, rows)
+            self.newest = max([self.newest, *map(end_of, events)])
+        self._expire(watermark)
+
+    def _expire(self, watermark):
+        while self.timers and min(self.timers) <= watermark:
+            self.timers.remove(min(self.timers))
+            self._call(watermark, [])
+
+    def _call(self, watermark, rows):
+        course = self.draw.choice(self.courses)
+        waiting = waiting_of(self.waiting)
+        course.take(waiting, rows)
+        state, results = course.run("k", self.engine, waiting, watermark)
+        self.engine = state or self.engine
+        self.waiting = waiting.pack()
+        self.timers = set() if waiting.timer_ms is None else {waiting.timer_ms}
+        self.results += results
+
+    def end(self):
+        """Nothing more comes: what is due at the end of all time as well."""
+        self.newest = NEVER_MS + self.delay_ms
+        self.batch([])
+        course = Course(self.program)
+        return self.results + course._load("k", self.engine).finish()
+
+
+def replayed(text, events):
+    engine = headwater.Engine(text, lateness_ms=None)
+    engine.push(events)
+    return engine.finish()
+
+
+def on_spark(text, events, draw):
+    """Events in batches, disordered by no more than the delay of the watermark."""
+    longest_ms = max((lasted(event) for event in events), default=0)
+    delay_ms = draw.choice([0, 500, 5_000])
+    spark = Spark(Program(text, longest_ms=longest_ms, raw=True), draw, delay_ms)
+    waiting = sorted(events, key=lambda one: end_of(one) + draw.uniform(0, delay_ms))
+    while waiting:
+        at = draw.randint(1, len(waiting))
+        batch, waiting = waiting[:at], waiting[at:]
+        newest = max([spark.newest, *map(end_of, batch)])
+        # What the next watermark would make late comes with this batch.
+        batch += [one for one in waiting if end_of(one) <= newest - delay_ms]
+        waiting = [one for one in waiting if end_of(one) > newest - delay_ms]
+        spark.batch(draw.sample(batch, len(batch)))
+    return spark.end()
+
+
+def plain(results):
+    return sorted(json.dumps(one, sort_keys=True) for one in results)
+
+
+def compare(construct, context, seed):
+    """Whether the case could be compared, and whether it has results."""
+    spec, events = random_case(seed, construct, context)
+    text = text_of(spec)
+    found = check_text(text)
+    if not found.ok or "absent" in text or any(end_of(one) <= 0 for one in events):
+        return False, False
+    expected = replayed(text, events)
+    assert plain(on_spark(text, events, random.Random(seed))) == plain(expected), text
+    return True, bool(expected)
+
+
+@given(
+    st.sampled_from(list(CONSTRUCTS)),
+    st.sampled_from(list(CONTEXTS)),
+    st.integers(min_value=0, max_value=10**6),
+)
+def test_generated_specifications_give_on_spark_what_a_replay_gives(construct, context, seed):
+    compare(construct, context, seed)
+
+
+def test_the_comparison_above_compares_something():
+    cases = [compare(construct, "unrestricted", 1) for construct in CONSTRUCTS]
+    assert sum(some for _, some in cases) > len(CONSTRUCTS) / 2
+
+
+ABSENT = """
+event Beat(n: int)
+subscription Silent seq 1 from me to alerts detect absent Beat for 2 s
+subscription Quick seq 1 from me to alerts detect Beat then[next] Beat as b within 1 s
+"""
+ABSENT = ABSENT.replace("detect Beat then", "detect Beat as a then")
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=15), st.integers(0, 99))
+def test_silences_too(seconds, seed):
+    events = [
+        {"type": "Beat", "id": f"e{n}", "timestamp": 500 * at, "n": n}
+        for n, at in enumerate(seconds)
+    ]
+    begin = min(end_of(one) for one in events)
+    expected = [one for one in replayed(ABSENT, events) if one["start"] > begin]
+    found = on_spark(ABSENT, events, random.Random(seed))
+    assert plain(one for one in found if one["start"] > begin) == plain(expected)
+
+
+# --- results as events ---------------------------------------------------------------------------
+
+
+def test_a_result_keeps_its_id_and_interval_and_says_what_it_said():
+    said = result(7, 5000, "cold/valley", location="hall", temp=-1.5, tags=["a"], none=None)
+    assert event_of(said, "b1", {}) == {
+        "type": "cold_valley",
+        "id": "cold/valley-hall-7",
+        "start": 4500,
+        "end": 5000,
+        "source": "b1",
+        "location": "hall",
+        "certainty": "yes",
+        "n": 7,
+        "temp": -1.5,
+    }
+
+
+def test_values_of_an_alias_are_told_apart_and_types_can_be_named():
+    said = result(7, 5000) | {"values": {"t": {"val": 2, "ok": True}}, "group": {"source": "s3"}}
+    event = event_of(said, "b1", {"Frost": "Cold"})
+    assert (event["type"], event["source"], event["t_val"], event["t_ok"]) == (
+        "Cold",
+        "s3",
+        2,
+        True,
+    )
+    assert "location" not in event
+
+
+NEXT = """
+event Frost(n: int, certainty: text)
+subscription Long seq 1 from team to desk
+detect Frost as a then[..3 s] Frost as b
+group by location
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "next.hw").write_text(NEXT)
+    return checked(tmp_path / "next.hw", longest_ms=1000)
+
+
+def test_the_operator_as_spark_calls_it(program):
+    """By the names of its arguments, with states, timers and keys."""
+    tester = TwsTester(
+        Detector(program),
+        timeMode="EventTime",
+        eventTimeExtractor=lambda row: json.loads(row["payload"])["end"],
+    )
+    rows = [
+        Row(payload=json.dumps(result(n, end)), broker="b1")
+        for n, end in [(2, 4000), (1, 2000), (3, 9000)]
+    ]
+    assert tester.test("hall", rows) == []
+    (found,) = tester.setWatermark(5000)
+    said = json.loads(found["payload"])
+    assert said["events"] == {"a": ["Frost-hall-1"], "b": ["Frost-hall-2"]}
+    assert (said["start"], said["end"], said["group"]) == (1500, 4000, {"location": "hall"})
+
+
+def test_an_event_without_a_time_is_passed_over_and_told(program, capsys):
+    course = Course(Program(NEXT, raw=True))
+    waiting = waiting_of(None)
+    course.take(waiting, [('{"type":"Frost","timestamp":"noon"}', None)])
+    assert waiting.events == []
+    assert "passed over" in capsys.readouterr().err
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+def test_a_program_brings_its_tables_along(tmp_path):
+    (tmp_path / "tags.csv").write_text("tagID,kind\nc7,toy\n")
+    (tmp_path / "toys.hw").write_text(
+        'event Read(tagID: text)\ntable Tags from "tags.csv" key tagID\n'
+        'subscription Toys seq 1 from a to b detect Read as r where Tags[r.tagID].kind = "toy"\n'
+    )
+    program = checked(tmp_path / "toys.hw")
+    Path(tmp_path / "tags.csv").unlink()
+    assert specification_of(program).graph.roots
+    assert Course(program)._engine is not None
+
+
+def test_a_faulty_text_is_refused_with_its_place(tmp_path):
+    (tmp_path / "bad.hw").write_text("subscription X seq 1 from a to b detect Nothing")
+    with pytest.raises(JobsError, match=r"bad\.hw:1:\d+: HW"):
+        checked(tmp_path / "bad.hw")
+    with pytest.raises(JobsError, match="cannot be read"):
+        checked(tmp_path / "none.hw")
+
+
+GROUPED = """
+event A(n: int)
+define B(location, n) detect A assign {assign} n = A.n {group}
+subscription S seq 1 from me to alerts detect B as x then B as y group by location
+"""
+
+
+@pytest.mark.parametrize(
+    ("assign", "group", "why"),
+    [
+        ("location = group.location,", "group by location", None),
+        ("location = A.location,", "group by location", "does not assign location"),
+        ("location = A.location,", "", "B is not grouped by location"),
+    ],
+)
+def test_what_may_run_in_parts_by_location(assign, group, why):
+    text = GROUPED.format(assign=assign, group=group)
+    found = needs_one_place(specification_of(Program(text)))
+    assert (found is None) if why is None else (why in found)
