@@ -62,6 +62,10 @@ CASES = {
     "a condition chooses an older one before": case(
         where(pair("then", A, B), "<", "A", "B"), context="recent"
     ),
+    "within a longer within": case(within(within(pair("and", A, B), 4_000), 2_000)),
+    "within a longer within in a chain": case(
+        within(within(pair("then", s.Listed(A), B), 4_000), 2_000)
+    ),
     "within lets an older one go": case(within(pair("and", A, B), 2_000), context="recent"),
     "what was chosen is chosen again": case(
         pair("and", pair("and", A, B, None, 2_000), C, None, 2_000), "A", context="recent"

@@ -46,7 +46,6 @@ class Partition:
     stores: list[Store]
     found: list[Any] = field(default_factory=list)
     log: list[tuple[int, Event]] = field(default_factory=list)
-    taken: Order | None = None
     counted: int = 0
 
     def size(self) -> int:
@@ -85,12 +84,14 @@ def take(
         first = _first(partition, selection)
         if selection is not None and _undecided(partition, selection, first, watermark):
             break
-        partition.taken = order_of(first)
+        order = order_of(first)
         partition.found = [other for other in partition.found if other is not first]
         if selection is not None:
-            _forget_losers(partition)
+            _forget_losers(partition, order)
         reported.append(first)
         _consume(partition, program, discipline, first)
+        if discipline.rechosen:
+            _forget_losers(partition, order)
     return reported
 
 
@@ -116,11 +117,9 @@ def _undecided(partition: Partition, selection: Selection, first: Any, watermark
     )
 
 
-def _forget_losers(partition: Partition) -> None:
+def _forget_losers(partition: Partition, taken: Order) -> None:
     """Drop what lies before the occurrence taken last: its turn has passed."""
-    taken = partition.taken
-    if taken is not None:
-        partition.found = [found for found in partition.found if order_of(found) > taken]
+    partition.found = [found for found in partition.found if order_of(found) > taken]
 
 
 def _consume(partition: Partition, program: Program, discipline: Discipline, taken: Any) -> None:
@@ -149,13 +148,12 @@ def _purge(store: Store, ids: set[int]) -> None:
 
 
 def _go_again(partition: Partition, program: Program, gone: set[int]) -> None:
-    """Choose anew without what is gone; only what comes later in order than the last taken."""
+    """Choose anew without what is gone."""
     partition.log = [entry for entry in partition.log if id(entry[1]) not in gone]
     partition.stores = [Store() for _ in partition.stores]
     partition.found = []
     for events in instants(partition.log):
         partition.found += _step(partition, program, events)
-    _forget_losers(partition)
 
 
 def instants(events: list[tuple[int, Event]]) -> list[list[tuple[int, Event]]]:

@@ -134,7 +134,6 @@ def pack_partition(partition: Partition, shelf: Shelf) -> dict[str, Any]:
         ],
         "found": [shelf.put_occurrence(found) for found in partition.found],
         "log": [[leaf, shelf.put(event)] for leaf, event in partition.log],
-        "taken": msgspec.to_builtins(partition.taken, enc_hook=made_of),
     }
 
 
@@ -151,7 +150,6 @@ def unpack_partition(packed: Mapping[str, Any], shelf: Shelf) -> Partition:
         stores,
         [shelf.get_occurrence(found) for found in packed["found"]],
         [(leaf, shelf.get(at)) for leaf, at in packed["log"]],
-        _order(packed["taken"]),
     )
 
 

@@ -186,7 +186,6 @@ class StagedAgent:
             for stage, (lefts, rights) in zip(partition.site.joints, stores, strict=True):
                 stage.adopt(list(lefts), list(rights))
             partition.waiting.found = list(old.found)
-            partition.waiting.taken = old.taken
             if self._logs:
                 partition.log = old.log or logged(self._layout, stores)
             self._settle(old.group, partition)

@@ -47,7 +47,7 @@ def as_msgpack(epoch: str, begin: int, end: int, rows: Sequence[Row]) -> bytes:
 def as_arrow(epoch: str, begin: int, end: int, rows: Sequence[Row]) -> bytes:
     """A stream of Arrow's IPC: one batch, with the whole result as JSON in `payload`."""
     try:
-        import pyarrow as pa  # type: ignore[import-not-found, unused-ignore]
+        import pyarrow as pa  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise FormatMissingError(
             "pyarrow is not installed beside this broker; ask for format=msgpack or json"

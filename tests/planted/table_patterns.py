@@ -289,10 +289,6 @@ log-forgotten: after a restore nothing is gone through again
 found-forgotten: what was found but not final is lost in a snapshot
 - [shelf.get_occurrence(found) for found in packed["found"]]
 + []
-
-taken-forgotten: after a restore what was taken may be taken again
-- _order(packed["taken"]),
-+ None,
 """,
     tests=EVERYTHING,
 )

@@ -130,6 +130,22 @@ def test_past_the_limit_what_ends_first_is_forgotten_first(step_ms, together):
     assert repeats.forgotten > 0
 
 
+@pytest.mark.parametrize("together", [1, 2, 5])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_what_the_watermark_has_not_passed_is_remembered_and_nothing_else(together, in_order):
+    events = [reading(end) for end in range(100, 120)]
+    for watermark in range(99, 121):
+        repeats = Repeats(1_000)
+        batches = [events[at : at + together] for at in range(0, len(events), together)]
+        for batch in batches if in_order else reversed(batches):
+            repeats.admit(list(batch), ordered=in_order, apart=in_order)
+        repeats.advance(watermark)
+        again = [reading(event.end) for event in events if event.end > watermark]
+        _, repeated = repeats.admit(list(again))
+        assert [event.id for event, _ in repeated] == [event.id for event in again]
+        assert len(repeats) - len(again) < together, "what has been passed is kept no longer"
+
+
 # --- payloads ---------------------------------------------------------------------------------
 
 
