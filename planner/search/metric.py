@@ -20,6 +20,7 @@ Vector = npt.NDArray[np.float64]
 Ends = tuple[int, ...]
 
 FAR = 1e7  # the distance where there is no way: dearer than any detour
+FLOYD_NODES_MAX = 200
 KEPT_BYTES_MAX = 150_000_000  # what is remembered between questions is let go beyond this
 
 
@@ -42,9 +43,20 @@ class Metric:
         self._kept_max = max(1000, KEPT_BYTES_MAX // (8 * nodes))
 
     def _distances(self) -> Vector:
-        """All pairs, by relaxing whole columns in the order of a walk, forth and back."""
+        """All pairs: by Floyd and Warshall, or, of many brokers, by relaxing whole columns.
+
+        The columns are relaxed in the order of a walk, forth and back, which on trees and near them
+        takes a few rounds.
+        """
         found = np.full((self.nodes, self.nodes), FAR)
         np.fill_diagonal(found, 0.0)
+        if self.nodes <= FLOYD_NODES_MAX:
+            for (a, b), weight in self.weights.items():
+                found[a, b] = weight
+            for node in range(self.nodes):
+                np.minimum(found, found[:, node, None] + found[node], out=found)
+            near: Vector = np.minimum(found, FAR)
+            return near
         inward: list[list[tuple[int, float]]] = [[] for _ in range(self.nodes)]
         for (a, b), weight in sorted(self.weights.items()):
             inward[b].append((a, weight))

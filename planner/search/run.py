@@ -12,6 +12,7 @@ from random import Random
 from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
+from planner.search.loaded import LoadedState
 from planner.search.model import Model
 from planner.search.routing import Routed, route
 from planner.search.start import greedy
@@ -70,7 +71,9 @@ class Search:
         self.kicks = 0
         self.judged: set[tuple[int, ...]] = set()
         self.crowds: dict[Arc, float] = {}
-        self.state = State(model, greedy(model) if start is None else start)
+        hosts = greedy(model) if start is None else start
+        self.whole = model.pieces * model.nodes <= CELLS_MAX
+        self.state = (LoadedState if model.limited and self.whole else State)(model, hosts)
         self.consider(thorough=True)
 
     # --- the best ----------------------------------------------------------------------------
@@ -86,6 +89,10 @@ class Search:
         excess = self.state.excess()
         if not self.model.limited and not self.best.beaten(excess, self.state.flow):
             return False
+        if isinstance(self.state, LoadedState) and not excess and not self.state.overload():
+            found = Routed(self.state.named_trees(), self.state.flow, 0.0)
+            if self.keep(hosts, excess, found):
+                return True
         found = route(self.model, hosts, thorough=thorough)
         for arc in found.crowded:
             self.crowds[arc] = self.crowds.get(arc, 0.0) + 1.0
@@ -114,8 +121,7 @@ class Search:
     def run(self, stop: Stop, observer: Observer | None = None) -> Best:
         """Searches until the stop says so, between steps."""
         if self.model.pieces:
-            whole = self.model.pieces * self.model.nodes <= CELLS_MAX
-            (self._whole if whole else self._windows)(stop, observer)
+            (self._whole if self.whole else self._windows)(stop, observer)
         return self.best
 
     def _ends(self, stop: Stop) -> bool:
@@ -156,8 +162,6 @@ class Search:
         if self.random.random() < 0.25:
             moves = list(enumerate(tuple(self.state.hosts)))
         self.state.apply([(p, h) for p, h in moves if self.state.hosts[p] != h])
-        if self.model.limited and self._reprice():
-            self.state.recount()
         self.state.apply(self._scatter())
         self.state.recount()
         tabu.all_anew()

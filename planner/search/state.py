@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from planner.search.metric import Vector
+from planner.search.metric import Metric, Vector
 from planner.search.model import Model
 
 
@@ -31,6 +31,18 @@ class State:
         self.partial_costs = [self._partial_cost(n) for n in range(len(model.partial_rates))]
         self.flow = float(sum(self.costs) + sum(self.partial_costs))
 
+    def metric(self, number: int) -> Metric:
+        """The network as a stream sees it."""
+        return self.model.metrics[0][number]
+
+    def partial_metric(self, number: int) -> Metric:
+        """The network as the partials of an aggregate see it."""
+        return self.model.metrics[1][number]
+
+    def relax(self) -> list[int]:
+        """The pieces whose rows changed for other reasons than that a piece near them moved."""
+        return []
+
     # --- what is -----------------------------------------------------------------------------
 
     def ends(self, number: int) -> tuple[int, tuple[int, ...]]:
@@ -46,12 +58,12 @@ class State:
 
     def _stream_cost(self, number: int) -> float:
         source, targets = self.ends(number)
-        return self.model.rates[number] * self.model.metrics[0][number].cost(source, targets)
+        return self.model.rates[number] * self.metric(number).cost(source, targets)
 
     def _partial_cost(self, number: int) -> float:
         aggregate = self.model.layout.aggregates[number]
         header = self.hosts[aggregate.header]
-        distance = self.model.metrics[1][number].distance
+        distance = self.partial_metric(number).distance
         used = {self.hosts[piece] for piece in aggregate.partials}
         return self.model.partial_rates[number] * sum(
             float(distance[b, header]) for b in sorted(used)
@@ -72,7 +84,7 @@ class State:
             stream = model.layout.streams[number]
             ends = {hosts[piece] for piece in stream.consumers if piece not in moved}
             ends.update(stream.destinations)
-            metric = model.metrics[0][number]
+            metric = self.metric(number)
             if stream.piece is not None and stream.piece in moved:
                 found += model.rates[number] * metric.from_everywhere(tuple(sorted(ends)))
             else:
@@ -90,7 +102,7 @@ class State:
     def _partial_row(self, number: int, moved: set[int]) -> Vector:
         """What the partials of an aggregate would send, with some of its pieces at each broker."""
         aggregate = self.model.layout.aggregates[number]
-        distance = self.model.metrics[1][number].distance
+        distance = self.partial_metric(number).distance
         rate = self.model.partial_rates[number]
         stay = sorted({self.hosts[piece] for piece in aggregate.partials if piece not in moved})
         if aggregate.header in moved:

@@ -81,7 +81,9 @@ class Tabu:
             tenure = TENURE_MIN + self.random.randrange(TENURE_SPREAD)
             self.until[place, self.state.hosts[piece]] = self.steps + tenure
         self.state.apply(moves)
-        self.refresh(list(dict.fromkeys(p for piece, _ in moves for p in self.model.near[piece])))
+        stale = dict.fromkeys(p for piece, _ in moves for p in self.model.near[piece])
+        stale.update(dict.fromkeys(self.state.relax()))
+        self.refresh(list(stale))
 
     def _choose(self, best: float) -> Moves:
         hosts = np.array([self.state.hosts[piece] for piece in self.window.tolist()])

@@ -1,0 +1,235 @@
+"""A placement with the trees of its streams, where links and what brokers send are limited.
+
+Owns the trees and the loads on what is limited. Must not know which moves a search wants.
+Invariant: `load` is what the trees put on each limit, and `flow` is the hops of all trees by their
+rates and, for what is over limits, the toll besides.
+
+A stream sees a link as blocked where the others leave no room for it; it may pass for a toll, so
+that a search is led away from what is over its limit without being walled in.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.network import Arc
+from planner.search.metric import FAR, Metric, Vector
+from planner.search.model import Model
+from planner.search.state import State
+
+TOLL_FIRST = 2.0  # hops
+TOLL_MAX = 64.0
+METRICS_MAX = 300  # kept between steps; each holds a matrix of distances and what was asked of it
+LAID_AGAIN_MAX = 2  # streams a step
+ROOM = 1e-9
+
+
+class LoadedState(State):
+    """Where each piece is, over which links each stream goes, and what is over limits."""
+
+    def __init__(self, model: Model, hosts: Sequence[int]) -> None:
+        self.toll = TOLL_FIRST
+        limits: list[float] = []
+        self.limits_of: dict[Arc, list[int]] = {}
+        for arc, limit in sorted(model.network.limits.items()):
+            self.limits_of.setdefault(arc, []).append(len(limits))
+            limits.append(float(limit))
+        for node, out in enumerate(model.egress):
+            if out is not None:
+                for other in model.network.neighbours[node]:
+                    self.limits_of.setdefault((node, other), []).append(len(limits))
+                limits.append(float(out))
+        self.limit: Vector = np.array(limits)
+        self.arcs_of: list[list[Arc]] = [[] for _ in limits]
+        for arc, numbers in self.limits_of.items():
+            for number in numbers:
+                self.arcs_of[number].append(arc)
+        self.room = self.limit * (1 + ROOM) + 1e-12
+        self.all_rates: Vector = np.array([*model.rates, *model.partial_rates])
+        self._metrics: dict[tuple[int, bytes], Metric] = {}
+        self._bases: list[Metric] = [*model.metrics[0], *model.metrics[1]]
+        super().__init__(model, hosts)
+
+    # --- counting ----------------------------------------------------------------------------
+
+    def recount(self) -> None:
+        """Lays all streams anew, the greatest rates first."""
+        model = self.model
+        self.work = np.bincount(
+            np.array(self.hosts, dtype=np.int64), weights=model.costs, minlength=model.nodes
+        ).astype(np.float64)
+        count = len(self.all_rates)
+        self.load: Vector = np.zeros(len(self.limit))
+        self.on: Vector = np.zeros((count, len(self.limit)))
+        self.trees: list[dict[int, tuple[Arc, ...]]] = [{} for _ in range(count)]
+        self.hops: Vector = np.zeros(count)
+        self.blocked: npt.NDArray[np.uint8] = np.zeros((count, 1), dtype=np.uint8)
+        self._look()
+        self._lay(range(count))
+        self._look()
+
+    def _look(self) -> list[int]:
+        """What is blocked for each stream now; the streams for which that changed."""
+        others = self.load - np.minimum(self.on, self.all_rates[:, None])
+        found = np.packbits(others + self.all_rates[:, None] > self.room, axis=1)
+        old, self.blocked = self.blocked, found
+        if old.shape != found.shape:
+            return list(range(len(found)))
+        return [int(n) for n in np.flatnonzero((old != found).any(axis=1))]
+
+    def _lay(self, numbers: Iterable[int]) -> None:
+        """Lays streams anew, one after the other, each in the room that the others leave."""
+        todo = sorted(numbers, key=lambda n: (-self.all_rates[n], n))
+        for number in todo:
+            self._take_up(number)
+        for number in todo:
+            for source, targets in self._ends_of(number):
+                rate = self.all_rates[number]
+                over = self.load + rate > self.room
+                metric = self._metric_by(number, np.packbits(over))
+                cost, arcs = metric.tree(source, targets)
+                self.trees[number][source] = arcs
+                lost = cost >= FAR
+                self.hops[number] += len(arcs) + (FAR * (cost // FAR) if lost else 0.0)
+                self._count(number, arcs, float(rate))
+        self.flow = float(self.hops @ self.all_rates) + self.toll * self.overload()
+
+    def _ends_of(self, number: int) -> list[tuple[int, tuple[int, ...]]]:
+        streams = len(self.model.rates)
+        if number < streams:
+            source, targets = self.ends(number)
+            return [(source, targets)] if targets else []
+        aggregate = self.model.layout.aggregates[number - streams]
+        header = self.hosts[aggregate.header]
+        sources = {self.hosts[piece] for piece in aggregate.partials} - {header}
+        return [(source, (header,)) for source in sorted(sources)]
+
+    def _take_up(self, number: int) -> None:
+        self.load -= self.on[number]
+        self.on[number] = 0.0
+        self.trees[number] = {}
+        self.hops[number] = 0.0
+
+    def _count(self, number: int, arcs: Iterable[Arc], rate: float) -> None:
+        for arc in arcs:
+            for limit in self.limits_of.get(arc, ()):
+                self.load[limit] += rate
+                self.on[number, limit] += rate
+
+    def overload(self) -> float:
+        """By how much loads are over limits, in bytes a second."""
+        over = self.load > self.room
+        return float((self.load - self.limit)[over].sum())
+
+    # --- metrics -----------------------------------------------------------------------------
+
+    def _metric_by(self, number: int, blocked: npt.NDArray[np.uint8]) -> Metric:
+        base = self._bases[number]
+        if not blocked.any():
+            return base
+        key = (id(base), blocked.tobytes())
+        if (known := self._metrics.get(key)) is None:
+            if len(self._metrics) >= METRICS_MAX:
+                for old in list(self._metrics)[: METRICS_MAX // 2]:
+                    del self._metrics[old]
+            weights = dict(base.weights)
+            for limit in np.flatnonzero(np.unpackbits(blocked)[: len(self.limit)]):
+                for arc in self.arcs_of[int(limit)]:
+                    if arc in weights:
+                        weights[arc] = 1.0 + self.toll
+            known = self._metrics[key] = Metric(self.model.nodes, weights, base.exact_ends)
+        return known
+
+    def metric(self, number: int) -> Metric:
+        """The network as a stream sees it in what the others leave."""
+        return self._metric_by(number, self.blocked[number])
+
+    def partial_metric(self, number: int) -> Metric:
+        """The network as the partials of an aggregate see it."""
+        return self.metric(len(self.model.rates) + number)
+
+    # --- moves -------------------------------------------------------------------------------
+
+    def apply(self, moves: Iterable[tuple[int, int]]) -> float:
+        """Puts pieces elsewhere and lays their streams anew; returns the change of the flow."""
+        moves = list(moves)
+        model, before = self.model, self.flow
+        for piece, host in moves:
+            cost = model.costs[piece]
+            self.work[self.hosts[piece]] -= cost
+            self.work[host] += cost
+            self.hosts[piece] = host
+        touched = dict.fromkeys(n for piece, _ in moves for n in model.of_piece[piece])
+        for piece, _ in moves:
+            if (of := model.aggregate_of[piece]) is not None:
+                touched[len(model.rates) + of] = None
+        self._lay(touched)
+        return self.flow - before
+
+    def delta(self, moves: Sequence[tuple[int, int]]) -> float:
+        """By how much these moves would change the flow: made, and all put back as it was."""
+        kept = (
+            list(self.hosts),
+            self.work.copy(),
+            self.load.copy(),
+            self.on.copy(),
+            [dict(trees) for trees in self.trees],
+            self.hops.copy(),
+            self.flow,
+        )
+        change = self.apply(moves)
+        self.hosts, self.work, self.load, self.on, self.trees, self.hops, self.flow = kept
+        return change
+
+    def relax(self) -> list[int]:
+        """Lays a few streams that are over limits again; the pieces whose rows are now stale."""
+        over = np.flatnonzero(self.load > self.room)
+        if len(over):
+            users = np.flatnonzero(self.on[:, over].any(axis=1))
+            for number in users[np.argsort(self.all_rates[users], kind="stable")][:LAID_AGAIN_MAX]:
+                self._again(int(number))
+        stale: dict[int, None] = {}
+        for number in self._look():
+            stale.update(dict.fromkeys(self._pieces_of(number)))
+        return list(stale)
+
+    def _again(self, number: int) -> None:
+        """Lays one stream again and keeps that if it is no dearer."""
+        before, trees = self.flow, dict(self.trees[number])
+        self._lay([number])
+        if self.flow > before:
+            hops = float(self.hops[number])
+            self._take_up(number)
+            self.trees[number] = trees
+            lost = FAR * (hops // FAR)
+            self.hops[number] = sum(len(arcs) for arcs in trees.values()) + lost
+            for arcs in trees.values():
+                self._count(number, arcs, float(self.all_rates[number]))
+            self.flow = before
+
+    def _pieces_of(self, number: int) -> list[int]:
+        streams = len(self.model.rates)
+        if number >= streams:
+            aggregate = self.model.layout.aggregates[number - streams]
+            return [*aggregate.partials, aggregate.header]
+        stream = self.model.layout.streams[number]
+        return [*stream.consumers, *([] if stream.piece is None else [stream.piece])]
+
+    def set_toll(self, toll: float) -> None:
+        """Another toll; everything is laid anew."""
+        self.toll = min(toll, TOLL_MAX)
+        self._metrics.clear()
+        self.recount()
+
+    def named_trees(self) -> dict[str, tuple[Arc, ...]]:
+        """The trees by the streams' names."""
+        model = self.model
+        found = {}
+        for number, stream in enumerate(model.layout.streams):
+            for arcs in self.trees[number].values():
+                found[stream.name] = arcs
+        for number, aggregate in enumerate(model.layout.aggregates):
+            for source, arcs in self.trees[len(model.rates) + number].items():
+                found[f"{aggregate.task}/partial@{model.network.names[source]}"] = arcs
+        return found
