@@ -1,0 +1,33 @@
+"""Every maximum of the topology, each with its value, its reason and what happens at it.
+
+Owns the numbers. Must not know who enforces them. Invariant: no neighbour can make a broker's view
+of the network grow without a line here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from broker.core.limits import said
+
+
+class TopologyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The maxima and times of the topology; all maxima are inclusive."""
+
+    brokers_max: Annotated[
+        int, said("brokers known, forgotten ones too: each is some 500 bytes", "refused, told")
+    ] = 10_000
+    links_max: Annotated[
+        int, said("links of one broker: more is no tree of brokers but a mistake", "refused, told")
+    ] = 1_000
+    states_per_message: Annotated[
+        int, said("so many brokers' links are told together: some 10 kB", "the next message")
+    ] = 100
+    settle_ms: Annotated[
+        int, said("changes come in bursts, and a new tree is dear", "one new tree for all", 0)
+    ] = 50
+    down_after_ms: Annotated[
+        int, said("a link that is back sooner goes on where it was", "then it is told as lost", 0)
+    ] = 3_000

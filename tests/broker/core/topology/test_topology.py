@@ -1,0 +1,276 @@
+"""All brokers that can hear of each other hold one tree, whatever the order of what they hear."""
+
+import itertools
+import random
+
+import networkx as nx
+import pytest
+
+from broker.core.topology import (
+    Edge,
+    KnownChanged,
+    LinkState,
+    LinkUp,
+    Objected,
+    StatesReceived,
+    Tell,
+    Topology,
+    TopologyLimits,
+    TreeChanged,
+    Woken,
+    spanning,
+)
+from broker.core.topology.state import encode
+from tests.broker.core.topology.network import Network
+
+
+def minimum_by_networkx(links):
+    """Of the links (low, high) -> cost, those of the least tree in the order of cost and names."""
+    ranked = sorted((cost, low, high) for (low, high), cost in links.items())
+    graph = nx.Graph()
+    for weight, (_, low, high) in enumerate(ranked):
+        graph.add_edge(low, high, weight=weight)
+    tree = nx.minimum_spanning_tree(graph, algorithm="prim")
+    return graph, {tuple(sorted(edge)) for edge in tree.edges}
+
+
+def check(network):
+    """What each broker says against what networkx makes of the links that stand."""
+    graph, tree = minimum_by_networkx(network.up)
+    graph.add_nodes_from(network.all)
+    forest = nx.Graph(sorted(tree))
+    forest.add_nodes_from(network.all)
+    for component in nx.connected_components(graph):
+        assert len({network.all[name].tree.id for name in component}) == 1
+        for name in component:
+            mine = network.all[name]
+            assert {(e.low, e.high) for e in mine.tree.edges} == {
+                e for e in tree if e[0] in component
+            }
+            assert mine.tree.neighbours == tuple(sorted(forest[name]))
+            assert mine.tree.hops == nx.single_source_shortest_path_length(forest, name)
+            for to in component - {name}:
+                path = tuple(nx.shortest_path(forest, name, to))
+                assert mine.tree.path(to) == path
+                assert mine.tree.next_hops[to] == path[1]
+            assert set(mine.unreachable) == set(mine.known) - component
+
+
+def grown(seed, many):
+    """A network in which links come, go and come back while all is being told."""
+    names = [f"b{number:02}" for number in range(many)]
+    network = Network(seed, names)
+    draw = network.draw
+    for _ in range(12 * many):
+        what = draw.random()
+        one, other = draw.sample(names, 2)
+        if what < 0.25:
+            network.connect(one, other, draw.choice([1, 1, 1, 2, 5]))
+        elif what < 0.35:
+            network.cut(one, other)
+        elif what < 0.9:
+            network.step()
+        else:
+            network.pass_ms(draw.choice([1, 60, 3100]))
+    return network
+
+
+@pytest.mark.parametrize("many", [2, 3, 6, 15])
+def test_random_networks_come_to_one_tree_and_it_is_the_least(many):
+    for seed in range(40 // many):
+        network = grown(seed, many)
+        network.settle()
+        check(network)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(4))
+def test_the_same_of_many(part):
+    for seed in range(part * 500, (part + 1) * 500):
+        network = grown(seed, 2 + seed % 25)
+        network.settle()
+        check(network)
+
+
+def test_brokers_that_die_and_come_back_are_counted_in_again():
+    for seed in range(25):
+        network = grown(seed, 8)
+        draw = network.draw
+        kept = {}
+        for _ in range(60):
+            name = draw.choice(sorted(network.epochs))
+            what = draw.random()
+            if what < 0.1 and name in network.all and len(network.all) > 2:
+                kept[name] = network.kill(name)
+            elif what < 0.25 and name not in network.all:
+                network.start(name, kept[name] if draw.random() < 0.5 else b"")
+            elif what < 0.5 and len(network.all) > 1:
+                network.connect(*draw.sample(sorted(network.all), 2))
+            else:
+                network.step()
+        network.settle()
+        check(network)
+
+
+def test_the_order_of_links_decides_nothing():
+    edges = [Edge(1, a, b) for a, b in itertools.combinations("abcdef", 2)]
+    expected = spanning(edges)
+    for seed in range(50):
+        random.Random(seed).shuffle(edges)
+        assert spanning(edges) == expected
+
+
+def test_a_link_outside_the_tree_changes_nothing_and_one_inside_changes_one_edge():
+    for seed in range(60):
+        draw = random.Random(seed)
+        names = [f"b{n}" for n in range(9)]
+        pairs = draw.sample(list(itertools.combinations(names, 2)), 20)
+        edges = [Edge(draw.choice([1, 2]), a, b) for a, b in pairs]
+        tree = set(spanning(edges))
+        for lost in edges:
+            rest = set(spanning([edge for edge in edges if edge != lost]))
+            assert len(tree - rest) == (lost in tree)
+            assert len(rest - tree) <= (lost in tree)
+
+
+def line(*names):
+    network = Network(1, names)
+    for one, other in itertools.pairwise(names):
+        network.connect(one, other)
+    network.settle()
+    return network
+
+
+def test_hops_and_next_hops_are_those_of_the_tree():
+    network = line("a", "b", "c", "d")
+    tree = network.all["a"].tree
+    assert tree.hops == {"a": 0, "b": 1, "c": 2, "d": 3}
+    assert tree.next_hops == {"b": "b", "c": "b", "d": "b"}
+    assert tree.path("d") == ("a", "b", "c", "d")
+    assert tree.path("e") is None
+
+
+def test_a_cut_that_heals_soon_is_told_to_nobody():
+    network = line("a", "b", "c")
+    before = {name: list(told) for name, told in network.told.items()}
+    network.cut("b", "c")
+    network.pass_ms(1000)
+    network.connect("b", "c")
+    network.settle()
+    assert network.told == before
+
+
+def test_a_partition_is_told_with_who_is_beyond_and_since_when():
+    network = line("a", "b", "c", "d")
+    network.cut("b", "c")
+    began = network.now
+    network.settle()
+    told = network.told["a"][-1]
+    assert isinstance(told, TreeChanged)
+    assert told.neighbours == ("b",)
+    assert told.unreachable == ("c", "d")
+    assert set(network.all["a"].unreachable) == {"c", "d"}
+    assert all(since > began for since in network.all["a"].unreachable.values())
+    network.connect("a", "d")
+    network.settle()
+    assert network.all["a"].unreachable == {}
+    check(network)
+
+
+def test_a_broker_stays_known_until_somebody_forgets_it():
+    network = line("a", "b", "c", "d")
+    network.kill("d")
+    network.settle()
+    network.pass_ms(10**9)
+    network.settle()
+    for name in "abc":
+        assert network.all[name].known == ("a", "b", "c", "d")
+    network.forget("a", "d")
+    network.settle()
+    for name in "abc":
+        assert network.all[name].known == ("a", "b", "c")
+        assert KnownChanged((), ("d",)) in network.told[name]
+        assert network.all[name].unreachable == {}
+
+
+def test_who_was_forgotten_stays_so_for_those_who_had_not_heard():
+    network = line("a", "b", "c")
+    network.kill("c")
+    network.settle()
+    kept = network.kill("b")
+    network.forget("a", "c")
+    network.settle()
+    network.start("b", kept)
+    assert network.all["b"].known == ("a", "b", "c")
+    network.connect("a", "b")
+    network.settle()
+    assert network.all["a"].known == network.all["b"].known == ("a", "b")
+
+
+def test_who_was_forgotten_and_is_there_is_known_again():
+    network = line("a", "b", "c")
+    network.cut("b", "c")
+    network.settle()
+    network.forget("a", "c")
+    network.settle()
+    assert network.all["a"].known == ("a", "b")
+    network.connect("b", "c")
+    network.settle()
+    assert network.all["a"].known == ("a", "b", "c")
+    assert KnownChanged(("c",), ()) in network.told["a"]
+    check(network)
+
+
+def test_a_restarted_broker_knows_whom_it_knew():
+    network = line("a", "b", "c")
+    kept = network.kill("a")
+    again = Topology("a", 2, kept=kept)
+    assert again.known == ("a", "b", "c")
+    assert again.state() != kept  # its own links are of a new life
+
+
+def test_a_burst_of_news_gives_one_tree():
+    one = Topology("a", 1)
+    one.handle(LinkUp("b", fresh=True), 0)
+    for seq in range(1, 20):
+        links = tuple(sorted([("a", 1), *((f"c{n}", 1) for n in range(seq))]))
+        one.handle(StatesReceived("b", encode([LinkState("b", 1, seq, links)])), 10)
+    assert one.next_wake() == 50
+    changed = [e for e in one.handle(Woken(), 50) if isinstance(e, TreeChanged)]
+    assert [e.neighbours for e in changed] == [("b",)]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\xff\xff", "cannot be understood"),
+        (b"", "cannot be understood"),
+        (encode([LinkState("", 1, 1)]), "name"),
+        (encode([LinkState("x" * 65, 1, 1)]), "name"),
+        (encode([LinkState("x\n", 1, 1)]), "name"),
+        (encode([LinkState("x", 1, 1, (("b", 1), ("a", 1)))]), "out of order"),
+        (encode([LinkState("x", 1, 1, (("a", 1), ("a", 1)))]), "out of order"),
+        (encode([LinkState("x", 1, 1, (("x", 1),))]), "to itself"),
+        (encode([LinkState("x", 1, 1, (("a", 0),))]), "cost"),
+        (encode([LinkState("x", -1, 1)]), "number"),
+        (encode([LinkState("x", 1, 1, tuple((f"b{n}", 1) for n in range(4)))]), "at most 3"),
+        (encode([LinkState(f"x{n}", 1, 1) for n in range(6)]), "one broker too many"),
+    ],
+)
+def test_what_a_neighbour_must_not_tell_is_refused_with_a_reason(data, reason):
+    one = Topology("a", 1, TopologyLimits(links_max=3, brokers_max=5))
+    effects = one.handle(StatesReceived("b", data), 0)
+    objected = [e for e in effects if isinstance(e, Objected)]
+    assert reason in objected[0].reason
+    assert one.counts["objected"] == len(objected)
+    assert len(one.known) <= 5
+
+
+def test_one_who_tells_old_news_is_told_the_new():
+    one = Topology("a", 1)
+    one.handle(LinkUp("b", fresh=True), 0)
+    newer = LinkState("c", 2, 5, (("b", 1),))
+    one.handle(StatesReceived("b", encode([newer])), 0)
+    effects = one.handle(StatesReceived("b", encode([LinkState("c", 2, 4)])), 0)
+    assert effects == [Tell("b", encode([newer]))]
