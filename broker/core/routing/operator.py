@@ -75,6 +75,9 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     metres (None: no bound); not correlated: each key alone wants its events. `strict`: distances
     must be less than the bounds (seed paper 2, section IV.A); else at most. The distance in time
     of two events is that of their furthest ends: max(end) - min(start).
+    `since_ms`: events that began before are not wanted; None: all that come.
+    `main` is for binary joins (seed paper 2, section III.B): only the events of the key with that
+    name are wanted, the others only sanction them; "": those of all keys.
     """
 
     id: str
@@ -83,6 +86,8 @@ class Operator(msgspec.Struct, frozen=True, array_like=True):
     delta_l: float | None = None
     strict: bool = False
     correlated: bool = True
+    since_ms: int | None = None
+    main: str = ""
 
 
 class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):
@@ -96,8 +101,9 @@ class Bounds(msgspec.Struct, frozen=True, order=True, array_like=True):
 class Advertisement(msgspec.Struct, frozen=True, array_like=True):
     """What a source sends, as it is told from broker to broker.
 
-    None says that it is not known (an event may then have any), and nothing of a key is excluded
-    by it. `domain` are bounds of attributes, sorted by attribute.
+    What is said holds for every event of the source; None says that it is not known (an event may
+    then have any), and excludes no key. No types: any. `domain` are bounds of attributes, sorted
+    by attribute.
     """
 
     source: str

@@ -1,0 +1,126 @@
+"""Events as a router keeps them, and the store of those that something may yet be correlated with.
+
+Owns what is kept and for how long. Must not know operators. Invariant: an event is kept once, in
+the order of starts, until it is forgotten by its start.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any, Protocol
+
+from broker.core.event import slot_of
+
+
+class EventView(Protocol):
+    """What a router reads of an event; attributes stand in slots as `broker.core.event` says."""
+
+    @property
+    def id(self) -> str:
+        """Names the event among those of its type."""
+
+    @property
+    def event_type(self) -> str:
+        """The type's name."""
+
+    @property
+    def source(self) -> str | None:
+        """Who sent it."""
+
+    @property
+    def location(self) -> str | None:
+        """A path of places."""
+
+    @property
+    def position(self) -> Any:
+        """Where, as `broker.core.event.Position`."""
+
+    @property
+    def start(self) -> Any:
+        """Milliseconds."""
+
+    @property
+    def end(self) -> Any:
+        """Milliseconds."""
+
+
+START = ""  # in the place of an attribute's name: when the event began
+
+
+class Held:
+    """One event at one broker; `sent` has a bit for each direction that has it."""
+
+    __slots__ = ("end", "event", "place", "sent", "start", "via")
+
+    def __init__(self, event: EventView, via: str) -> None:
+        self.event = event
+        self.via = via  # the neighbour it came from
+        self.start: int = event.start
+        self.end: int = event.end
+        self.sent = 0
+        self.place = place_of(event.position)
+
+    def value(self, attribute: str) -> Any:
+        """An attribute's value, None where it is missing."""
+        if attribute == START:
+            return self.start
+        return getattr(self.event, slot_of(attribute), None)
+
+
+def place_of(position: Any) -> Any:
+    """A position as something hashable."""
+    return tuple(position) if position.__class__ is list else position
+
+
+class Store:
+    """The events kept, by type in the order of their starts."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str, str], Held] = {}
+        self._types: dict[str, tuple[list[int], list[Held]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, event: EventView, via: str) -> Held | None:
+        """Keep an event; None if it is kept already."""
+        key = (event.event_type, event.id)
+        if key in self._keys:
+            return None
+        held = Held(event, via)
+        self._keys[key] = held
+        starts, kept = self._types.setdefault(event.event_type, ([], []))
+        insert(starts, kept, held.start, held)
+        return held
+
+    def of_type(self, type_name: str) -> list[Held]:
+        """The events of a type, in the order of their starts."""
+        return self._types.get(type_name, ((), []))[1]
+
+    def everything(self) -> list[Held]:
+        """All events, in the order in which they came."""
+        return list(self._keys.values())
+
+    def expire(self, before_ms: int) -> None:
+        """Forget what began before."""
+        for type_name in list(self._types):
+            starts, kept = self._types[type_name]
+            count = bisect_left(starts, before_ms)
+            if not count:
+                continue
+            for held in kept[:count]:
+                del self._keys[held.event.event_type, held.event.id]
+            del starts[:count], kept[:count]
+            if not kept:
+                del self._types[type_name]
+
+
+def insert(starts: list[int], items: list[Any], start: int, item: Any) -> None:
+    """Put an item where its start belongs, behind those of the same start."""
+    if not starts or start >= starts[-1]:
+        starts.append(start)
+        items.append(item)
+        return
+    place = bisect_right(starts, start)
+    starts.insert(place, start)
+    items.insert(place, item)

@@ -1,0 +1,285 @@
+"""Which events go in one direction: to a neighbour, or to a broker's own subscriptions.
+
+Owns the operators of one direction by their shape, and the events that passed some key of theirs.
+Must not know where operators come from or are sent to. Invariant: an event is released exactly if
+it passes a key of an operator and a complete match of that operator, of events that were offered,
+holds it; an event held back is released as soon as what completes the match has come.
+
+Operators of one shape (types, which keys are optional) have slots; an event is looked up once for
+each place of the shape and yields the slots whose key it passes as the bits of an integer. All
+operators of a shape are then matched together by a few operations on such integers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from broker.core.routing.held import Held, Store, insert
+from broker.core.routing.joins import Hit, Variant, complete
+from broker.core.routing.operator import Key, Operator
+from broker.core.routing.rows import Condition, RowIndex, row_of, slots_of
+
+Compile = Callable[[str], Condition]
+
+
+class Role(NamedTuple):
+    """A key of a shape. `silent`: its events complete matches, but are not wanted themselves."""
+
+    type_name: str
+    optional: bool
+    silent: bool
+
+
+class Released(NamedTuple):
+    """An event to go, and the operators that it goes for: those of `shape` set in `slots`."""
+
+    held: Held
+    shape: Shape
+    slots: int
+
+    @property
+    def names(self) -> list[str]:
+        """The operators by name."""
+        return [self.shape.names[slot] for slot in slots_of(self.slots)]
+
+
+class Part(NamedTuple):
+    """What of an operator is matched for itself.
+
+    `keys` go with whether they are silent; `via` is the neighbour that events must come from.
+    """
+
+    keys: tuple[tuple[Key, bool], ...]
+    variant: Variant | None = None  # None: a single key
+    via: str | None = None
+
+
+class Place:
+    """One place of a shape: its rows, and the events that passed some of them by start."""
+
+    __slots__ = ("hits", "role", "rows", "starts")
+
+    def __init__(self, role: Role) -> None:
+        self.role = role
+        self.rows = RowIndex()
+        self.starts: list[int] = []
+        self.hits: list[Hit] = []
+
+
+class Shape:
+    """Operators that have the same types and the same optional and silent keys."""
+
+    def __init__(self, roles: tuple[Role, ...]) -> None:
+        self.places = [Place(role) for role in roles]
+        self.single = len(roles) == 1
+        self.names: dict[int, str] = {}
+        self.variants: dict[Variant, int] = {}
+        self._free: deque[tuple[int, int]] = deque()  # (slot, when it was left)
+        self._next = 0
+
+    def take_slot(self, name: str, oldest: int) -> int:
+        """A slot that no event held remembers; `oldest` is the first event still held."""
+        if self._free and self._free[0][1] <= oldest:
+            slot, _ = self._free.popleft()
+        else:
+            slot = self._next
+            self._next += 1
+        self.names[slot] = name
+        return slot
+
+    def leave_slot(self, slot: int, newest: int) -> None:
+        """Give a slot up; it is taken again when the events until now are forgotten."""
+        del self.names[slot]
+        self._free.append((slot, newest))
+
+
+class Matcher:
+    """The operators of one direction; `bit` is what marks an event as sent there.
+
+    `name` is the neighbour's, "" that of the broker's own subscriptions.
+
+    `each`: every operator gets its own result set, and an event is released once for each of them;
+    else an event is released once.
+    """
+
+    def __init__(self, name: str, bit: int, compile_condition: Compile, *, each: bool) -> None:
+        self._name = name
+        self._bit = bit
+        self._each = each
+        self._compile = compile_condition
+        self._shapes: dict[tuple[Role, ...], Shape] = {}
+        self._types: dict[str, list[tuple[Shape, int]]] = {}
+        self._slots: dict[str, list[tuple[Shape, int, Variant | None]]] = {}
+        self._count = 0  # events offered
+        self._expired = 0  # of those, no longer remembered
+        self._ages: deque[tuple[int, int]] = deque()  # (latest start until then, offered)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._slots
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def add(self, operator: Operator, parts: list[Part], store: Store) -> list[Released]:
+        """Match an operator from now on; what the events kept release for it."""
+        slots: list[tuple[Shape, int, Variant | None]] = []
+        out: list[Released] = []
+        for part in parts:
+            ordered = sorted(part.keys, key=lambda pair: (_role(*pair), pair[0].name))
+            shape = self._shape(tuple(_role(*pair) for pair in ordered))
+            slot = shape.take_slot(operator.id, self._expired)
+            for place, (key, _) in zip(shape.places, ordered, strict=True):
+                condition = self._compile(key.condition) if key.condition else None
+                place.rows.add(slot, row_of(key, operator.since_ms, part.via, condition))
+            if part.variant is not None:
+                known = shape.variants.get(part.variant, 0)
+                shape.variants[part.variant] = known | 1 << slot
+            slots.append((shape, slot, part.variant))
+            self._look_back(shape, slot, store, out)
+        self._slots[operator.id] = slots
+        return out
+
+    def remove(self, name: str) -> None:
+        """Match an operator no longer."""
+        for shape, slot, variant in self._slots.pop(name):
+            for place in shape.places:
+                place.rows.remove(slot)
+            if variant is not None:
+                shape.variants[variant] &= ~(1 << slot)
+                if not shape.variants[variant]:
+                    del shape.variants[variant]
+            shape.leave_slot(slot, self._count)
+            if not shape.names:
+                self._drop(shape)
+
+    def offer(self, held: Held) -> list[Released]:
+        """What an event that has come releases, itself included."""
+        self._count += 1
+        if not self._ages or held.start > self._ages[-1][0]:
+            self._ages.append((held.start, self._count))
+        else:
+            self._ages[-1] = (self._ages[-1][0], self._count)
+        out: list[Released] = []
+        if held.event.event_type not in self._types:
+            return out
+        touched: dict[int, tuple[Shape, list[Hit]]] = {}
+        for shape, index in self._types[held.event.event_type]:
+            place = shape.places[index]
+            mask = place.rows.lookup(held)
+            if not mask:
+                continue
+            if shape.single:
+                self._release(held, shape, mask, out)
+                continue
+            hit = Hit(held, index, mask)
+            insert(place.starts, place.hits, held.start, hit)
+            touched.setdefault(id(shape), (shape, []))[1].append(hit)
+        for shape, hits in touched.values():
+            self._match(shape, hits, out)
+        return out
+
+    def expire(self, before_ms: int) -> None:
+        """Forget the events that began before."""
+        for shape in self._shapes.values():
+            for place in shape.places:
+                count = bisect_left(place.starts, before_ms)
+                if count:
+                    del place.starts[:count], place.hits[:count]
+        while self._ages and self._ages[0][0] < before_ms:
+            self._expired = self._ages.popleft()[1]
+
+    def _shape(self, roles: tuple[Role, ...]) -> Shape:
+        shape = self._shapes.get(roles)
+        if shape is None:
+            shape = self._shapes[roles] = Shape(roles)
+            for index, role in enumerate(roles):
+                self._types.setdefault(role.type_name, []).append((shape, index))
+        return shape
+
+    def _drop(self, shape: Shape) -> None:
+        roles = tuple(place.role for place in shape.places)
+        del self._shapes[roles]
+        for type_name in dict.fromkeys(role.type_name for role in roles):
+            left = [entry for entry in self._types[type_name] if entry[0] is not shape]
+            if left:
+                self._types[type_name] = left
+            else:
+                del self._types[type_name]
+
+    def _look_back(self, shape: Shape, slot: int, store: Store, out: list[Released]) -> None:
+        """Offer what is kept to an operator that has just come."""
+        bit = 1 << slot
+        found: list[Hit] = []
+        for index, place in enumerate(shape.places):
+            row = place.rows.row(slot)
+            known = {id(hit.held): hit for hit in place.hits}
+            for held in store.of_type(place.role.type_name):
+                if not self._concerns(held) or not row.test(held):
+                    continue
+                if shape.single:
+                    self._release(held, shape, bit, out)
+                    continue
+                hit = known.get(id(held))
+                if hit is None:
+                    hit = Hit(held, index, bit)
+                    insert(place.starts, place.hits, held.start, hit)
+                else:
+                    hit.mask |= bit
+                found.append(hit)
+        for hit in found:
+            self._match(shape, [hit], out, bit)
+
+    def _concerns(self, held: Held) -> bool:
+        """Whether an event may go in this direction: not back where it came from."""
+        return not self._name or held.via != self._name
+
+    def _match(self, shape: Shape, hits: list[Hit], out: list[Released], only: int = -1) -> None:
+        for variant, slots in list(shape.variants.items()):
+            unsent = None if self._each else self._bit
+            for hit, mask in complete(shape.places, hits, variant, slots & only, unsent):
+                if self._each:
+                    new = mask & ~hit.got
+                    if new:
+                        hit.got |= new
+                        out.append(Released(hit.held, shape, new))
+                else:
+                    self._release(hit.held, shape, mask, out)
+
+    def _release(self, held: Held, shape: Shape, mask: int, out: list[Released]) -> None:
+        if not self._each:
+            if held.sent & self._bit:
+                return
+            held.sent |= self._bit
+        out.append(Released(held, shape, mask))
+
+    def shapes(self) -> Iterator[Shape]:
+        """The shapes in the order in which they came; for looking at."""
+        return iter(self._shapes.values())
+
+
+def _role(key: Key, silent: bool) -> Role:
+    return Role(key.type_name, key.optional, silent)
+
+
+def parts_of(operator: Operator) -> list[Part]:
+    """How an operator is matched: whole where it is correlated, else key by key.
+
+    What has no bound in time is not correlated: events would have to be kept for ever.
+    """
+    if operator.correlated and len(operator.keys) > 1 and operator.delta_t_ms is not None:
+        variant = Variant(operator.delta_t_ms, operator.delta_l, operator.strict)
+        return [Part(tuple((key, False) for key in operator.keys), variant)]
+    return [Part(((plain(key), False),)) for key in operator.keys]
+
+
+def plain(key: Key) -> Key:
+    """A key that is matched for itself is not optional."""
+    if not key.optional:
+        return key
+    return Key(
+        key.name, key.type_name, key.source, key.location, key.region, key.ranges, key.equals,
+        key.condition,
+    )  # fmt: skip

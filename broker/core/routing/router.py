@@ -1,0 +1,354 @@
+"""The router of one broker: what its neighbours are asked for and sent (seed paper 2).
+
+Owns advertisements, operators and events held, per neighbour. Must not know links, clocks, or how
+results are made of events. Invariant: over each link goes, once, every event that belongs to a
+complete match of an operator that was asked for there, and nothing is asked for that what was
+asked before covers.
+
+All calls are pure: what comes in, what has to go out (`Send`) in the order in which it has to go.
+Nothing is taken back before what takes its place has been asked for. The router acts on what it
+was told in the order in which it was told: a message of a neighbour is handled before the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from broker.core.routing.asking import Asking
+from broker.core.routing.covering import Check
+from broker.core.routing.covers import Covers
+from broker.core.routing.held import EventView, Held, Store
+from broker.core.routing.matching import Compile, Matcher, Released
+from broker.core.routing.messages import (
+    LOCAL,
+    Advertise,
+    Events,
+    Message,
+    Results,
+    Send,
+    Unwant,
+    Want,
+    Withdraw,
+)
+from broker.core.routing.operator import Advertisement, Operator
+from broker.core.routing.rows import Condition
+from broker.core.routing.sources import Directory
+from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, Plan, Strategy, parts, plan
+
+
+def no_conditions(text: str) -> Condition:
+    """For a router whose keys are all exact."""
+    raise ValueError(f"no way to ask whether events meet {text!r}")
+
+
+class _Entry:
+    """An operator and what it makes the broker ask of others."""
+
+    __slots__ = ("came_from", "covered", "operator", "plan")
+
+    def __init__(self, operator: Operator, came_from: str) -> None:
+        self.operator = operator
+        self.came_from = came_from
+        self.covered = False
+        self.plan: Plan = {}
+
+
+class Router:
+    """One broker's router. `neighbours` are those of the tree, in the order they are visited in.
+
+    `compile_condition` makes a test of the canonical text of a key that is not exact.
+    """
+
+    def __init__(
+        self,
+        neighbours: Sequence[str],
+        strategy: Strategy = FILTER_SPLIT_FORWARD,
+        compile_condition: Compile = no_conditions,
+    ) -> None:
+        if strategy.central:
+            raise ValueError("centralised propagation needs a CentralRouter")
+        self._strategy = strategy
+        self._compile = compile_condition
+        self._store = Store()
+        self._entries: dict[str, dict[str, _Entry]] = {LOCAL: {}}
+        self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received)}
+        self._asking: dict[str, Asking] = {}
+        self._matchers: dict[str, Matcher] = {LOCAL: self._matcher(LOCAL)}
+        self._bits: dict[str, int] = {LOCAL: 0}
+        self._directory = Directory([LOCAL])
+        self._link(neighbours)
+
+    # --- what it holds ---------------------------------------------------------------------
+
+    @property
+    def neighbours(self) -> list[str]:
+        """The neighbours in the order in which they are visited."""
+        return list(self._asking)
+
+    @property
+    def events_held(self) -> int:
+        """Events kept because others may yet be correlated with them."""
+        return len(self._store)
+
+    def operators(self, came_from: str) -> list[tuple[Operator, bool]]:
+        """The operators that came from a neighbour or LOCAL, and whether each is covered."""
+        return [(each.operator, each.covered) for each in self._entries[came_from].values()]
+
+    def asked(self, neighbour: str) -> list[Operator]:
+        """The operators that the neighbour has been sent, in the order of their first sending."""
+        return self._asking[neighbour].sent()
+
+    def advertisements(self, came_from: str) -> list[Advertisement]:
+        """What came from a neighbour, or LOCAL, in the order in which it came."""
+        return self._directory.of(came_from)
+
+    # --- what comes in ---------------------------------------------------------------------
+
+    def receive(self, came_from: str, message: Message) -> list[Send]:
+        """Handle what a neighbour's router gave out for this broker."""
+        if isinstance(message, Events):
+            return self.events(came_from, message.events)
+        if isinstance(message, Want):
+            return self.operator_added(came_from, message.operator)
+        if isinstance(message, Unwant):
+            return self.operator_removed(came_from, message.id)
+        if isinstance(message, Advertise):
+            return self.advertised(came_from, message.advertisement)
+        if isinstance(message, Withdraw):
+            return self.withdrawn(came_from, message.source)
+        raise TypeError("results go by way of a centre alone")
+
+    def advertised(self, came_from: str, advertisement: Advertisement) -> list[Send]:
+        """A source is there, or says something else than before.
+
+        What is told again unchanged changes nothing and goes no further.
+        """
+        old = self._directory.put(came_from, advertisement)
+        if old == advertisement:
+            return []
+        out = self._flood(came_from, Advertise(advertisement))
+        types = None
+        if advertisement.types and (old is None or old.types):
+            types = {*advertisement.types, *(old.types if old is not None else ())}
+        self._plan_anew(types, out)
+        return out
+
+    def withdrawn(self, came_from: str, source: str) -> list[Send]:
+        """A source is there no longer; one that is not known changes nothing."""
+        old = self._directory.drop(came_from, source)
+        if old is None:
+            return []
+        out = self._flood(came_from, Withdraw(source))
+        self._plan_anew(set(old.types) or None, out)
+        return out
+
+    def operator_added(self, came_from: str, operator: Operator) -> list[Send]:
+        """A neighbour, or a subscription of its own at LOCAL, wants something.
+
+        An operator takes the place of an earlier one of its id from there. Events still held that
+        it wants are released at once.
+        """
+        entries = self._entries[came_from]
+        entry = entries.get(operator.id)
+        if entry is not None and entry.operator == operator:
+            return []
+        covers = self._received[came_from]
+        bare: list[Operator] = []
+        if entry is None:
+            entry = entries[operator.id] = _Entry(operator, came_from)
+            entry.covered = covers.add(operator)
+        else:
+            entry.operator = operator
+            entry.covered, bare = covers.replace(operator)
+            if operator.id in self._matchers[came_from]:
+                self._matchers[came_from].remove(operator.id)
+        out: list[Send] = []
+        self._match(entry, out)
+        self._uncover(came_from, bare, out)
+        self._adopt(entry, self._plan(entry), out)
+        return out
+
+    def operator_removed(self, came_from: str, name: str) -> list[Send]:
+        """Something is wanted no longer; an id that is not known changes nothing."""
+        entry = self._entries[came_from].pop(name, None)
+        if entry is None:
+            return []
+        matcher = self._matchers[came_from]
+        out: list[Send] = []
+        self._uncover(came_from, self._received[came_from].remove(name), out)
+        if name in matcher:
+            matcher.remove(name)
+        self._adopt(entry, {}, out)
+        return out
+
+    def events(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
+        """Events that came from a neighbour or entered here (LOCAL); repeats fall by type and id.
+
+        Each goes once to every other direction in which it completes, or is completed by, what is
+        wanted there; so what was held back before may go with it.
+        """
+        released: dict[str, list[Released]] = {}
+        bit = self._bits[came_from]
+        for event in events:
+            held = self._store.add(event, came_from)
+            if held is None:
+                continue
+            held.sent |= bit
+            for name, matcher in self._matchers.items():
+                if name != came_from or name == LOCAL:
+                    found = matcher.offer(held)
+                    if found:
+                        released.setdefault(name, []).extend(found)
+        return [self._sending(name, released[name]) for name in self._matchers if name in released]
+
+    def expire(self, before_ms: int) -> None:
+        """Forget events that began before: no event that comes from now on can match with them.
+
+        That is so for what lies by more than the largest δt behind the earliest event that may
+        still come, with the allowed lateness.
+        """
+        self._store.expire(before_ms)
+        for matcher in self._matchers.values():
+            matcher.expire(before_ms)
+
+    def neighbours_changed(self, neighbours: Sequence[str]) -> list[Send]:
+        """The tree is another one: forget what neighbours said and tell these everything anew.
+
+        Its own sources and subscriptions stay, and the events held. Operators go out as
+        advertisements come in.
+        """
+        self._link(neighbours)
+        out = [
+            Send(name, Advertise(each))
+            for name in self._asking
+            for each in self._directory.of(LOCAL)
+        ]
+        self._plan_anew(None, out)
+        return out
+
+    def neighbour_reset(self, neighbour: str) -> list[Send]:
+        """A neighbour has forgotten everything: forget it too, and tell it everything anew.
+
+        What others were asked for on its behalf is taken back; it asks anew if it wants.
+        """
+        out: list[Send] = []
+        for name in list(self._entries[neighbour]):
+            out += self.operator_removed(neighbour, name)
+        for advertisement in self._directory.of(neighbour):
+            out += self.withdrawn(neighbour, advertisement.source)
+        out = [send for send in out if send.to != neighbour]
+        for held in self._store.everything():
+            if held.via != neighbour:
+                held.sent &= ~self._bits[neighbour]
+        self._asking[neighbour] = Asking(self._strategy.sent)
+        for name in self._directory.directions:
+            if name != neighbour:
+                out += [Send(neighbour, Advertise(each)) for each in self._directory.of(name)]
+        for entry in self._all():
+            entry.plan.pop(neighbour, None)
+        self._plan_anew(None, out)
+        return out
+
+    # --- how ---------------------------------------------------------------------------------
+
+    def _matcher(self, name: str) -> Matcher:
+        each = self._strategy.each or name == LOCAL
+        bit = 0 if name == LOCAL else self._bits[name]
+        return Matcher(name, bit, self._compile, each=each)
+
+    def _link(self, neighbours: Sequence[str]) -> None:
+        names = [name for name in dict.fromkeys(neighbours) if name != LOCAL]
+        self._bits = {LOCAL: 0, **{name: 1 << place for place, name in enumerate(names)}}
+        strategy = self._strategy
+        # What is never sent covered need not be compared again where it arrives.
+        received = strategy.received if strategy.sent is Check.NONE else Check.NONE
+        self._entries = {LOCAL: self._entries[LOCAL], **{name: {} for name in names}}
+        self._received = {
+            LOCAL: self._received[LOCAL],
+            **{name: Covers(received) for name in names},
+        }
+        self._asking = {name: Asking(strategy.sent) for name in names}
+        self._matchers = {
+            LOCAL: self._matchers[LOCAL],
+            **{name: self._matcher(name) for name in names},
+        }
+        own = self._directory.of(LOCAL)
+        self._directory = Directory([LOCAL, *names])
+        for advertisement in own:
+            self._directory.put(LOCAL, advertisement)
+        for entry in self._all():
+            entry.plan = {}
+        for held in self._store.everything():
+            held.via = LOCAL  # where it came from is not known in the new tree
+            held.sent = 0
+
+    def _all(self) -> list[_Entry]:
+        return [entry for some in self._entries.values() for entry in some.values()]
+
+    def _flood(self, came_from: str, message: Message) -> list[Send]:
+        return [Send(name, message) for name in self._asking if name != came_from]
+
+    def _plan(self, entry: _Entry) -> Plan:
+        if entry.covered:
+            return {}
+        return plan(self._strategy, entry.operator, entry.came_from, self._directory)
+
+    def _plan_anew(self, types: set[str] | None, out: list[Send]) -> None:
+        """Ask what must be asked now that sources of these types have changed; None: of any."""
+        for entry in self._all():
+            keys = entry.operator.keys
+            if entry.covered or (types is not None and not any(k.type_name in types for k in keys)):
+                continue
+            if self._strategy.rings and entry.came_from != LOCAL:
+                self._matchers[entry.came_from].remove(entry.operator.id)
+                self._match(entry, out)
+            self._adopt(entry, self._plan(entry), out)
+
+    def _match(self, entry: _Entry, out: list[Send]) -> None:
+        """Match an operator from now on, if its events are not a part of what others' are."""
+        name = entry.came_from
+        if entry.covered and not self._strategy.each and name != LOCAL:
+            return
+        wanted = parts(self._strategy, entry.operator, name, self._directory)
+        found = self._matchers[name].add(entry.operator, wanted, self._store)
+        if found:
+            out.append(self._sending(name, found))
+
+    def _uncover(self, came_from: str, bare: list[Operator], out: list[Send]) -> None:
+        """Ask for what is not covered any more."""
+        for operator in bare:
+            entry = self._entries[came_from][operator.id]
+            entry.covered = False
+            if operator.id not in self._matchers[came_from]:
+                self._match(entry, out)
+            self._adopt(entry, self._plan(entry), out)
+
+    def _adopt(self, entry: _Entry, wanted: Plan, out: list[Send]) -> None:
+        """Ask for what is newly wanted on behalf of an operator, then take back what is not."""
+        owner = (entry.came_from, entry.operator.id)
+        old, entry.plan = entry.plan, wanted
+        for name, some in wanted.items():
+            for operator in some.values():
+                out.extend(Send(name, one) for one in self._asking[name].want(owner, operator))
+        for name, some in old.items():
+            for gone in some:
+                if gone not in wanted.get(name, {}):
+                    out.extend(Send(name, one) for one in self._asking[name].release(owner, gone))
+
+    def _sending(self, name: str, released: list[Released]) -> Send:
+        if name == LOCAL:
+            return Send(name, Results(_by_event(released)))
+        if not self._strategy.each:
+            return Send(name, Events([each.held.event for each in released], len(released)))
+        distinct = {id(each.held): each.held for each in released}
+        copies = sum(each.slots.bit_count() for each in released)
+        return Send(name, Events([held.event for held in distinct.values()], copies))
+
+
+def _by_event(released: list[Released]) -> list[tuple[EventView, tuple[str, ...]]]:
+    """Each event with the subscriptions that it goes to, in the order of release."""
+    found: dict[int, tuple[Held, dict[str, None]]] = {}
+    for each in released:
+        _, names = found.setdefault(id(each.held), (each.held, {}))
+        names.update(dict.fromkeys(each.names))
+    return [(held.event, tuple(names)) for held, names in found.values()]

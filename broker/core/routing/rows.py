@@ -1,0 +1,294 @@
+"""Which of many keys one event passes, as the bits of one integer.
+
+Owns the index of the keys that stand at one place of operators of one shape. Must not know how
+events are correlated. Invariant: a bit is set exactly if the event passes the key of that row; the
+cost of an event does not grow with the rows but by the width of the integers.
+
+Ranges are found by bisection in their sorted ends, with the rows of a whole stretch kept as one
+integer; sources, locations and regions are asked once for each place that events come from. What
+is new is asked row by row until it is worth building the columns anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from broker.core.geometry import region_test, under_path
+from broker.core.routing.held import START, Held
+from broker.core.routing.operator import Key, Region, Scalar
+
+STEP = 16  # rows between two integers that are kept of a column; fewer cost memory, more time
+FRESH_MAX = 32  # rows asked one by one before the columns are built anew
+FRESH_SHARE = 128  # or as many as a part in so many
+PLACES_MAX = 4_096  # places whose answers are kept
+
+Condition = Callable[[Any], bool]
+
+
+class Gate(NamedTuple):
+    """What a row asks of where an event comes from; None: nothing."""
+
+    source: str | None
+    location: str | None
+    region: Region | None
+    via: str | None  # the neighbour that it must have come from
+
+    def test(self, held: Held) -> bool:
+        """Whether an event passes."""
+        event = held.event
+        return (
+            (self.source is None or event.source == self.source)
+            and (self.via is None or held.via == self.via)
+            and (self.location is None or under_path(event.location, self.location))
+            and (self.region is None or _inside(self.region, event.position))
+        )
+
+
+def _inside(region: Region, position: Any) -> bool:
+    # A region here says the same of itself as one that a text wrote.
+    return position is not None and region_test(cast("Any", region))(position)
+
+
+class Row(NamedTuple):
+    """What one operator asks at one place."""
+
+    key: Key
+    gate: Gate
+    since_ms: int | None = None
+    condition: Condition | None = None  # for what the key's fields do not say
+
+    def test(self, held: Held) -> bool:
+        """Whether an event passes; the reference for the columns."""
+        if self.since_ms is not None and held.start < self.since_ms:
+            return False
+        if not self.gate.test(held):
+            return False
+        for attribute, low, high, low_open, high_open in map(_ends, self.key.ranges):
+            value = held.value(attribute)
+            if value is None or value != value:  # noqa: PLR0124 - only what is no number is not
+                return False
+            if low is not None and not (value > low or (value == low and not low_open)):
+                return False
+            if high is not None and not (value < high or (value == high and not high_open)):
+                return False
+        if any(not _same(held.value(name), wanted) for name, wanted in self.key.equals):
+            return False
+        return self.condition is None or self.condition(held.event)
+
+
+def row_of(
+    key: Key,
+    since_ms: int | None = None,
+    via: str | None = None,
+    condition: Condition | None = None,
+) -> Row:
+    """The row of a key."""
+    return Row(key, Gate(key.source, key.location, key.region, via), since_ms, condition)
+
+
+def _ends(one: Any) -> tuple[str, float | None, float | None, bool, bool]:
+    return one.attribute, one.low, one.high, one.low_open, one.high_open
+
+
+def _same(value: Any, wanted: Scalar) -> bool:
+    # Truth is no number, though Python takes True for 1.
+    return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+class _Column:
+    """The ranges of one attribute: which rows hold a value."""
+
+    def __init__(self, ranges: list[tuple[int, Any]], others: int) -> None:
+        """`ranges` are (bit, range) of the rows that ask; `others` are those that do not."""
+        self._others = others
+        lows: list[tuple[tuple[float, int], int]] = []
+        highs: list[tuple[tuple[float, int], int]] = []
+        unbounded = 0
+        for bit, one in ranges:
+            # A value v passes from (v, 0) on: an open end stands behind its value, or before it.
+            if one.low is None:
+                unbounded |= bit
+            else:
+                lows.append(((one.low, 1 if one.low_open else 0), bit))
+            if one.high is not None:
+                highs.append(((one.high, -1 if one.high_open else 0), bit))
+        lows.sort()
+        highs.sort()
+        self._low_ends = [end for end, _ in lows]
+        self._low_bits = [bit for _, bit in lows]
+        self._low_sums = _sums(self._low_bits, unbounded)
+        self._high_ends = [end for end, _ in highs]
+        self._high_bits = [bit for _, bit in highs]
+        self._high_sums = _sums(self._high_bits, 0)
+
+    def rows(self, value: Any) -> int:
+        """The rows that a value passes."""
+        if value is None or value != value:  # noqa: PLR0124 - only what is no number is not
+            return self._others
+        point = (value, 0)
+        begun = _sum(self._low_sums, self._low_bits, bisect_right(self._low_ends, point))
+        over = _sum(self._high_sums, self._high_bits, bisect_left(self._high_ends, point))
+        return (begun & ~over) | self._others
+
+
+def _sums(bits: list[int], first: int) -> list[int]:
+    """The union of the bits before each `STEP`th."""
+    sums = [first]
+    for place in range(0, len(bits), STEP):
+        union = sums[-1]
+        for bit in bits[place : place + STEP]:
+            union |= bit
+        sums.append(union)
+    return sums
+
+
+def _sum(sums: list[int], bits: list[int], count: int) -> int:
+    """The union of the first `count` bits."""
+    whole = count // STEP
+    union = sums[whole]
+    for bit in bits[whole * STEP : count]:
+        union |= bit
+    return union
+
+
+class _Values:
+    """The equalities of one attribute: which rows hold a value."""
+
+    def __init__(self, wanted: list[tuple[int, Scalar]], others: int) -> None:
+        self._others = others
+        self._of: dict[tuple[bool, Scalar], int] = {}
+        for bit, value in wanted:
+            key = (isinstance(value, bool), value)
+            self._of[key] = self._of.get(key, 0) | bit
+
+    def rows(self, value: Any) -> int:
+        """The rows that a value passes."""
+        return self._of.get((isinstance(value, bool), value), 0) | self._others
+
+
+class RowIndex:
+    """Rows by slot; `lookup` gives the slots whose row an event passes as set bits."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Row] = {}
+        self._fresh: dict[int, Row] = {}
+        self._alive = 0
+        self._columns: list[tuple[str, _Column | _Values]] = []
+        self._gates: list[tuple[Gate, int]] = []
+        self._open = 0  # rows that ask nothing of the place
+        self._asking = 0  # rows with a condition of their own
+        self._places: dict[Any, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, slot: int, row: Row) -> None:
+        """Put a row into a slot that holds none."""
+        self._rows[slot] = row
+        self._fresh[slot] = row
+
+    def remove(self, slot: int) -> None:
+        """Take the row out of a slot."""
+        del self._rows[slot]
+        if self._fresh.pop(slot, None) is None:
+            self._alive &= ~(1 << slot)
+
+    def row(self, slot: int) -> Row:
+        """The row of a slot."""
+        return self._rows[slot]
+
+    def lookup(self, held: Held) -> int:
+        """The slots whose row the event passes."""
+        if len(self._fresh) > max(FRESH_MAX, len(self._rows) // FRESH_SHARE):
+            self._build()
+        bits = self._settled(held)
+        for slot, row in self._fresh.items():
+            if row.test(held):
+                bits |= 1 << slot
+        return bits
+
+    def _settled(self, held: Held) -> int:
+        if not self._alive:
+            return 0
+        bits = self._place(held) & self._alive
+        for attribute, column in self._columns:
+            if not bits:
+                return 0
+            bits &= column.rows(held.value(attribute))
+        asking = bits & self._asking
+        for slot in slots_of(asking):
+            condition = self._rows[slot].condition
+            if condition is not None and not condition(held.event):
+                bits ^= 1 << slot
+        return bits
+
+    def _place(self, held: Held) -> int:
+        if not self._gates:
+            return self._open
+        event = held.event
+        place = (event.source, event.location, held.place, held.via)
+        bits = self._places.get(place)
+        if bits is None:
+            if len(self._places) >= PLACES_MAX:
+                self._places.clear()
+            bits = self._open
+            for gate, rows in self._gates:
+                if gate.test(held):
+                    bits |= rows
+            self._places[place] = bits
+        return bits
+
+    def _build(self) -> None:
+        self._fresh = {}
+        self._places = {}
+        self._alive = self._open = self._asking = 0
+        gates: dict[Gate, int] = {}
+        ranges: dict[str, list[tuple[int, Any]]] = {}
+        equals: dict[str, list[tuple[int, Scalar]]] = {}
+        for slot, row in self._rows.items():
+            bit = 1 << slot
+            self._alive |= bit
+            if row.gate == (None, None, None, None):
+                self._open |= bit
+            else:
+                gates[row.gate] = gates.get(row.gate, 0) | bit
+            if row.condition is not None:
+                self._asking |= bit
+            for one in row.key.ranges:
+                ranges.setdefault(one.attribute, []).append((bit, one))
+            for name, wanted in row.key.equals:
+                equals.setdefault(name, []).append((bit, wanted))
+            if row.since_ms is not None:
+                ranges.setdefault(START, []).append((bit, _Since(row.since_ms)))
+        self._gates = list(gates.items())
+        self._columns = [
+            *((name, _Column(some, self._without(some))) for name, some in ranges.items()),
+            *((name, _Values(some, self._without(some))) for name, some in equals.items()),
+        ]
+
+    def _without(self, asking: list[tuple[int, Any]]) -> int:
+        rest = self._alive
+        for bit, _ in asking:
+            rest &= ~bit
+        return rest
+
+
+class _Since(NamedTuple):
+    """From a time on, as a range."""
+
+    low: float | None
+    high: float | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+
+def slots_of(bits: int) -> list[int]:
+    """The places of the set bits, ascending."""
+    found = []
+    while bits:
+        lowest = bits & -bits
+        found.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return found

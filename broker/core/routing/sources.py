@@ -1,0 +1,143 @@
+"""Which directions have sources for a key: the advertisements of each neighbour.
+
+Owns advertisements by direction, and projection (seed paper 2, algorithm 3). Must not know
+operators' ways or events. Invariant: an advertisement excludes a key only if no event of the source
+can pass it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from broker.core.geometry import region_test, under_path
+from broker.core.routing.operator import Advertisement, Key, Operator, Range
+
+CACHE_MAX = 65_536  # answers kept until an advertisement changes
+
+
+class Directory:
+    """Advertisements by direction; a direction is a neighbour's name or LOCAL."""
+
+    def __init__(self, directions: list[str]) -> None:
+        self._all: dict[str, dict[str, Advertisement]] = {name: {} for name in directions}
+        self._known: dict[Any, tuple[str, ...]] = {}
+
+    @property
+    def directions(self) -> list[str]:
+        """Every direction, in the order given."""
+        return list(self._all)
+
+    def put(self, direction: str, advertisement: Advertisement) -> Advertisement | None:
+        """Take an advertisement; the one whose place it takes."""
+        some = self._all[direction]
+        old = some.get(advertisement.source)
+        some[advertisement.source] = advertisement
+        self._known.clear()
+        return old
+
+    def drop(self, direction: str, source: str) -> Advertisement | None:
+        """Forget a source; its advertisement if there was one."""
+        self._known.clear()
+        return self._all[direction].pop(source, None)
+
+    def of(self, direction: str) -> list[Advertisement]:
+        """A direction's advertisements in the order in which they came."""
+        return list(self._all[direction].values())
+
+    def set_directions(self, directions: list[str]) -> None:
+        """Have these directions; what is not among them is forgotten, what is new is empty."""
+        self._all = {name: self._all.get(name, {}) for name in directions}
+        self._known.clear()
+
+    def where(self, key: Key) -> tuple[str, ...]:
+        """The directions that have a source for a key, in their order."""
+        asked = (key.type_name, key.source, key.location, key.region, key.ranges)
+        found = self._known.get(asked)
+        if found is None:
+            found = tuple(name for name, some in self._all.items() if _any(key, some))
+            if len(self._known) >= CACHE_MAX:
+                self._known.clear()
+            self._known[asked] = found
+        return found
+
+
+def _any(key: Key, some: dict[str, Advertisement]) -> bool:
+    if key.source is not None:
+        one = some.get(key.source)
+        return one is not None and serves(one, key)
+    return any(serves(one, key) for one in some.values())
+
+
+def serves(advertisement: Advertisement, key: Key) -> bool:
+    """Whether events of the source may pass the key."""
+    if advertisement.types and key.type_name not in advertisement.types:
+        return False
+    if key.source is not None and advertisement.source != key.source:
+        return False
+    if not _meets(advertisement.location, key.location):
+        return False
+    if key.region is not None and advertisement.position is not None:
+        position = advertisement.position
+        if not region_test(cast("Any", key.region))(position):
+            return False
+    bounds = {one.attribute: one for one in advertisement.domain}
+    return all(_reaches(one, bounds.get(one.attribute)) for one in key.ranges)
+
+
+def _meets(said: str | None, wanted: str | None) -> bool:
+    # An event may say more exactly where it is than its source did.
+    return said is None or wanted is None or under_path(said, wanted) or under_path(wanted, said)
+
+
+def _reaches(wanted: Range, bounds: Any) -> bool:
+    if bounds is None:
+        return True
+    below = wanted.high is not None and (
+        wanted.high < bounds.low or (wanted.high == bounds.low and wanted.high_open)
+    )
+    above = wanted.low is not None and (
+        wanted.low > bounds.high or (wanted.low == bounds.high and wanted.low_open)
+    )
+    return not below and not above
+
+
+def answerable(operator: Operator, directory: Directory) -> bool:
+    """Whether every key that must be found has a source somewhere."""
+    if not operator.correlated:
+        return True
+    return all(key.optional or directory.where(key) for key in operator.keys)
+
+
+def project(operator: Operator, direction: str, directory: Directory) -> Operator | None:
+    """What of an operator is asked of a direction; None: nothing.
+
+    A key of which some source lies elsewhere is optional there: that its events are wanted must not
+    depend on there being one. Without such care events are lost (see `Key.optional`).
+    """
+    keys = []
+    for key in operator.keys:
+        where = directory.where(key)
+        if direction in where:
+            optional = operator.correlated and (key.optional or len(where) > 1)
+            keys.append(key if optional == key.optional else replace(key, optional=optional))
+    if not keys:
+        return None
+    return simplest(replace(operator, keys=tuple(keys)))
+
+
+def simplest(operator: Operator) -> Operator:
+    """The same operator in the least words: keys that need no other are not correlated."""
+    keys = operator.keys
+    alone = len(keys) == 1 or all(key.optional for key in keys)
+    if operator.correlated and not alone and operator.delta_t_ms is not None:
+        return operator
+    return replace(
+        operator,
+        keys=tuple(replace(key, optional=False) if key.optional else key for key in keys),
+        delta_t_ms=None,
+        delta_l=None,
+        strict=False,
+        correlated=False,
+    )

@@ -1,0 +1,151 @@
+"""What each subscription of a scenario needs, found without any broker.
+
+Owns the meaning of a scenario: which simple events belong to complex events of a subscription. Must
+not know routers or the network. Invariant: an event is needed exactly if some complex event of the
+subscription holds it, all of whose events were sent while it was subscribed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import hypot, inf
+
+from simulation.propagation.scenario import Reading, Scenario, Sensor, Subscription
+
+Life = tuple[int | None, int | None]  # from t on, before t; None: no end
+
+
+def needed(scenario: Scenario) -> dict[str, set[str]]:
+    """The ids of the events that each subscription needs."""
+    sent = published(scenario)
+    by_sensor: dict[str, list[Reading]] = {}
+    for reading in sent:
+        by_sensor.setdefault(reading.sensor, []).append(reading)
+    found: dict[str, set[str]] = {name: set() for name in scenario.subscriptions}
+    for name, lives in lives_of(scenario, "subscribe", "unsubscribe").items():
+        subscription = scenario.subscriptions[name]
+        for life in lives:
+            found[name] |= _needed(subscription, life, by_sensor, scenario.sensors)
+    return found
+
+
+def published(scenario: Scenario) -> list[Reading]:
+    """The events of sensors that were advertised when they came."""
+    lives = lives_of(scenario, "advertise", "withdraw")
+    return [
+        reading
+        for reading in scenario.readings
+        if any(_alive(reading, life) for life in lives.get(reading.sensor, ()))
+    ]
+
+
+def lives_of(scenario: Scenario, begin: str, end: str) -> dict[str, list[Life]]:
+    """From when to when each sensor or subscription was there."""
+    found: dict[str, list[Life]] = {}
+    for step in scenario.steps:
+        lives = found.setdefault(step.id, []) if step.op in (begin, end) else []
+        there = bool(lives) and lives[-1][1] is None
+        if step.op == begin and not there:
+            lives.append((step.t, None))
+        elif step.op == end and there:
+            lives[-1] = (lives[-1][0], step.t)
+    return found
+
+
+def _alive(reading: Reading, life: Life) -> bool:
+    first, end = life
+    return (first is None or reading.t >= first) and (end is None or reading.t < end)
+
+
+def _needed(
+    subscription: Subscription,
+    life: Life,
+    by_sensor: dict[str, list[Reading]],
+    sensors: dict[str, Sensor],
+) -> set[str]:
+    some: list[tuple[Reading, int]] = []
+    for key, (name, (low, high)) in enumerate(subscription.filters.items()):
+        for sensor in _asked(subscription, name, sensors):
+            some += (
+                (reading, key)
+                for reading in by_sensor.get(sensor, ())
+                if (low is None or low <= reading.v)
+                and (high is None or reading.v <= high)
+                and _alive(reading, life)
+            )
+    some.sort(key=lambda pair: pair[0].t)
+    keys = len(subscription.filters)
+    if subscription.delta_l is None or keys == 1:
+        return _in_time(some, keys, subscription.delta_t)
+    return _in_space(some, keys, subscription, sensors)
+
+
+def _asked(subscription: Subscription, name: str, sensors: dict[str, Sensor]) -> Iterator[str]:
+    """The sensors that a filter is about."""
+    if not subscription.abstract:
+        if name in sensors:
+            yield name
+        return
+    x0, y0, x1, y1 = subscription.region or (-inf, -inf, inf, inf)
+    for sensor in sensors.values():
+        x, y = sensor.loc
+        if sensor.attr == name and x0 <= x <= x1 and y0 <= y <= y1:
+            yield sensor.id
+
+
+def _in_time(some: list[tuple[Reading, int]], keys: int, delta_t: float) -> set[str]:
+    """All events of every window shorter than δt that has one for each key."""
+    found: set[str] = set()
+    counts = [0] * keys
+    last = marked = 0
+    for first, (begin, key) in enumerate(some):
+        while last < len(some) and some[last][0].t - begin.t < delta_t:
+            counts[some[last][1]] += 1
+            last += 1
+        if all(counts):
+            found.update(reading.id for reading, _ in some[max(first, marked) : last])
+            marked = last
+        counts[key] -= 1
+    return found
+
+
+def _in_space(
+    some: list[tuple[Reading, int]],
+    keys: int,
+    subscription: Subscription,
+    sensors: dict[str, Sensor],
+) -> set[str]:
+    """Event by event: is there a choice of others, all near each other in time and in space?"""
+    delta_t, delta_l = subscription.delta_t, subscription.delta_l or 0.0
+    found: set[str] = set()
+
+    def near(a: Reading, b: Reading) -> bool:
+        (ax, ay), (bx, by) = sensors[a.sensor].loc, sensors[b.sensor].loc
+        return abs(a.t - b.t) < delta_t and hypot(ax - bx, ay - by) < delta_l
+
+    def extend(chosen: list[Reading], left: list[list[Reading]]) -> list[Reading] | None:
+        if not left:
+            return chosen
+        for one in left[0]:
+            if all(near(one, other) for other in chosen):
+                match = extend([*chosen, one], left[1:])
+                if match is not None:
+                    return match
+        return None
+
+    begin = 0
+    for reading, key in some:
+        while some[begin][0].t <= reading.t - delta_t:
+            begin += 1
+        if reading.id in found:
+            continue
+        others: list[list[Reading]] = [[] for _ in range(keys)]
+        for other, at in some[begin:]:
+            if other.t >= reading.t + delta_t:
+                break
+            if at != key and near(reading, other):
+                others[at].append(other)
+        left = sorted((each for at, each in enumerate(others) if at != key), key=len)
+        match = extend([reading], left)
+        found.update(each.id for each in match or ())
+    return found

@@ -1,0 +1,262 @@
+"""Reading a propagation scenario from its files.
+
+Owns the form of the files. Must not know how a scenario is run. Invariant: what is wrong is told
+with the place where it stands; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from simulation.propagation.scenario import (
+    Reading,
+    Scenario,
+    ScenarioError,
+    Sensor,
+    Step,
+    Subscription,
+    check_tree,
+    middle,
+    steps_of,
+)
+
+NODES_MAX = 10_000  # a described network, not the world's
+COLUMNS = ("id", "sensor", "t", "v")
+OPERATIONS = ("advertise", "withdraw", "subscribe", "unsubscribe")
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario of a file and of the file of events it names. Raises ScenarioError."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ScenarioError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError as error:
+        raise ScenarioError(f"{path}: not JSON: {error}") from None
+    try:
+        return _scenario(told, path.parent)
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+
+
+def _scenario(told: Any, folder: Path) -> Scenario:
+    if not isinstance(told, dict):
+        raise ScenarioError("found no object with nodes, edges, sensors, subscriptions")
+    nodes = _nodes(_need(told, "nodes", "the scenario"))
+    edges = tuple(
+        _edge(each, f"edges[{place}]", nodes)
+        for place, each in enumerate(_list(told.get("edges", []), "edges"))
+    )
+    check_tree(nodes, edges)
+    sensors: dict[str, Sensor] = {}
+    for place, each in enumerate(_list(_need(told, "sensors", "the scenario"), "sensors")):
+        sensor = _sensor(each, f"sensors[{place}]", nodes)
+        if sensor.id in sensors:
+            raise ScenarioError(f"sensors[{place}]: a second sensor {sensor.id!r}")
+        sensors[sensor.id] = sensor
+    subscriptions: dict[str, Subscription] = {}
+    wanted = _list(_need(told, "subscriptions", "the scenario"), "subscriptions")
+    for place, each in enumerate(wanted):
+        one = _subscription(each, f"subscriptions[{place}]", nodes)
+        if one.id in subscriptions:
+            raise ScenarioError(f"subscriptions[{place}]: a second subscription {one.id!r}")
+        subscriptions[one.id] = one
+    script = [
+        _step(each, f"script[{place}]")
+        for place, each in enumerate(_list(told.get("script") or [], "script"))
+    ]
+    center = told.get("center")
+    named = told.get("events_file")
+    if named is not None and not isinstance(named, str):
+        raise ScenarioError("events_file: found no name of a file")
+    readings = _readings(folder / named, sensors) if named else ()
+    return Scenario(
+        nodes,
+        edges,
+        sensors,
+        subscriptions,
+        readings,
+        steps_of(sensors, subscriptions, script),
+        middle(nodes, edges) if center is None else _node(center, "center", nodes),
+        all(_is_number(each.id) for each in readings),
+    )
+
+
+def _need(told: dict[str, Any], name: str, where: str) -> Any:
+    if name not in told:
+        raise ScenarioError(f"{where}: `{name}` is missing")
+    return told[name]
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ScenarioError(f"{where}: found no list")
+    return value
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ScenarioError(f"{where}: found no object")
+    return value
+
+
+def _nodes(value: Any) -> int:
+    if isinstance(value, list):
+        names: list[Any] = [each.get("id") if isinstance(each, dict) else each for each in value]
+        if not all(_is_whole(each) for each in names) or sorted(names) != list(range(len(names))):
+            raise ScenarioError("nodes: expected the brokers 0, 1, 2 … or how many there are")
+        value = len(names)
+    if not _is_whole(value) or not 1 <= value <= NODES_MAX:
+        raise ScenarioError(f"nodes: found {value!r}, expected 1 to {NODES_MAX} brokers")
+    return int(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _node(value: Any, where: str, nodes: int) -> int:
+    if not _is_whole(value) or not 0 <= value < nodes:
+        raise ScenarioError(f"{where}: found broker {value!r}, expected 0 to {nodes - 1}")
+    return int(value)
+
+
+def _edge(value: Any, where: str, nodes: int) -> tuple[int, int]:
+    pair = [value.get("a"), value.get("b")] if isinstance(value, dict) else value
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise ScenarioError(f"{where}: expected two brokers")
+    a, b = (_node(each, where, nodes) for each in pair)
+    return a, b
+
+
+def _name(value: Any, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ScenarioError(f"{where}: found {value!r}, expected a text or a whole number")
+    return str(value)
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ScenarioError(f"{where}: found {value!r}, expected a number")
+    return value
+
+
+def _numbers(value: Any, where: str, count: int) -> list[float]:
+    if not isinstance(value, list) or len(value) != count:
+        raise ScenarioError(f"{where}: expected {count} numbers")
+    return [_number(each, where) for each in value]
+
+
+def _sensor(value: Any, where: str, nodes: int) -> Sensor:
+    told = _object(value, where)
+    x, y = _numbers(_need(told, "loc", where), f"{where}: loc", 2)
+    return Sensor(
+        _name(_need(told, "id", where), f"{where}: id"),
+        _node(_need(told, "node", where), f"{where}: node", nodes),
+        _name(_need(told, "attr", where), f"{where}: attr"),
+        (x, y),
+    )
+
+
+def _subscription(value: Any, where: str, nodes: int) -> Subscription:
+    told = _object(value, where)
+    name = _name(_need(told, "id", where), f"{where}: id")
+    kind = _need(told, "type", where)
+    if kind not in ("identified", "abstract"):
+        raise ScenarioError(f"{where}: type: found {kind!r}, expected identified or abstract")
+    delta_t = _number(_need(told, "delta_t", where), f"{where}: delta_t")
+    if delta_t <= 0:
+        raise ScenarioError(f"{where}: delta_t: found {delta_t!r}, expected more than 0 seconds")
+    filters = _object(_need(told, "filters", where), f"{where}: filters")
+    if not filters:
+        raise ScenarioError(f"{where}: filters: expected at least one")
+    ranges = {each: _range(ends, f"{where}: filters: {each}") for each, ends in filters.items()}
+    node = _node(_need(told, "node", where), f"{where}: node", nodes)
+    if kind == "identified":
+        return Subscription(name, node, abstract=False, delta_t=delta_t, filters=ranges)
+    region, delta_l = told.get("region"), told.get("delta_l")
+    if region is not None:
+        x0, y0, x1, y1 = _numbers(region, f"{where}: region", 4)
+        region = (min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
+    if delta_l is not None and _number(delta_l, f"{where}: delta_l") < 0:
+        raise ScenarioError(f"{where}: delta_l: found {delta_l!r}, expected 0 metres or more")
+    return Subscription(name, node, True, delta_t, ranges, region, delta_l)
+
+
+def _range(value: Any, where: str) -> tuple[float | None, float | None]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ScenarioError(f"{where}: expected [lowest, highest]")
+    low, high = (None if each is None else _number(each, where) for each in value)
+    return low, high
+
+
+def _step(value: Any, where: str) -> Step:
+    told = _object(value, where)
+    op = _need(told, "op", where)
+    if op not in OPERATIONS:
+        raise ScenarioError(f"{where}: op: found {op!r}, expected one of {', '.join(OPERATIONS)}")
+    t = _need(told, "t", where)
+    if isinstance(t, float) and t.is_integer():
+        t = int(t)
+    if not _is_whole(t):
+        raise ScenarioError(f"{where}: t: found {t!r}, expected whole seconds")
+    named = _name(_need(told, "id", where), f"{where}: id")
+    kind = cast('Literal["advertise", "withdraw", "subscribe", "unsubscribe"]', op)
+    return Step(t, kind, named)
+
+
+def _readings(path: Path, sensors: dict[str, Sensor]) -> tuple[Reading, ...]:
+    """The events of a file, gzip or plain, by time and otherwise in the order of the file."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    found: list[Reading] = []
+    known: set[str] = set()
+    try:
+        with opened(path, "rt", encoding="utf-8", newline="") as file:
+            lines = csv.reader(file)
+            heads = [head.strip() for head in next(lines, [])]
+            if any(name not in heads for name in COLUMNS):
+                raise ScenarioError(f"events_file: {path.name}: expected the columns id,sensor,t,v")
+            at = [heads.index(name) for name in COLUMNS]
+            for number, cells in enumerate(lines, 2):
+                if not cells:
+                    continue
+                reading = _reading(cells, at, f"events_file: {path.name}:{number}")
+                if reading.sensor not in sensors:
+                    where = f"events_file: {path.name}:{number}"
+                    raise ScenarioError(f"{where}: no sensor {reading.sensor!r}")
+                if reading.id in known:
+                    where = f"events_file: {path.name}:{number}"
+                    raise ScenarioError(f"{where}: a second event {reading.id!r}")
+                known.add(reading.id)
+                found.append(reading)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ScenarioError(f"events_file: {path.name}: {reason}") from None
+    except (ValueError, csv.Error, EOFError) as error:
+        raise ScenarioError(f"events_file: {path.name}: {error}") from None
+    return tuple(sorted(found, key=lambda reading: reading.t))
+
+
+def _reading(cells: list[str], at: list[int], where: str) -> Reading:
+    if len(cells) <= max(at):
+        raise ScenarioError(f"{where}: expected id,sensor,t,v")
+    name, sensor, t, v = (cells[place].strip() for place in at)
+    try:
+        seconds = float(t)
+        whole = int(t) if t.lstrip("+-").isdigit() else int(seconds)
+        value = float(v)
+    except (ValueError, OverflowError):
+        raise ScenarioError(f"{where}: found t {t!r} and v {v!r}, expected numbers") from None
+    if whole != seconds:
+        raise ScenarioError(f"{where}: found t {t!r}, expected whole seconds")
+    return Reading(name, sensor, whole, value)
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is how a whole number is written."""
+    return text == "0" or (text.lstrip("-").isdecimal() and text.lstrip("-")[0] != "0")

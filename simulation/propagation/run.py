@@ -1,0 +1,292 @@
+"""Running a scenario on the brokers' routers, one approach at a time.
+
+Owns the network between routers and what is counted of it. Must not know files or how outcomes are
+shown. Invariant: each step and each event has been propagated fully before the next; loads are
+counted where a message enters a link.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from math import ceil
+from typing import Any, NamedTuple
+
+import msgspec
+
+from broker.core.event import MetricPosition
+from broker.core.routing.central import CentralRouter
+from broker.core.routing.messages import LOCAL, Events, Results, Send, Want
+from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
+from broker.core.routing.router import Router
+from broker.core.routing.strategies import STRATEGIES, Strategy
+from simulation.propagation.needed import needed
+from simulation.propagation.scenario import (
+    SECOND_MS,
+    Reading,
+    Scenario,
+    Sensor,
+    Step,
+    Subscription,
+    toward,
+)
+
+APPROACHES = tuple(STRATEGIES)
+VALUE = "value"  # the one attribute of simple events
+
+Progress = Callable[[int, int], None]
+
+
+class SimpleEvent(msgspec.Struct, gc=False, eq=False):
+    """An event as the paper has it; a router sees it as it sees a product's event."""
+
+    id: str
+    event_type: str
+    source: str
+    position: MetricPosition
+    start: int
+    end: int
+    a_value: float
+    location: str | None = None
+
+
+class Outcome(NamedTuple):
+    """What came of one approach. Loads are per operator, and per event, sent over a link."""
+
+    delivered: dict[str, list[str]]
+    subscription: int
+    publication: int
+    recall: float
+    by_link: dict[tuple[int, int], tuple[int, int]]  # directed: operators, events
+
+    def told(self, *, numbered: bool) -> dict[str, Any]:
+        """As the file format has it."""
+        return {
+            "delivered": {
+                name: [int(each) for each in some] if numbered else some
+                for name, some in self.delivered.items()
+            },
+            "subscription": self.subscription,
+            "publication": self.publication,
+            "recall": self.recall,
+        }
+
+
+class Network:
+    """The brokers of a scenario under one strategy."""
+
+    def __init__(self, scenario: Scenario, strategy: Strategy) -> None:
+        near = scenario.neighbours
+        self._routers: list[Router | CentralRouter]
+        if strategy.central:
+            inward = toward(near, scenario.center)
+            self._routers = [
+                CentralRouter(None if next_ is None else str(next_)) for next_ in inward
+            ]
+        else:
+            self._routers = [Router([str(each) for each in some], strategy) for some in near]
+        self._queue: deque[tuple[int, Send]] = deque()
+        self.delivered: dict[str, dict[str, None]] = {}
+        self.by_link: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def router(self, node: int) -> Router | CentralRouter:
+        """The router of a broker."""
+        return self._routers[node]
+
+    def advertise(self, sensor: Sensor) -> None:
+        """A sensor is there."""
+        router = self._routers[sensor.node]
+        if isinstance(router, Router):
+            self._spread(sensor.node, router.advertised(LOCAL, advertisement_of(sensor)))
+
+    def withdraw(self, sensor: Sensor) -> None:
+        """A sensor is gone, and so long that no event matches with its last."""
+        router = self._routers[sensor.node]
+        if isinstance(router, Router):
+            self._spread(sensor.node, router.withdrawn(LOCAL, sensor.id))
+
+    def subscribe(self, node: int, operator: Operator) -> None:
+        """A user at a broker wants something."""
+        self._spread(node, self._routers[node].operator_added(LOCAL, operator))
+
+    def unsubscribe(self, node: int, name: str) -> None:
+        """A user wants something no longer."""
+        self._spread(node, self._routers[node].operator_removed(LOCAL, name))
+
+    def publish(self, node: int, event: SimpleEvent) -> None:
+        """An event enters at a broker."""
+        self._spread(node, self._routers[node].events(LOCAL, [event]))
+
+    def expire(self, before_ms: int) -> None:
+        """What began before matches with nothing that is still to come."""
+        for router in self._routers:
+            router.expire(before_ms)
+
+    def _spread(self, node: int, sends: list[Send]) -> None:
+        """Carry messages until there are none."""
+        queue = self._queue
+        queue.extend((node, send) for send in sends)
+        while queue:
+            at, (to, message) = queue.popleft()
+            if to == LOCAL:
+                if isinstance(message, Results):
+                    for event, names in message.events:
+                        for name in names:
+                            self.delivered.setdefault(name, {})[event.id] = None
+                continue
+            other = int(to)
+            self._count((at, other), message)
+            router = self._routers[other]
+            queue.extend((other, send) for send in router.receive(str(at), message))
+
+    def _count(self, link: tuple[int, int], message: Any) -> None:
+        operators, events = self.by_link.get(link, (0, 0))
+        if isinstance(message, Want):
+            operators += 1
+        elif isinstance(message, Events):
+            events += message.copies
+        elif isinstance(message, Results):
+            events += sum(len(names) for _, names in message.events)
+        else:
+            return
+        self.by_link[link] = (operators, events)
+
+
+def advertisement_of(sensor: Sensor) -> Advertisement:
+    """What a sensor says of itself."""
+    return Advertisement(sensor.id, (sensor.attr,), None, MetricPosition(*sensor.loc))
+
+
+def operator_of(
+    subscription: Subscription, sensors: dict[str, Sensor], since_ms: int | None
+) -> Operator:
+    """A subscription as its broker takes it."""
+    region = None
+    if subscription.abstract and subscription.region is not None:
+        region = Region("box", subscription.region, metric=True)
+    keys = []
+    for name in sorted(subscription.filters):
+        low, high = subscription.filters[name]
+        ranges = (Range(VALUE, low, high),)
+        if subscription.abstract:
+            keys.append(Key(name, name, region=region, ranges=ranges))
+        else:
+            # A sensor that is not there has no type either; nothing will come of the key.
+            kind = sensors[name].attr if name in sensors else ""
+            keys.append(Key(name, kind, source=name, ranges=ranges))
+    return Operator(
+        subscription.id,
+        tuple(keys),
+        # Times are whole seconds: less than 2.5 s apart is less than 3 s apart.
+        ceil(subscription.delta_t) * SECOND_MS,
+        subscription.delta_l if subscription.abstract else None,
+        strict=True,
+        since_ms=since_ms,
+    )
+
+
+class _Run:
+    """A scenario under way under one strategy."""
+
+    def __init__(self, scenario: Scenario, strategy: Strategy) -> None:
+        self._scenario = scenario
+        self.network = Network(scenario, strategy)
+        widest = max((ceil(each.delta_t) for each in scenario.subscriptions.values()), default=1)
+        self._reach = widest
+        self._there: set[str] = set()
+        self._active: set[str] = set()
+        self._leaving: list[tuple[int, str]] = []
+        self._expired: int | None = None
+        self._positions = {
+            name: MetricPosition(*each.loc) for name, each in scenario.sensors.items()
+        }
+
+    def step(self, step: Step) -> None:
+        """Do what a step says; what is done already changes nothing."""
+        scenario = self._scenario
+        if step.t is not None:
+            self.reach(step.t)
+        if step.op == "advertise":
+            self._leaving = [each for each in self._leaving if each[1] != step.id]
+            self._there.add(step.id)
+            self.network.advertise(scenario.sensors[step.id])
+        elif step.op == "withdraw" and step.id in self._there:
+            self._there.discard(step.id)
+            # Its last events may still match: brokers are told when they no longer can.
+            self._leaving.append(((step.t or 0) + self._reach, step.id))
+        elif step.op == "subscribe" and step.id not in self._active:
+            self._active.add(step.id)
+            one = scenario.subscriptions[step.id]
+            since_ms = None if step.t is None else step.t * SECOND_MS
+            self.network.subscribe(one.node, operator_of(one, scenario.sensors, since_ms))
+        elif step.op == "unsubscribe" and step.id in self._active:
+            self._active.discard(step.id)
+            self.network.unsubscribe(scenario.subscriptions[step.id].node, step.id)
+
+    def publish(self, reading: Reading) -> None:
+        """Let an event enter, if its sensor is there."""
+        self.reach(reading.t)
+        if reading.sensor not in self._there:
+            return
+        sensor = self._scenario.sensors[reading.sensor]
+        at = reading.t * SECOND_MS
+        position = self._positions[sensor.id]
+        event = SimpleEvent(reading.id, sensor.attr, sensor.id, position, at, at, reading.v)
+        self.network.publish(sensor.node, event)
+
+    def reach(self, t: int) -> None:
+        """It is `t` now."""
+        while self._leaving and self._leaving[0][0] <= t:
+            _, name = self._leaving.pop(0)
+            self.network.withdraw(self._scenario.sensors[name])
+        if self._expired is None or t >= self._expired + self._reach:
+            self._expired = t
+            self.network.expire((t - self._reach) * SECOND_MS)
+
+
+def simulate(
+    scenario: Scenario,
+    approach: str,
+    wanted: dict[str, set[str]] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run a scenario; `wanted` is what `needed` tells of it, if that is known already.
+
+    `progress` is told how much is done and how much there is. KeyError: no such approach.
+    """
+    run = _Run(scenario, STRATEGIES[approach])
+    total = len(scenario.steps) + len(scenario.readings)
+    done = 0
+    steps = deque(scenario.steps)
+    for reading in scenario.readings:
+        while steps and (steps[0].t is None or steps[0].t <= reading.t):
+            run.step(steps.popleft())
+            done += 1
+            if progress is not None:
+                progress(done, total)
+        run.publish(reading)
+        done += 1
+        if progress is not None:
+            progress(done, total)
+    while steps:
+        run.step(steps.popleft())
+    if progress is not None:
+        progress(total, total)
+    return _outcome(scenario, run.network, needed(scenario) if wanted is None else wanted)
+
+
+def _outcome(scenario: Scenario, network: Network, wanted: dict[str, set[str]]) -> Outcome:
+    order = {reading.id: place for place, reading in enumerate(scenario.readings)}
+    delivered = {
+        name: sorted(network.delivered.get(name, ()), key=order.__getitem__)
+        for name in scenario.subscriptions
+    }
+    pairs = sum(len(some) for some in wanted.values())
+    got = sum(len(wanted[name].intersection(some)) for name, some in delivered.items())
+    return Outcome(
+        delivered,
+        sum(operators for operators, _ in network.by_link.values()),
+        sum(events for _, events in network.by_link.values()),
+        got / pairs if pairs else 1.0,
+        dict(sorted(network.by_link.items())),
+    )

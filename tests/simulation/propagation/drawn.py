@@ -1,0 +1,119 @@
+"""Scenarios drawn from a seed: all kinds, small enough for exhaustion."""
+
+import csv
+import json
+from random import Random
+
+ATTRIBUTES = ("heat", "rain", "wind", "dust")
+
+
+def draw_tree(random, nodes):
+    kind = random.choice(["tree", "chain", "star"])
+    if kind == "chain":
+        return [[node - 1, node] for node in range(1, nodes)]
+    if kind == "star":
+        return [[0, node] for node in range(1, nodes)]
+    return [[random.randrange(node), node] for node in range(1, nodes)]
+
+
+def draw(seed, *, script=False, abstract=None, near=None):
+    """(scenario, rows); `abstract` None: mixed; `near`: subscriptions look for one place only."""
+    random = Random(seed)
+    nodes = random.randint(2, 7)
+    attributes = ATTRIBUTES[: random.randint(2, 4)]
+    places = [[random.randint(0, 9), random.randint(0, 9)] for _ in range(random.randint(1, 4))]
+    sensors = [
+        {
+            "id": f"d{number}",
+            "node": random.randrange(nodes),
+            "attr": random.choice(attributes),
+            "loc": random.choice(places),
+        }
+        for number in range(random.randint(2, 7))
+    ]
+    period = random.choice([1, 2, 3])
+    rows = []
+    for t in range(random.randint(6, 12)):
+        for sensor in sensors:
+            if random.random() < 0.6 and len(rows) < 45:
+                rows.append([str(len(rows)), sensor["id"], t * period, float(random.randint(0, 9))])
+    delta_t = random.choice([1, 2, 3, 5, 2.5])
+    subscriptions = [
+        draw_subscription(random, f"s{number}", nodes, sensors, (attributes, delta_t, abstract))
+        for number in range(random.randint(1, 9))
+    ]
+    scenario = {
+        "nodes": nodes,
+        "edges": draw_tree(random, nodes),
+        "sensors": sensors,
+        "subscriptions": subscriptions,
+        "center": random.randrange(nodes),
+    }
+    if script:
+        scenario["script"] = draw_script(random, scenario, rows[-1][2] if rows else 1)
+    return scenario, rows
+
+
+def draw_range(random):
+    low = random.randint(0, 7)
+    return [low, low + random.randint(0, 9 - low)]
+
+
+def draw_subscription(random, name, nodes, sensors, shared):
+    attributes, delta_t, abstract = shared
+    if random.random() < 0.15:
+        delta_t = random.choice([1, 2, 4])
+    if abstract is None:
+        abstract = random.random() < 0.5
+    one = {"id": name, "node": random.randrange(nodes), "delta_t": delta_t}
+    if not abstract:
+        some = random.sample(sensors, random.randint(1, min(3, len(sensors))))
+        filters = {each["id"]: draw_range(random) for each in some}
+        return {**one, "type": "identified", "filters": filters}
+    some = random.sample(attributes, random.randint(1, min(3, len(attributes))))
+    x, y = random.randint(-1, 4), random.randint(-1, 4)
+    whole = random.random() < 0.5
+    return {
+        **one,
+        "type": "abstract",
+        "filters": {each: draw_range(random) for each in some},
+        "region": [0, 0, 9, 9] if whole else [x, y, x + random.randint(2, 8), y + 6],
+        "delta_l": random.choice([None, None, 3, 6, 0, 5]),
+    }
+
+
+def draw_script(random, scenario, last):
+    steps = []
+    for sensor in scenario["sensors"]:
+        if random.random() < 0.4:
+            t = random.randint(0, last)
+            steps.append({"t": t, "op": "advertise", "id": sensor["id"]})
+            if random.random() < 0.4:
+                t += random.randint(1, 5)
+                steps.append({"t": t, "op": "withdraw", "id": sensor["id"]})
+                if random.random() < 0.4:
+                    t += random.randint(0, 5)
+                    steps.append({"t": t, "op": "advertise", "id": sensor["id"]})
+    for subscription in scenario["subscriptions"]:
+        if random.random() < 0.6:
+            t = random.randint(0, last)
+            steps.append({"t": t, "op": "subscribe", "id": subscription["id"]})
+            if random.random() < 0.7:
+                t += random.randint(1, 8)
+                steps.append({"t": t, "op": "unsubscribe", "id": subscription["id"]})
+                if random.random() < 0.3:
+                    t += random.randint(0, 4)
+                    steps.append({"t": t, "op": "subscribe", "id": subscription["id"]})
+    random.shuffle(steps)
+    return sorted(steps, key=lambda step: step["t"])
+
+
+def write(folder, scenario, rows):
+    """The scenario's path, written as the files say."""
+    with (folder / "events.csv").open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["id", "sensor", "t", "v"])
+        lines.writerows(rows)
+    path = folder / "scenario.json"
+    path.write_text(json.dumps({**scenario, "events_file": "events.csv"}), encoding="utf-8")
+    return path

@@ -1,0 +1,68 @@
+"""Generated scenarios of all kinds: every approach delivers what the definition says, no more."""
+
+import pytest
+
+from simulation.propagation.reading import read_scenario
+from simulation.propagation.run import APPROACHES, simulate
+from tests.oracles import propagation as oracle
+from tests.simulation.propagation.drawn import draw, write
+
+FAST, MANY = 60, 1500
+KINDS = {
+    "mixed": {},
+    "identified": {"abstract": False},
+    "abstract": {"abstract": True},
+    "changing": {"script": True},
+    "changing abstract": {"script": True, "abstract": True},
+}
+
+
+def outcomes(folder, scenario, rows, approaches=APPROACHES):
+    read = read_scenario(write(folder, scenario, rows))
+    return {approach: simulate(read, approach) for approach in approaches}
+
+
+def delivers(folder, seed, drawn):
+    scenario, rows = draw(seed, **drawn)
+    wanted = oracle.delivered(scenario, rows)
+    for approach, outcome in outcomes(folder, scenario, rows).items():
+        got = {name: set(some) for name, some in outcome.delivered.items()}
+        assert got == wanted, (seed, approach)
+        assert outcome.recall == 1.0, (seed, approach)
+
+
+def loads(folder, seed, drawn):
+    scenario, rows = draw(seed, **drawn)
+    out = outcomes(folder, scenario, rows)
+    shared = out["filter-split-forward"]
+    operators, events, once = oracle.loads(scenario, rows)
+    assert (out["naive"].subscription, out["naive"].publication) == (operators, events), seed
+    assert shared.publication == once, seed
+    central = out["centralised"]
+    assert (central.subscription, central.publication) == oracle.centralised(scenario, rows), seed
+    placed, joined = out["operator-placement"], out["multi-join"]
+    assert oracle.bound(scenario, rows) <= shared.publication <= joined.publication, seed
+    assert shared.subscription <= placed.subscription <= operators, seed
+    assert placed.publication <= events, seed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_recall_is_one_and_nothing_is_extra(kind, tmp_path):
+    for seed in range(FAST):
+        delivers(tmp_path, seed, KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", ["mixed", "identified", "abstract"])
+def test_loads_are_those_that_a_count_link_by_link_gives(kind, tmp_path):
+    for seed in range(FAST):
+        loads(tmp_path, seed, KINDS[kind])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_recall_is_one_in_many(kind, tmp_path):
+    for seed in range(FAST, MANY):
+        delivers(tmp_path, seed, KINDS[kind])
+        if "script" not in KINDS[kind]:
+            loads(tmp_path, seed, KINDS[kind])
