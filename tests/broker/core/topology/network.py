@@ -75,11 +75,14 @@ class Network:
         self.tell(at, ForgetRequested(name))
 
     def step(self):
-        ready = [way for way in sorted(self.queues) if self.queues[way] and _pair(*way) in self.up]
+        ready = [way for way in self.queues if way in self.up or way[::-1] in self.up]
         if not ready:
             return False
-        here, there = self.draw.choice(ready)
-        self.tell(there, StatesReceived(here, self.queues[here, there].popleft()))
+        here, there = way = self.draw.choice(ready)
+        data = self.queues[way].popleft()
+        if not self.queues[way]:
+            del self.queues[way]
+        self.tell(there, StatesReceived(here, data))
         return True
 
     def pass_ms(self, many):
