@@ -35,6 +35,7 @@ COMMANDS = {
     "cancel": "end a subscription in a running broker",
     "ls": "list the subscriptions of a running broker",
     "tail": "follow the results of a running broker",
+    "plan": "find where the tasks of a described network run best",
     "config show": "print a broker's configuration and where it comes from",
     "user add": "add a user, with a password, to a broker's file of users",
     "user passwd": "give a user of a file another password",

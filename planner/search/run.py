@@ -124,8 +124,12 @@ class Search:
             (self._whole if self.whole else self._windows)(stop, observer)
         return self.best
 
+    def progress(self) -> Progress:
+        """How far the search is."""
+        return Progress(self.steps, self.improved_at, self.best.excess == 0)
+
     def _ends(self, stop: Stop) -> bool:
-        return stop(Progress(self.steps, self.improved_at, self.best.excess == 0))
+        return stop(self.progress())
 
     def _tell(self, observer: Observer | None) -> None:
         if observer is not None:

@@ -1,0 +1,89 @@
+"""`headwater plan`: where the tasks of a described network are done best.
+
+Owns the command's options. Must not plan: the planner does. Invariant: standard output is the plan,
+or in its place the table or the differences that were asked for, and nothing else.
+"""
+
+import argparse
+
+from headwater.cli.frame import entry
+
+EXAMPLE = "  headwater plan examples/placement.json --table"
+RADIUS_MAX = 1_000_000
+SECONDS_MAX = 86_400.0
+METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument(
+        "problem",
+        metavar="PROBLEM.json",
+        help="brokers, links, contents, tasks; - is standard input",
+    )
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="tabu",
+        help="tabu (default) searches; local hands tasks on within --radius; hop counts hops only;"
+        " central runs all at the server; greedy places by estimate; optimal proves a bound",
+    )
+    parser.add_argument(
+        "--radius", type=whole(0, RADIUS_MAX), default=3, metavar="R", help="for local; default: 3"
+    )
+    parser.add_argument(
+        "--seed", type=whole(0, 2**63), default=1, metavar="N", help="of tabu's chances; default: 1"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="seconds at most for tabu and optimal; default: 10; ends early if nothing improves",
+    )
+    parser.add_argument(
+        "--steps",
+        type=whole(0, 10**12),
+        metavar="N",
+        help="for tabu: exactly so many steps in place of a time, for the same plan everywhere",
+    )
+    parser.add_argument("--output", metavar="FILE", help="write the plan there, as JSON")
+    parser.add_argument("--table", action="store_true", help="print tables in place of the plan")
+    parser.add_argument(
+        "--diff", metavar="OLD.json", help="print what changes from an older plan, in its place"
+    )
+    parser.add_argument(
+        "--picture", metavar="FILE.svg|FILE.dot", help="draw the network with the plan in it"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plans; 1 where no plan is feasible, 2 where the problem is faulty."""
+    status: int = entry("headwater.placement.run", "run")(arguments)
+    return status
+
+
+class whole:  # noqa: N801 - argparse names the type in its messages
+    """A whole number within bounds."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+    def __call__(self, text: str) -> int:
+        """Raises ArgumentTypeError for anything else."""
+        if not text.isascii() or not text.isdigit() or not self.low <= int(text) <= self.high:
+            raise argparse.ArgumentTypeError(
+                f"found {text}, expected a whole number from {self.low} to {self.high}"
+            )
+        return int(text)
+
+
+def seconds(text: str) -> float:
+    """More than 0, a day at most."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 < found <= SECONDS_MAX:
+        raise argparse.ArgumentTypeError(f"found {text}, expected seconds, as 10 or 0.5")
+    return found

@@ -1,0 +1,147 @@
+"""A plan as tables, and what changes from one plan to another.
+
+Owns the columns and their words. Must not know how a plan was found. Invariant: every piece of the
+problem stands in the table of tasks once.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from planner.flow import evaluate
+from planner.layout import Layout
+from planner.methods import Found
+from planner.plan import Plan
+
+ROWS_MAX = 200  # of brokers and links each; the busiest
+PIECES_NEXT_MAX = 2_000  # beyond, what the next best would cost is not worked out
+
+
+def table_lines(layout: Layout, found: Found) -> list[str]:
+    """Where everything runs and what is used up."""
+    names = [node.id for node in layout.problem.nodes]
+    evaluation = found.evaluation
+    lines = [
+        *_columns(["task", "broker", "cost", "next best", "more flow"], _pieces(layout, found))
+    ]
+    rows = []
+    out: dict[int, float] = {}
+    for (a, _), load in evaluation.loads.items():
+        out[a] = out.get(a, 0) + load
+    for number, node in enumerate(layout.problem.nodes):
+        work = evaluation.work[number]
+        if work or out.get(number):
+            sent = _of(out.get(number, 0), node.egress)
+            rows.append([node.id, _of(work, node.capacity), sent])
+    lines += ["", *_columns(["broker", "work", "sends"], rows[:ROWS_MAX])]
+    limits = {}
+    for link in layout.problem.links:
+        limits[link.a, link.b] = limits[link.b, link.a] = link.capacity
+    busiest = sorted(evaluation.loads.items(), key=lambda item: (-item[1], item[0]))
+    rows = [
+        [f"{names[a]} -> {names[b]}", _of(load, limits[names[a], names[b]])]
+        for (a, b), load in busiest[:ROWS_MAX]
+    ]
+    lines += ["", *_columns(["link", "carries"], rows)]
+    verdict = "all limits are kept" if evaluation.feasible else "limits are broken"
+    lines += ["", f"total flow {evaluation.flow:,}; {verdict}"]
+    if found.bound is not None:
+        lines.append(f"no plan is below {found.bound:,.6g}")
+    return lines
+
+
+def _of(load: float, limit: float | None) -> str:
+    return f"{load:g}" if limit is None else f"{load:g} of {limit:g}"
+
+
+def _pieces(layout: Layout, found: Found) -> list[list[str]]:
+    """Each piece, with the broker that would be second best for it alone and what that costs."""
+    names = [node.id for node in layout.problem.nodes]
+    nexts = _next_best(layout, found.plan) if len(layout.pieces) <= PIECES_NEXT_MAX else []
+    rows = []
+    for number, piece in enumerate(layout.pieces):
+        second = nexts[number] if nexts else None
+        rows.append(
+            [
+                str(piece),
+                names[found.plan.hosts[number]],
+                f"{piece.cost:g}",
+                "" if second is None else names[second[0]],
+                "" if second is None else f"{second[1]:+g}",
+            ]
+        )
+    return rows
+
+
+def _next_best(layout: Layout, plan: Plan) -> list[tuple[int, float] | None]:
+    """For each piece, the cheapest other allowed broker with room, all else staying."""
+    import numpy as np
+
+    from planner.search.model import Model
+    from planner.search.state import State
+
+    model = Model(layout)
+    state = State(model, plan.hosts)
+    found: list[tuple[int, float] | None] = []
+    for piece in range(model.pieces):
+        row = state.row((piece,))
+        here = plan.hosts[piece]
+        fits = state.work + model.costs[piece] <= model.capacity * (1 + 1e-9)
+        usable = model.allowed[piece] & fits
+        usable[here] = False
+        if not usable.any():
+            found.append(None)
+            continue
+        host = int(np.argmin(np.where(usable, row, np.inf)))
+        found.append((host, round(float(row[host] - row[here]), 6)))
+    return found
+
+
+# --- differences ------------------------------------------------------------------------------
+
+
+def difference(layout: Layout, old: Plan, new: Plan) -> dict[str, Any]:
+    """What moves from one plan to another, and what that gains."""
+    names = [node.id for node in layout.problem.nodes]
+    before, after = evaluate(layout, old), evaluate(layout, new)
+    moves = [
+        {"what": str(piece), "from": names[a], "to": names[b]}
+        for piece, a, b in zip(layout.pieces, old.hosts, new.hosts, strict=True)
+        if a != b
+    ]
+    rerouted = sorted(
+        name
+        for name in before.streams.keys() & after.streams.keys()
+        if set(before.streams[name]) != set(after.streams[name])
+    )
+    return {
+        "moves": moves,
+        "stay": len(layout.pieces) - len(moves),
+        "rerouted": rerouted,
+        "flow": [before.flow, after.flow],
+        "feasible": [before.feasible, after.feasible],
+    }
+
+
+def difference_lines(changes: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    moves = changes["moves"]
+    lines = [f"{len(moves)} move, {changes['stay']} stay"]
+    lines += [f"  {move['what']}: {move['from']} -> {move['to']}" for move in moves]
+    if changes["rerouted"]:
+        lines.append(f"{len(changes['rerouted'])} streams take other links")
+        lines += [f"  {name}" for name in changes["rerouted"]]
+    before, after = changes["flow"]
+    lines.append(f"flow {before:,} -> {after:,}")
+    for word, feasible in zip(("older", "new"), changes["feasible"], strict=True):
+        if not feasible:
+            lines.append(f"the {word} plan breaks limits")
+    return lines
+
+
+def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip()
+
+    return [line(heads), *map(line, rows)]

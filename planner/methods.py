@@ -1,0 +1,116 @@
+"""The ways to plan by name: one function from a layout to a plan and what it comes to.
+
+Owns the names and what each needs. Must not know documents or terminals. Invariant: the evaluation
+handed back is that of the plan handed back, counted anew and not by the search.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.flow import Evaluation, evaluate
+from planner.layout import Layout
+from planner.network import Network
+from planner.plan import Plan
+
+METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
+TIME_LIMIT_S = 10.0
+RADIUS = 3
+STALL_STEPS = 400  # and STALL_STEPS_A_PIECE: without a better plan, a search ends
+STALL_STEPS_A_PIECE = 60
+START_SHARE = 0.1  # of the time for an optimum goes to finding a plan to begin with
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How to plan: `steps`, where given, makes a search the same on every machine."""
+
+    method: str = "tabu"
+    radius: int = RADIUS
+    seed: int = 1
+    time_limit_s: float = TIME_LIMIT_S
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A plan, what it comes to, and how it was found.
+
+    `bound` is a flow that no plan can be below, where the method proves one; `complete` says that
+    time did not end the search.
+    """
+
+    plan: Plan
+    evaluation: Evaluation
+    steps: int = 0
+    seconds: float = 0.0
+    bound: float | None = None
+    complete: bool = True
+
+
+Tell = Callable[[int, float, float, int], None]
+"""Is told of steps, flow, what limits are broken by, and kicks."""
+
+
+def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
+    """A plan by the method that is wanted.
+
+    Raises ProblemError where the method needs what the problem lacks, `optimal.NoSolverError` where
+    there is no solver.
+    """
+    from planner import baselines
+    from planner.search.model import Model
+
+    began = time.monotonic()
+    if wanted.method in {"tabu", "optimal"}:
+        found = _search(layout, wanted, tell)
+        if wanted.method == "optimal":
+            found = _optimum(layout, wanted, found, time.monotonic() - began)
+    else:
+        model = Model(layout)
+        if wanted.method == "local":
+            plan = baselines.local(model, wanted.radius)
+        else:
+            ways = {"hop": baselines.hop, "central": baselines.central}
+            plan = ways.get(wanted.method, baselines.by_estimate)(model)
+        found = Found(plan, evaluate(layout, plan))
+    seconds = time.monotonic() - began
+    return Found(found.plan, found.evaluation, found.steps, seconds, found.bound, found.complete)
+
+
+def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
+    from planner.search import stops
+    from planner.search.model import Model
+    from planner.search.run import Report, Search, as_plan
+
+    share = START_SHARE if wanted.method == "optimal" else 1.0
+    clock = stops.Seconds(wanted.time_limit_s * share)
+    stalled = stops.Stalled(STALL_STEPS + STALL_STEPS_A_PIECE * len(layout.pieces))
+    limits: list[stops.Stop] = [clock, stalled]
+    if wanted.steps is not None:
+        limits = [stops.Steps(wanted.steps)]
+    model = Model(layout)
+    search = Search(model, wanted.seed)
+
+    def observe(report: Report) -> None:
+        if tell is not None:
+            tell(report.steps, report.flow, report.excess, report.kicks)
+
+    best = search.run(stops.First(tuple(limits)), observe)
+    plan = as_plan(model, best)
+    in_time = wanted.steps is not None or not clock(search.progress())
+    return Found(plan, evaluate(layout, plan), search.steps, complete=in_time)
+
+
+def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Found:
+    from planner.optimal import solve
+
+    begin = start.plan if start.evaluation.feasible else None
+    best = solve(layout, max(1.0, wanted.time_limit_s - spent_s), begin)
+    plan, evaluation = start.plan, start.evaluation
+    if best.plan is not None:
+        found = evaluate(layout, best.plan, Network(layout.problem))
+        if (not found.feasible, found.flow) < (not evaluation.feasible, evaluation.flow):
+            plan, evaluation = best.plan, found
+    bound = None if best.infeasible else best.bound
+    return Found(plan, evaluation, start.steps, bound=bound, complete=best.proven)

@@ -1,0 +1,166 @@
+"""`headwater plan`: what is written, shown and refused."""
+
+import copy
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from headwater.cli import main
+from headwater.placement.picture import svg
+from planner.flow import evaluate
+from planner.layout import lay_out
+from planner.plan import Plan, read_plan
+from planner.reading import read_problem
+from tests.oracles import placement as oracle
+from tests.planner.problems import EXAMPLE
+
+
+@pytest.fixture
+def problem(tmp_path):
+    file = tmp_path / "problem.json"
+    file.write_text(json.dumps(EXAMPLE))
+    return str(file)
+
+
+def planned(capsys, *words):
+    status = main(["plan", *words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.mark.parametrize("method", ["tabu", "local", "hop", "central", "greedy", "optimal"])
+def test_each_method_writes_a_plan_that_comes_to_what_it_says(problem, capsys, method):
+    status, out, err = planned(capsys, problem, "--method", method, "--steps", "300")
+    plan = json.loads(out)
+    flow, feasible = oracle.judge(EXAMPLE, plan)
+    assert (plan["flow"], plan["feasible"]) == (flow, feasible)
+    assert status == (0 if feasible else 1)
+    assert (err == "") == feasible
+    assert feasible == (method != "central")  # Avg must not run at the server
+
+
+def test_the_optimum_tells_its_bound_and_tabu_reaches_it(problem, capsys):
+    best = json.loads(planned(capsys, problem, "--method", "optimal")[1])
+    found = json.loads(planned(capsys, problem, "--steps", "300")[1])
+    assert best["bound"] == pytest.approx(best["flow"])
+    assert found["flow"] == best["flow"]
+
+
+def test_the_same_seed_and_steps_give_the_same_bytes(problem, capsys):
+    words = (problem, "--seed", "7", "--steps", "200")
+    assert planned(capsys, *words) == planned(capsys, *words)
+
+
+def test_an_infeasible_problem_ends_with_1_and_the_least_violating_plan(tmp_path, capsys):
+    document = copy.deepcopy(EXAMPLE)
+    for node in document["nodes"]:
+        node["capacity"] = 1
+    file = tmp_path / "tight.json"
+    file.write_text(json.dumps(document))
+    status, out, err = planned(capsys, str(file), "--steps", "300")
+    plan = json.loads(out)
+    assert status == 1
+    assert plan["feasible"] is False
+    assert plan["violations"]
+    assert all(sentence in err for sentence in plan["violations"])
+    assert oracle.judge(document, plan)[1] is False
+
+
+FAULTY = [
+    ('{"nodes": [', "not JSON"),
+    ('{"nodes": [{"id": "a"}], "links": [], "contents": [], "tasks": [{"id": "T"}]}', "tasks[0]"),
+    ('{"nodes": [{"id": "a", "capacity": "x"}]}', "nodes[0].capacity: not a number"),
+    ('{"nodes": [{"id": "a", "capacity": NaN}]}', "nodes[0].capacity"),
+    ("[" * 100_000, "not JSON"),
+    ("[]", "not an object"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), FAULTY)
+def test_a_faulty_problem_is_a_sentence_with_the_path_of_the_key(tmp_path, capsys, text, said):
+    file = tmp_path / "faulty.json"
+    file.write_text(text)
+    status, out, err = planned(capsys, str(file))
+    assert (status, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--time-limit", "0"],
+        ["--time-limit", "nan"],
+        ["--radius", "-1"],
+        ["--seed", "x"],
+        ["--picture", "plan.png"],
+        ["--diff", "missing.json"],
+        ["--method", "best"],
+    ],
+)
+def test_wrong_use_is_told_before_anything_is_planned(problem, capsys, words):
+    status, out, err = planned(capsys, problem, *words)
+    assert (status, out) == (2, "")
+    assert err
+
+
+def test_central_needs_a_server(tmp_path, capsys):
+    file = tmp_path / "problem.json"
+    file.write_text(json.dumps({k: v for k, v in EXAMPLE.items() if k != "server"}))
+    status, _, err = planned(capsys, str(file), "--method", "central")
+    assert status == 2
+    assert "server" in err
+
+
+def test_a_difference_tells_each_move_and_the_flow(problem, tmp_path, capsys):
+    old = tmp_path / "old.json"
+    planned(capsys, problem, "--method", "central", "--output", str(old))
+    status, out, _ = planned(capsys, problem, "--steps", "300", "--diff", str(old), "--json")
+    plan = json.loads(out)
+    layout = lay_out(read_problem(EXAMPLE))
+    before = read_plan(json.loads(old.read_text()), layout)
+    after = read_plan(plan, layout)
+    moved = sum(a != b for a, b in zip(before.hosts, after.hosts, strict=True))
+    assert status == 0
+    assert len(plan["diff"]["moves"]) == moved
+    assert plan["diff"]["flow"] == [evaluate(layout, before).flow, plan["flow"]]
+    _, out, _ = planned(capsys, problem, "--steps", "300", "--diff", str(old))
+    assert out.splitlines()[0].startswith(f"{moved} move")
+
+
+def test_the_table_names_every_piece_and_the_flow(problem, capsys):
+    status, out, _ = planned(capsys, problem, "--steps", "300", "--table")
+    layout = lay_out(read_problem(EXAMPLE))
+    lines = out.splitlines()
+    assert status == 0
+    assert [line.split("  ")[0] for line in lines[1 : 1 + len(layout.pieces)]] == [
+        str(piece) for piece in layout.pieces
+    ]
+    assert "total flow" in out
+
+
+def test_a_picture_draws_every_broker_link_and_piece(problem, tmp_path, capsys):
+    for name in ("plan.svg", "plan.dot"):
+        planned(capsys, problem, "--steps", "300", "--picture", str(tmp_path / name))
+    layout = lay_out(read_problem(EXAMPLE))
+    root = ET.fromstring((tmp_path / "plan.svg").read_text())
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [element.text for element in root.iter(f"{space}text")]
+    assert {"b1", "b2", "b3", *map(str, layout.pieces)} <= set(texts)
+    assert len(list(root.iter(f"{space}line"))) == len(EXAMPLE["links"])
+    drawn = (tmp_path / "plan.dot").read_text()
+    assert drawn.count(" -- ") == len(EXAMPLE["links"])
+    assert all(str(piece) in drawn for piece in layout.pieces)
+
+
+def test_a_picture_takes_any_name_for_text(tmp_path):
+    document = {
+        "nodes": [{"id": '<a&"'}, {"id": "b\\"}],
+        "links": [],
+        "contents": [{"id": "C", "rates": {'<a&"': 1}}],
+        "tasks": [{"id": "</svg>", "inputs": ["C"], "rate": 1}],
+    }
+    layout = lay_out(read_problem(document))
+    plan = Plan((0,))
+    ET.fromstring(svg(layout, plan, evaluate(layout, plan)))
