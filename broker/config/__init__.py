@@ -6,6 +6,7 @@ Invariant: a `Config` in hand has been checked whole.
 
 from broker.config.checks import is_loopback
 from broker.config.errors import ConfigError
+from broker.config.links import LinksSection
 from broker.config.reader import Loaded, Origin, load
 from broker.config.table import (
     BrokerSection,
@@ -28,6 +29,7 @@ __all__ = [
     "HttpSection",
     "IntakeSection",
     "JournalSection",
+    "LinksSection",
     "Loaded",
     "LogSection",
     "MqttSection",

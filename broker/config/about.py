@@ -4,6 +4,8 @@ Owns that shape, for every part of the table. Must not know any setting. Invaria
 the page and `headwater config show` tell of a setting stands in it.
 """
 
+from typing import Literal
+
 import msgspec
 
 
@@ -13,7 +15,8 @@ class About(msgspec.Struct, frozen=True):
     `unit` is what one of it is; `at_least` and `at_most` include their ends; `pattern` must fit the
     whole text and `pattern_says` puts it in words; a `path` is relative to the configuration file;
     a `secret` is never shown, and where it is `never_a_flag` not taken from a command line either;
-    a text that has a default can be empty only if it `may_be_empty`.
+    a text that has a default can be empty only if it `may_be_empty`; the entries of a table are
+    users with their password hashes or peers with their addresses.
     """
 
     meaning: str
@@ -26,3 +29,4 @@ class About(msgspec.Struct, frozen=True):
     secret: bool = False
     may_be_empty: bool = False
     never_a_flag: bool = False
+    entries: Literal["user", "peer"] = "user"

@@ -7,6 +7,7 @@ configuration that passes never lets a stranger in from outside the machine.
 import ipaddress
 from collections.abc import Iterator
 
+from broker.config.links import address_of
 from broker.config.table import Config
 
 OPEN_DOOR = (
@@ -14,6 +15,7 @@ OPEN_DOOR = (
     "(`headwater user add NAME` prints the line for [mqtt.users]) "
     'or listen on "127.0.0.1"'
 )
+LINKS_SECURED = "set `secret_file`, or `tls_cert`, `tls_key` and `tls_ca`,"
 
 
 def is_loopback(host: str) -> bool:
@@ -45,6 +47,33 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
     if not mqtt.plain and not mqtt.tls_cert:
         yield "mqtt.plain", "without TLS nobody could connect; set `tls_cert` and `tls_key`"
     yield from _joins(config)
+    yield from _links(config)
+
+
+def _links(config: Config) -> Iterator[tuple[str, str]]:
+    """What has to hold within the links to other brokers."""
+    links = config.links
+    if links.tls_cert and not links.tls_key:
+        yield "links.tls_cert", "a certificate needs its key; set `tls_key`"
+    if links.tls_key and not links.tls_cert:
+        yield "links.tls_key", "a key needs its certificate; set `tls_cert`"
+    if links.tls_ca and not links.tls_cert and links.host:
+        yield "links.tls_ca", "who listens with TLS needs a certificate; set `tls_cert`, `tls_key`"
+    if links.tls_cert and not links.tls_ca and links.peers:
+        yield "links.tls_cert", "the peers' certificates could not be checked; set `tls_ca`"
+    if config.broker.name in links.peers:
+        yield "links.peers", f"`{config.broker.name}` is this broker's own name; leave it out"
+    demands = links.tls_ca and links.tls_client_certificates == "required"
+    if links.host and not (is_loopback(links.host) or links.secret_file or demands):
+        why = "can be reached from other machines, and any broker there could link to this one"
+        yield "links.host", f'"{links.host}" {why}; {LINKS_SECURED} or listen on "127.0.0.1"'
+    for name, address in links.peers.items():
+        host, port = address_of(address)
+        if not (is_loopback(host) or links.secret_file or links.tls_ca):
+            why = f"`{name}` is on another machine, and whoever answers there would be believed"
+            yield "links.peers", f"{why}; {LINKS_SECURED}"
+        if links.host and is_loopback(host) and port == links.port:
+            yield "links.peers", f"`{name}` at {address} would be this broker itself"
 
 
 def _certified(config: Config) -> bool:

@@ -17,8 +17,9 @@ from broker.config.checks import contradictions
 from broker.config.document import Document
 from broker.config.errors import ConfigError, RefusedError, did_you_mean
 from broker.config.joins import join_names, not_a_join, tables_of
+from broker.config.links import PEERS_MAX, peers_of_text
 from broker.config.table import JOINS, Config, Setting, sections, settings
-from broker.config.values import check_user, checked, from_text
+from broker.config.values import check_peer, check_user, checked, from_text
 
 PREFIX = "HEADWATER__"
 NO_FLAG = "every user of this machine can read a command line; set it in the environment or a file"
@@ -45,7 +46,7 @@ class Loaded(msgspec.Struct, frozen=True):
 class _Given(msgspec.Struct, frozen=True):
     value: object
     origin: Origin
-    user_place: Callable[[str], str] | None = None
+    entry_place: Callable[[str], str] | None = None
 
 
 _Givens = Iterator[tuple[str, _Given]]
@@ -128,28 +129,49 @@ def _settled(setting: Setting, given: _Given) -> Any:
     value, origin = given.value, given.origin
     if origin.kind in {"env", "flag"} and isinstance(value, str):
         value = from_text(setting, value)
+    if setting.kind is dict and setting.about.entries == "peer":
+        return _peers(setting, given)
     if setting.kind is dict:
         if isinstance(value, str) and "\0" not in value:
             document = Document(Path(origin.folder, value))
-            return _users(document.tables, document.place)
-        if given.user_place is not None and isinstance(value, dict):
-            return _users(value, given.user_place)
+            return _entries(document.tables, document.place, check_user)
+        if given.entry_place is not None and isinstance(value, dict):
+            return _entries(value, given.entry_place, check_user)
     value = checked(setting, value)
     if setting.about.path and value:
         return str(Path(origin.folder, value))
     return value
 
 
-def _users(table: Mapping[str, object], place: Callable[[str], str]) -> dict[str, str]:
-    users, problems = {}, []
-    for name, encoded in table.items():
+def _peers(setting: Setting, given: _Given) -> dict[str, str]:
+    """Brokers with their addresses: a table, or a text from the environment or a flag."""
+    value, origin = given.value, given.origin
+    if isinstance(value, str) and origin.kind in {"env", "flag"}:
         try:
-            users[name] = check_user(name, encoded)
+            value = peers_of_text(value)
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
+    table: dict[str, object] = checked(setting, value)
+    if len(table) > PEERS_MAX:
+        raise RefusedError(f"found {len(table)} brokers, at most {PEERS_MAX} are linked to")
+    place = given.entry_place or (lambda _: _where(setting.key, origin))
+    return _entries(table, place, check_peer)
+
+
+def _entries(
+    table: Mapping[str, object],
+    place: Callable[[str], str],
+    check: Callable[[str, object], str],
+) -> dict[str, str]:
+    found, problems = {}, []
+    for name, value in table.items():
+        try:
+            found[name] = check(name, value)
         except RefusedError as refused:
             problems.append(f"{place(name)}: {refused}")
     if problems:
         raise ConfigError(*problems)
-    return users
+    return found
 
 
 # --- where values come from -------------------------------------------------------------------
@@ -177,7 +199,7 @@ def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
 
 
 def _places_under(document: Document, section: str, name: str) -> Callable[[str], str]:
-    return lambda user: document.place(section, name, user)
+    return lambda entry: document.place(section, name, entry)
 
 
 def _from_environment(environ: Mapping[str, str], rows: _Rows, problems: list[str]) -> _Givens:

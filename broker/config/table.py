@@ -15,7 +15,10 @@ import msgspec
 
 from broker.config.about import About
 from broker.config.joins import JoinSection
+from broker.config.links import LinksSection
 from broker.core.limits import Limits
+from broker.core.links.limits import LinkLimits
+from broker.core.topology.limits import TopologyLimits
 from broker.mqtt.limits import Limits as MqttLimits
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -279,6 +282,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     mqtt_limits: MqttLimits = MqttLimits()
     http_limits: HttpLimitsSection = HttpLimitsSection()
+    links: LinksSection = msgspec.field(default_factory=LinksSection)
+    link_limits: LinkLimits = LinkLimits()
+    topology_limits: TopologyLimits = TopologyLimits()
     log: LogSection = LogSection()
     joins: dict[str, JoinSection] = msgspec.field(default_factory=dict)
 
@@ -293,6 +299,8 @@ JOINS = "joins."
 _LIMITS_SAY = {
     "limits": "Bounds of the core, the reason for each, and what happens to what exceeds it.",
     "mqtt_limits": "Bounds of the MQTT face, and the reason for each.",
+    "link_limits": "Bounds and times of links, the reason for each, and what happens beyond it.",
+    "topology_limits": "Bounds and times of what a broker knows of the network of brokers.",
 }
 
 
@@ -321,6 +329,8 @@ class Setting(msgspec.Struct, frozen=True):
         """In words, what a value must be."""
         if self.kind is bool:
             return "true or false"
+        if self.kind is dict and self.about.entries == "peer":
+            return "a table of broker name = address with port"
         if self.kind is dict:
             return "a table of name = password hash, or the name of a file"
         if self.choices:

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from broker.config.errors import RefusedError
+from broker.config.links import ADDRESS_SAYS, address_of
 from broker.config.table import NAME_PATTERN, NAME_SAYS, Setting
 from broker.credentials import check_hash
 
@@ -58,6 +59,19 @@ def check_user(name: str, encoded: object) -> str:
             f"{error}; `headwater user add {name}` prints a line that will do"
         ) from None
     return encoded
+
+
+def check_peer(name: str, address: object) -> str:
+    """The address of a peer, or `RefusedError`."""
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise RefusedError(f"the broker name `{name}` will not do, expected {NAME_SAYS}")
+    if not isinstance(address, str):
+        raise RefusedError(f"found {_found(address)}, expected {ADDRESS_SAYS}")
+    try:
+        address_of(address)
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
+    return address
 
 
 def _check_text(setting: Setting, value: str) -> None:

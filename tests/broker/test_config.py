@@ -58,7 +58,8 @@ def test_every_setting_can_be_set_from_file_environment_and_flag(row, site, tmp_
     expected = {"users": {"anna": HASH}}.get(row.name, row.default)
     plain = as_toml([r for r in shown(load()) if r.key == row.key], origins=False)
     text = f'[mqtt]\nusers = "{value}"' if row.name == "users" else plain
-    flag = str(tmp_path / value) if row.name == "users" else str(value)
+    flags = {"users": str(tmp_path / str(value)), "peers": ""}
+    flag = flags.get(row.name, str(value))
     for loaded, kind in (
         (load(site(text)), "file"),
         (load(None, {row.variable: flag}), "env"),

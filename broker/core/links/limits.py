@@ -22,7 +22,7 @@ class LinkLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         int, said("of a frame while the other is not known yet: strangers talk", "closed", 512)
     ] = 4_096
     message_bytes_max: Annotated[
-        int, said("of one message: what is longer would delay all others", "refused: ValueError")
+        int, said("of one message, on both sides: longer ones delay all others", "refused; closed")
     ] = 1_048_576
     messages_max: Annotated[
         int, said("messages of one frame, which is decoded at once", "closed: malformed")
@@ -43,11 +43,13 @@ class LinkLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     # --- what goes out -----------------------------------------------------------------------
 
     batch_events: Annotated[
-        int, said("a frame leaves when it holds so many: beyond, nothing gets cheaper", "next one")
+        int,
+        said(
+            "a frame leaves when it holds so many: more would make nothing cheaper",
+            "the next frame",
+        ),
     ] = 128
-    batch_bytes: Annotated[
-        int, said("or so many bytes of messages", "the next frame takes the rest")
-    ] = 131_072
+    batch_bytes: Annotated[int, said("or so many bytes of messages", "the next frame")] = 131_072
     unacked_bytes_max: Annotated[
         int, said("sent and kept until acknowledged, whatever credit was given", "the rest waits")
     ] = 16_777_216
@@ -68,17 +70,24 @@ class LinkLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     # --- times -------------------------------------------------------------------------------
 
     flush_ms: Annotated[
-        int, said("frames of few events leave at most so often", "events wait for company", 0)
+        int, said("frames of few events leave no oftener: each costs as a full one", "they wait", 0)
     ] = 3
     handshake_ms: Annotated[
-        int, said("until a connection has to have said who it is", "closed")
+        int, said("until a connection is agreed on; some ten round trips to anywhere", "closed")
     ] = 5_000
-    heartbeat_ms: Annotated[
-        int, said("a link on which nothing was sent for so long sends a sign of life", "-")
-    ] = 2_000
+    heartbeat_ms: Annotated[int, said("how long a link says nothing", "a sign of life is sent")] = (
+        2_000
+    )
     silence_ms: Annotated[
-        int, said("a link on which nothing came for so long is cut: three heartbeats", "closed")
+        int, said("how long nothing comes on a link: three heartbeats", "closed and dialled anew")
     ] = 6_500
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where two of them do not go together."""
+        if self.silence_ms <= self.heartbeat_ms:
+            raise ValueError("silence_ms must be more than heartbeat_ms")
+        if self.batch_events > self.messages_max:
+            raise ValueError("batch_events must not be more than messages_max")
 
     @property
     def frame_bytes_max(self) -> int:
@@ -89,11 +98,6 @@ class LinkLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def make_link_limits(**values: int) -> LinkLimits:
     """Limits with some values of one's own; ValueError names the one that cannot be."""
     try:
-        limits = msgspec.convert(values, LinkLimits, strict=True)
+        return msgspec.convert(values, LinkLimits, strict=True)
     except msgspec.ValidationError as error:
         raise ValueError(f"link limits: {error}") from None
-    if limits.silence_ms <= limits.heartbeat_ms:
-        raise ValueError("link limits: silence_ms must be more than heartbeat_ms")
-    if limits.batch_events > limits.messages_max:
-        raise ValueError("link limits: batch_events must not be more than messages_max")
-    return limits

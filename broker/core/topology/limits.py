@@ -29,5 +29,5 @@ class TopologyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         int, said("changes come in bursts, and a new tree is dear", "one new tree for all", 0)
     ] = 50
     down_after_ms: Annotated[
-        int, said("a link that is back sooner goes on where it was", "then it is told as lost", 0)
+        int, said("a link that is back sooner goes on where it was", "it is told as lost", 0)
     ] = 3_000

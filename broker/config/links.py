@@ -1,0 +1,100 @@
+"""The settings of links to other brokers.
+
+Owns their meaning, as `table` does that of all others, and the form of a peer's address. Must not
+know how a link works. Invariant: as for every section, each field carries its meaning.
+"""
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+
+from broker.config.about import About
+
+PEERS_MAX = 1_000  # as many as links may be
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.%A-Za-z]+)\]|([^\s:\[\],]+)):(\d{1,5})")
+ADDRESS_SAYS = 'an address with a port in quotes, such as "10.0.0.2:1889" or "[fd00::2]:1889"'
+
+
+class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Links to other brokers, see docs/links.md.
+
+    Of two brokers it is enough that one has the other among its peers.
+    """
+
+    host: Annotated[
+        str,
+        About(
+            "address to listen on for other brokers; empty: none can link to this one. Beyond "
+            "loopback `secret_file` or client certificates are required"
+        ),
+    ] = ""
+    port: Annotated[
+        int,
+        About("port for other brokers; 0 takes any free one and logs it", "", 0, 65535),
+    ] = 1889
+    peers: Annotated[
+        dict[str, str],
+        About(
+            "brokers to link to: a table of broker name = address with port; from the environment "
+            "`roof=10.0.0.2:1889,cellar=10.0.0.3:1889`",
+            entries="peer",
+        ),
+    ] = msgspec.field(default_factory=dict)
+    secret_file: Annotated[
+        str,
+        About(
+            "file whose first line is the secret that all brokers of the network share, 16 "
+            "characters or more; it is never sent",
+            path=True,
+        ),
+    ] = ""
+    tls_cert: Annotated[
+        str,
+        About(
+            "certificate chain in PEM that this broker shows to others, made out (common name) to "
+            "its name; turns TLS on where it listens",
+            path=True,
+        ),
+    ] = ""
+    tls_key: Annotated[str, About("private key of `tls_cert` in PEM", path=True)] = ""
+    tls_ca: Annotated[
+        str,
+        About(
+            "authority in PEM of the other brokers' certificates; turns TLS on towards peers",
+            path=True,
+        ),
+    ] = ""
+    tls_client_certificates: Annotated[
+        Literal["required", "optional"],
+        About("whether a broker that links to this one has to show one; used with `tls_ca`"),
+    ] = "required"
+    reconnect_ms_max: Annotated[
+        int,
+        About(
+            "a peer that cannot be reached is tried again after 200 ms, then after twice as long "
+            "each time, up to this; each wait is drawn from its upper half",
+            unit="ms",
+            at_least=200,
+            at_most=3_600_000,
+        ),
+    ] = 10_000
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Host and port of a peer's address. Raises ValueError."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found[3]) <= 65535:
+        raise ValueError(f'found "{text[:100]}", expected {ADDRESS_SAYS}')
+    return found[1] or found[2], int(found[3])
+
+
+def peers_of_text(text: str) -> dict[str, str]:
+    """The table that `name=address,name=address` stands for; ValueError where it is none."""
+    peers: dict[str, str] = {}
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        name, equals, address = part.partition("=")
+        if not equals or name.strip() in peers:
+            raise ValueError(f'found "{part[:100]}", expected each peer once as name=address:port')
+        peers[name.strip()] = address.strip()
+    return peers

@@ -1,0 +1,86 @@
+"""Links to other brokers in the configuration: peers, and that no stranger comes in."""
+
+import pytest
+
+from broker.config import ConfigError, load
+
+SECURED = "set `secret_file`, or `tls_cert`, `tls_key` and `tls_ca`,"
+
+
+def problems(tmp_path, text):
+    path = tmp_path / "site.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    return [one.replace(f"{path}", "site.toml") for one in caught.value.problems]
+
+
+def test_peers_are_a_table_in_a_file_and_a_list_elsewhere(tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text('[links.peers]\nroof = "127.0.0.1:1890"\ncellar = "[::1]:1891"\n')
+    expected = {"roof": "127.0.0.1:1890", "cellar": "[::1]:1891"}
+    assert load(path).config.links.peers == expected
+    listed = "roof=127.0.0.1:1890, cellar=[::1]:1891"
+    assert load(None, {"HEADWATER__LINKS__PEERS": listed}).config.links.peers == expected
+    assert load(None, {}, {"links.peers": listed}).config.links.peers == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[links.peers]\nroof = "x"', ["site.toml:2:1: ", 'found "x"', "10.0.0.2:1889"]),
+        ('[links.peers]\nroof = "x:0"', ["site.toml:2:1: ", 'found "x:0"']),
+        ('[links.peers]\nroof = "x:70000"', ["site.toml:2:1: "]),
+        ("[links.peers]\nroof = 5", ["site.toml:2:1: ", "a whole number (5)"]),
+        ('[links.peers]\n"a b" = "x:1"', ["site.toml:2:1: ", "the broker name `a b`"]),
+        ("[links]\npeers = 5", ["site.toml:2:1: links.peers: ", "a table of broker name"]),
+        ('[links]\nhost = "0.0.0.0"', ["links.host: ", "from other machines", SECURED]),
+        ('[links.peers]\nroof = "10.0.0.2:1889"', ["`roof` is on another machine", SECURED]),
+        ('[links.peers]\nbroker = "127.0.0.1:1"', ["this broker's own name"]),
+        (
+            '[links]\nhost = "127.0.0.1"\npeers = {roof = "127.0.0.1:1889"}',
+            ["`roof` at 127.0.0.1:1889 would be this broker itself"],
+        ),
+        ('[links]\ntls_cert = "a"', ["links.tls_cert: a certificate needs its key"]),
+        ('[links]\ntls_key = "a"', ["links.tls_key: a key needs its certificate"]),
+        ('[links]\nhost = "127.0.0.1"\ntls_ca = "a"', ["needs a certificate"]),
+        (
+            '[links]\ntls_cert = "a"\ntls_key = "b"\npeers = {roof = "127.0.0.1:1"}',
+            ["the peers' certificates could not be checked"],
+        ),
+        (
+            (
+                '[links]\nhost = "0.0.0.0"\ntls_cert = "a"\ntls_key = "b"\ntls_ca = "c"\n'
+                'tls_client_certificates = "optional"'
+            ),
+            ["from other machines"],
+        ),
+        ("[link_limits]\nsilence_ms = 100", ["silence_ms must be more than heartbeat_ms"]),
+    ],
+)
+def test_what_will_not_do_is_refused_with_its_place_and_a_sentence(tmp_path, text, says):
+    (problem,) = problems(tmp_path, text)
+    for part in says:
+        assert part in problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[links]\nhost = "0.0.0.0"\nsecret_file = "s"\npeers = {roof = "10.0.0.2:1889"}',
+        (
+            '[links]\nhost = "0.0.0.0"\ntls_cert = "a"\ntls_key = "b"\ntls_ca = "c"\n'
+            'peers = {roof = "10.0.0.2:1889"}'
+        ),
+    ],
+)
+def test_secured_links_may_leave_the_machine(tmp_path, text):
+    path = tmp_path / "site.toml"
+    path.write_text(text)
+    assert load(path).config.links.host == "0.0.0.0"
+
+
+def test_peers_in_the_environment_that_cannot_be_read_are_refused(tmp_path):
+    for text in ("roof", "roof=10.0.0.2:1,roof=10.0.0.3:1", "=x:1"):
+        with pytest.raises(ConfigError, match=r"HEADWATER__LINKS__PEERS: "):
+            load(None, {"HEADWATER__LINKS__PEERS": text})
