@@ -26,6 +26,10 @@ from simulation.propagation.scenario import (
 )
 
 NODES_MAX = 10_000  # a described network, not the world's
+READINGS_MAX = 5_000_000  # they are held in memory, some 300 bytes each
+FILE_BYTES_MAX = 2**26  # of a description: as many subscriptions as anybody will wait for
+NUMBER_MAX = 1e300  # whatever is computed of numbers stays finite
+SECONDS_MAX = 2**43  # times in milliseconds stay 64-bit integers
 COLUMNS = ("id", "sensor", "t", "v")
 OPERATIONS = ("advertise", "withdraw", "subscribe", "unsubscribe")
 
@@ -33,10 +37,14 @@ OPERATIONS = ("advertise", "withdraw", "subscribe", "unsubscribe")
 def read_scenario(path: Path) -> Scenario:
     """The scenario of a file and of the file of events it names. Raises ScenarioError."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+        if len(data) > FILE_BYTES_MAX:
+            raise ScenarioError(f"{path}: more than {FILE_BYTES_MAX:,} bytes")
+        told = json.loads(data)
     except OSError as error:
         raise ScenarioError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ScenarioError(f"{path}: not JSON: {error}") from None
     try:
         return _scenario(told, path.parent)
@@ -141,8 +149,10 @@ def _name(value: Any, where: str) -> str:
 
 
 def _number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ScenarioError(f"{where}: found {value!r}, expected a number")
+    if not -NUMBER_MAX <= value <= NUMBER_MAX:
+        raise ScenarioError(f"{where}: found {str(value)[:20]}, expected a finite number")
     return value
 
 
@@ -170,7 +180,7 @@ def _subscription(value: Any, where: str, nodes: int) -> Subscription:
     if kind not in ("identified", "abstract"):
         raise ScenarioError(f"{where}: type: found {kind!r}, expected identified or abstract")
     delta_t = _number(_need(told, "delta_t", where), f"{where}: delta_t")
-    if delta_t <= 0:
+    if not 0 < delta_t <= SECONDS_MAX:
         raise ScenarioError(f"{where}: delta_t: found {delta_t!r}, expected more than 0 seconds")
     filters = _object(_need(told, "filters", where), f"{where}: filters")
     if not filters:
@@ -203,7 +213,7 @@ def _step(value: Any, where: str) -> Step:
     t = _need(told, "t", where)
     if isinstance(t, float) and t.is_integer():
         t = int(t)
-    if not _is_whole(t):
+    if not _is_whole(t) or abs(t) > SECONDS_MAX:
         raise ScenarioError(f"{where}: t: found {t!r}, expected whole seconds")
     named = _name(_need(told, "id", where), f"{where}: id")
     kind = cast('Literal["advertise", "withdraw", "subscribe", "unsubscribe"]', op)
@@ -232,6 +242,8 @@ def _readings(path: Path, sensors: dict[str, Sensor]) -> tuple[Reading, ...]:
                 if reading.id in known:
                     where = f"events_file: {path.name}:{number}"
                     raise ScenarioError(f"{where}: a second event {reading.id!r}")
+                if len(found) >= READINGS_MAX:
+                    raise ScenarioError(f"events_file: more than {READINGS_MAX:,} events")
                 known.add(reading.id)
                 found.append(reading)
     except OSError as error:
@@ -252,8 +264,10 @@ def _reading(cells: list[str], at: list[int], where: str) -> Reading:
         value = float(v)
     except (ValueError, OverflowError):
         raise ScenarioError(f"{where}: found t {t!r} and v {v!r}, expected numbers") from None
-    if whole != seconds:
+    if whole != seconds or abs(whole) > SECONDS_MAX:
         raise ScenarioError(f"{where}: found t {t!r}, expected whole seconds")
+    if not math.isfinite(value):
+        raise ScenarioError(f"{where}: found v {v!r}, expected a finite number")
     return Reading(name, sensor, whole, value)
 
 
