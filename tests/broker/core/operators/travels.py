@@ -7,6 +7,7 @@ know which operators are right.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,7 +27,7 @@ from tests.oracles.draw import SeededDraw
 from tests.oracles.generate import CONSTRUCTS_WHOLE, primitive_types, random_case
 from tests.oracles.recipes_values import files_of
 from tests.oracles.render import text_of
-from tests.oracles.traces import trace
+from tests.oracles.traces import TYPES, Profile, trace
 from tests.oracles.travelling import Identity, identity, travelling
 
 BROKERS = 6
@@ -54,11 +55,18 @@ class World:
         checked = check_text(text_of(spec), tables=tables.__getitem__)
         if checked.specification is None:
             return None
-        intake = Pipeline(checked.specification, IntakeOptions()).intake
+        return World.over(checked.specification, events, drift)
+
+    @staticmethod
+    def over(
+        specification: Specification, events: Iterable[dict[str, Any]], drift: float = 0.0
+    ) -> World:
+        """Of a specification that was checked."""
+        intake = Pipeline(specification, IntakeOptions()).intake
         decoded = intake.from_mappings(list(events)).events
         extent = Extent()
         extent.add(decoded)
-        return World(checked.specification, decoded, extent, drift)
+        return World(specification, decoded, extent, drift)
 
     @property
     def times(self) -> Times:
@@ -118,12 +126,39 @@ def drawn(seed: int, construct: str, context: s.Context) -> World | None:
         profile = CONSTRUCTS_WHOLE[construct].profile
         sparse = replace(profile, span_s=profile.span_s * draw.integer(1, SPARSER))
         events = trace(SeededDraw(name), primitive_types(spec), sparse)
-    if draw.chance(25):
+    return World.of(spec, *_doubted(draw, events, text_of(spec)))
+
+
+DECLARED = "".join(
+    f"event {one.name}({', '.join(f'{name}: {kind}' for name, kind in one.attributes)})\n"
+    for one in TYPES
+)
+
+
+def written(seed: int, detect: str) -> World:
+    """A `detect` that was written by hand, over a generated trace of the types A to D."""
+    draw = SeededDraw(f"{detect}/{seed}")
+    text = f"{DECLARED}subscription S seq 1 from me to you detect{detect}"
+    profile = Profile(9, 16, span_s=draw.integer(6, 16), durative=draw.pick((0, 20)), null=4)
+    profile = replace(profile, positions=draw.pick(("plane", "plane", "mixed")))
+    named = tuple(one.name for one in TYPES if re.search(rf"\b{one.name}\b", detect))
+    events = trace(draw, named, profile)
+    return World.over(check_text(text).demand(), *_doubted(draw, events, detect))
+
+
+# Where times are uncertain the engine may settle on a `last` before one that seems to come later.
+_SETTLES = re.compile(r"\b(last|first) [A-Z(]")
+
+
+def _doubted(
+    draw: SeededDraw, events: list[dict[str, Any]], text: str
+) -> tuple[list[dict[str, Any]], float]:
+    """The events, at times with uncertain times, and the drift of their clocks."""
+    if draw.chance(25) and _SETTLES.search(text) is None:
         for event in events:
             event["uncertainty"] = draw.pick((0, 0, 500, 1_000))
     uncertain = any(event.get("uncertainty") for event in events)
-    drift = draw.pick((0.0, 0.1, 0.25)) if uncertain else 0.0
-    return World.of(spec, _alike(events), drift)
+    return _alike(events), draw.pick((0.0, 0.1, 0.25)) if uncertain else 0.0
 
 
 def _alike(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
