@@ -1,0 +1,319 @@
+"""A broker's part in planning: messages and the time in, effects out.
+
+Owns knowledge, the moments of planning, and turns. Must not know clocks, links or how anything
+runs. Invariant: every turn that is agreed lessens (violation, flow) as all its members have it, so
+there are finitely many between two changes from outside; a refused one is tried again only after
+something was heard, or once whoever was before it is done.
+
+The order of a life: `begin` (an epoch: what the network is); what nobody runs finds a host;
+`routed` (the streams that pass, as the router has laid them); then turns until all are quiet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from planner.rounds import messages as m
+from planner.rounds.keeping import Keeping
+from planner.rounds.looking import Proposal, look, troubled
+from planner.rounds.post import Effect, Host, Leave, Post
+from planner.rounds.settings import Settings
+from planner.rounds.tables import Joined, Passing, Tables
+from planner.rounds.turns import Claim, Promise, Turn
+from planner.rounds.view import Summary, view_of
+
+if TYPE_CHECKING:
+    from planner.layout import Layout
+    from planner.rounds.tree import Tree
+
+
+class Rounds:
+    """One broker's machine; brokers are numbered as in the problem that a layout is of.
+
+    `limits` are its capacity and egress in whole units, None without limit. `agreed` counts the
+    turns that it led to their end, `refused` those that came to nothing.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        settings: Settings,
+        random: Random,
+        limits: tuple[int | None, int | None] = (None, None),
+    ) -> None:
+        self.me = me
+        self.settings = settings
+        self.agreed = self.refused = self.moved = 0
+        self._random = random
+        self._limits = limits
+        self._post = Post(me)
+        self.keeping = Keeping(me, self._post)
+        self._turn_number = 0
+        self._turn: Turn | None = None
+        self._promise = Promise()
+        self._adopt_at: int | None = None
+        self._plan_at: int | None = None
+        self._widen_at: int | None = None
+        self.version = 0
+        self.tables = Tables()
+
+    # --- from outside -----------------------------------------------------------------------
+
+    def begin(
+        self, epoch: int, layout: Layout, tree: Tree, costs: Sequence[int], now: int
+    ) -> list[Effect]:
+        """A new epoch: another network or other tasks. What is under way is void."""
+        ahead = self._post.begin(epoch, tree)
+        self._layout, self._tree = layout, tree
+        self.radius = self.settings.radius
+        self.infeasible = self._settled = False
+        self._turn = None
+        self._promise = Promise()
+        self._later: list[m.Envelope] = []  # what would change tables that are promised
+        self._rates: dict[int, int] = {}
+        self._known: dict[int, Summary] = {}
+        self._followers: dict[int, None] = {}
+        self._looked: object = None
+        self._plan_at = self._widen_at = None
+        self._adopt_at = now + self.settings.adopt_ms
+        self.keeping.begin(layout, tree, costs)
+        self.tables = Tables(self.keeping.hosted())
+        for envelope in ahead:
+            if self._post.sort(envelope):
+                self._read(envelope, now)
+        return self._done(now)
+
+    def routed(
+        self, passing: Iterable[Passing], joined: Iterable[Joined], now: int
+    ) -> list[Effect]:
+        """The streams that pass here, as they were laid for the pieces where they are hosted."""
+        self._settled = True
+        self._change(Tables(self.keeping.hosted(), tuple(passing), tuple(joined)), now)
+        return self._done(now)
+
+    def measured(
+        self, rates: Mapping[int, int], costs: Mapping[int, int], now: int
+    ) -> list[Effect]:
+        """Other rates of streams, and costs of pieces, in whole units; the rest stays."""
+        self.keeping.measured(costs)
+        self._rates.update(rates)
+        if self._promise.held is None:
+            self._measure(now)
+        return self._done(now)
+
+    def _measure(self, now: int) -> None:
+        rates = self._rates
+        passing = tuple(
+            Passing(one.stream, rates.get(one.stream, one.rate), one.up, one.down)
+            for one in self.tables.passing
+        )
+        tables = Tables(self.keeping.hosted(), passing, self.tables.joined)
+        if tables != self.tables:
+            self.infeasible = False
+            self._change(tables, now)
+
+    def receive(self, envelope: m.Envelope, now: int) -> list[Effect]:
+        """An envelope from a neighbour."""
+        if self._post.sort(envelope):
+            self._read(envelope, now)
+        return self._done(now)
+
+    def wake(self, now: int) -> list[Effect]:
+        """The time that `next_wake` named has come."""
+        if self._adopt_at is not None and now >= self._adopt_at:
+            self._adopt_at = None
+            self.keeping.adopt()
+        if self._plan_at is not None and now >= self._plan_at:
+            self._plan_at = None
+            self._plan(now)
+        if self._widen_at is not None and now >= self._widen_at:
+            self._widen_at = None
+            self._widen(now)
+        return self._done(now)
+
+    def next_wake(self) -> int | None:
+        """When to wake next; None: not before something comes."""
+        times = [at for at in (self._adopt_at, self._plan_at, self._widen_at) if at is not None]
+        return min(times, default=None)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is under way here."""
+        return self.next_wake() is None and not self.busy
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn of its own or another's holds this broker."""
+        return self._turn is not None or self._promise.held is not None
+
+    @property
+    def dropped(self) -> int:
+        """Messages that came to nothing: of other epochs, or for those who are gone."""
+        return self._post.dropped
+
+    # --- what comes ---------------------------------------------------------------------------
+
+    def _done(self, now: int) -> list[Effect]:
+        while self._post.own:
+            self._read(self._post.own.pop(0), now)
+        out, self._post.out = self._post.out, []
+        return out
+
+    def _read(self, envelope: m.Envelope, now: int) -> None:
+        origin, body = envelope.origin, envelope.body
+        if isinstance(body, m.Tell):
+            self._heard(body.summary, now)
+            if body.hops > 0:
+                self._post.tell(m.Tell(body.summary, body.hops - 1), origin)
+        elif isinstance(body, m.Want):
+            self._followers[origin] = None
+            self._post.send(origin, m.Tell(self._summary(), 0))
+        elif isinstance(body, m.Reserve):
+            self._asked((origin, body.turn, body.version))
+        elif isinstance(body, m.Grant):
+            self._granted(origin, body.turn, now)
+        elif isinstance(body, m.Refuse):
+            self._refused(body, now)
+        elif isinstance(body, m.Commit | m.Cancel):
+            self._over(origin, body, now)
+        elif self._promise.held is not None and isinstance(body, m.Entrust | m.Drop):
+            self._later.append(envelope)
+        elif self.keeping.read(origin, body):
+            self._change(msgspec.structs.replace(self.tables, hosted=self.keeping.hosted()), now)
+
+    def _heard(self, summary: Summary, now: int) -> None:
+        known = self._known.get(summary.broker)
+        if known is None or known.version < summary.version:
+            self._known[summary.broker] = summary
+            self._again(now)
+
+    def _again(self, now: int) -> None:
+        """There may be something better now: look once the others have had their say."""
+        self._widen_at = None
+        if not self._settled:
+            return
+        soon = now + self.settings.settle_ms
+        if self._plan_at is None:
+            self._plan_at = soon + self._random.randrange(self.settings.spread_ms + 1)
+        else:
+            self._plan_at = max(self._plan_at, soon)
+
+    def _summary(self) -> Summary:
+        capacity, egress = self._limits
+        return Summary(self.me, self._post.epoch, self.version, capacity, egress, self.tables)
+
+    def _change(self, tables: Tables, now: int) -> None:
+        """Other tables here: all who look this far are told."""
+        self.tables = tables
+        self.version += 1
+        if not self._settled:
+            return
+        summary = self._summary()
+        self._heard(summary, now)
+        if self.settings.radius > 0:
+            self._post.tell(m.Tell(summary, self.settings.radius - 1), self.me)
+        hops = self._tree.hops(self.me)
+        for follower in self._followers:
+            if hops.get(follower, 0) > self.settings.radius:
+                self._post.send(follower, m.Tell(summary, 0))
+
+    # --- a leader's turn ----------------------------------------------------------------------
+
+    def _plan(self, now: int) -> None:
+        if self._turn is not None:
+            return
+        view = view_of(self._layout, self._tree, self.me, self.radius, self._known)
+        if view is None:
+            return  # somebody's word is on its way: it sets the time to look again
+        seen = tuple((one.broker, one.version) for one in view.summaries)
+        if seen == self._looked:
+            return
+        self._looked = seen
+        proposal = look(view, self.settings, self._random)
+        if proposal is not None:
+            self._lead(proposal)
+        elif troubled(self._summary(), self._tree):
+            self._widen_at = now + self.settings.widen_ms
+        else:
+            self.radius, self.infeasible = self.settings.radius, False
+
+    def _lead(self, proposal: Proposal) -> None:
+        self._turn_number += 1
+        self._turn = Turn(self._turn_number, proposal, set(proposal.tables))
+        for broker in proposal.tables:
+            self._post.send(broker, m.Reserve(self._turn_number, proposal.versions[broker]))
+
+    def _granted(self, member: int, number: int, now: int) -> None:
+        turn = self._turn
+        if turn is None or turn.number != number:
+            return
+        turn.waiting.discard(member)
+        if turn.waiting:
+            return
+        self._turn = None
+        self.agreed += 1
+        self.moved += len(turn.proposal.moves)
+        for broker, tables in turn.proposal.tables.items():
+            moves = tuple(move for move in turn.proposal.moves if broker in move[1:])
+            self._post.send(broker, m.Commit(number, tables, moves))
+        self._again(now)
+
+    def _refused(self, refuse: m.Refuse, now: int) -> None:
+        turn = self._turn
+        if turn is None or turn.number != refuse.turn:
+            return
+        self._turn = None
+        self._looked = None
+        self.refused += 1
+        for broker in turn.proposal.tables:
+            self._post.send(broker, m.Cancel(turn.number))
+        if not refuse.stale:
+            later = now + self.settings.retry_ms
+            self._plan_at = later + self._random.randrange(self.settings.retry_ms + 1)
+
+    def _widen(self, now: int) -> None:
+        """Nobody has helped: look farther, until there is nobody farther."""
+        hops = self._tree.hops(self.me)
+        if self.radius >= max(hops.values()):
+            self.infeasible = True
+            return
+        self.radius += 1
+        for broker, away in hops.items():
+            if away == self.radius:
+                self._post.send(broker, m.Want())
+        self._looked = None
+        self._again(now)
+
+    # --- a member's side ----------------------------------------------------------------------
+
+    def _asked(self, claim: Claim) -> None:
+        leader, turn, version = claim
+        if version != self.version:
+            self._post.send(leader, m.Refuse(turn, stale=True))
+            return
+        promised = self._promise.ask(claim)
+        if promised is not None:
+            self._post.send(leader, m.Grant(turn) if promised else m.Refuse(turn, stale=False))
+
+    def _over(self, leader: int, body: m.Commit | m.Cancel, now: int) -> None:
+        if not self._promise.end(leader, body.turn):
+            return
+        if isinstance(body, m.Commit):
+            self.keeping.commit(body.tables.hosted, body.moves)
+            self._change(body.tables, now)
+        self._measure(now)
+        later, self._later = self._later, []
+        self._post.own += later
+        while (claim := self._promise.next()) is not None:
+            if claim[2] == self.version:
+                self._post.send(claim[0], m.Grant(claim[1]))
+                return
+            self._post.send(claim[0], m.Refuse(claim[1], stale=True))
+            self._promise.held = None
+
+
+__all__ = ["Host", "Leave", "Rounds"]

@@ -1,0 +1,110 @@
+"""What brokers tell each other while they plan.
+
+Owns the messages and their size on the wire. Must not know what follows from one. Invariant: a
+message of an older epoch than the reader's means nothing any more.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from planner.rounds.tables import Tables
+from planner.rounds.view import Summary
+
+
+class Tell(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """What somebody knows of itself, for all within so many further hops."""
+
+    summary: Summary
+    hops: int
+
+
+class Want(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Somebody who looks farther than usual asks to be told from now on."""
+
+
+class Reserve(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Asks a member to keep its tables as they are (of that version) for a leader's turn."""
+
+    turn: int
+    version: int
+
+
+class Grant(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The member keeps them until it hears more."""
+
+    turn: int
+
+
+class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """It does not; `stale`: what the leader went by is no longer so, else others were before it."""
+
+    turn: int
+    stale: bool
+
+
+class Commit(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """The member's new tables, and its moves: piece, from whom, to whom."""
+
+    turn: int
+    tables: Tables
+    moves: tuple[tuple[int, int, int], ...]
+
+
+class Cancel(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """Nothing came of a turn."""
+
+    turn: int
+
+
+class Entrusted(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """The new host runs a piece under that term: the old one may stop."""
+
+    piece: int
+    term: int
+
+
+class Placed(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """A host tells the guardian of pieces that it runs them: (piece, term).
+
+    `anew`: an epoch begins, and it knows of no one else who does.
+    """
+
+    pieces: tuple[tuple[int, int], ...]
+    anew: bool
+
+
+class Entrust(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The guardian gives somebody a piece that nobody runs."""
+
+    piece: int
+    term: int
+
+
+class Drop(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """The guardian knows of a host with a higher claim: stop running the piece."""
+
+    piece: int
+    term: int
+
+
+Body = (
+    Tell | Want | Reserve | Grant | Refuse | Commit | Cancel | Entrusted | Placed | Entrust | Drop
+)
+
+
+class Envelope(msgspec.Struct, frozen=True, array_like=True):
+    """A message on its way; a Tell goes to whoever hears it, all else to `to`."""
+
+    epoch: int
+    origin: int
+    to: int
+    body: Body
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def size_bytes(envelope: Envelope) -> int:
+    """What an envelope takes on a link, the link's own frame left out."""
+    return len(_ENCODER.encode(envelope))
