@@ -3,7 +3,7 @@
 Owns their order and the page of figures. Must not measure anything itself. Invariant: each bench
 runs in a process of its own, and its figures stand beside the machine that they were taken on.
 
-    python -m bench [--part broker|engine|durability] [--quick] [--repeats N] [--json]
+    python -m bench [--part broker|engine|durability|covering] [--quick] [--repeats N] [--json]
                     [--page docs/benchmarks.md]
 """
 
@@ -37,6 +37,7 @@ PARTS = {
     ),
     "engine": ("bench.engine", "bench.state", "bench.ranges", "bench.window_average"),
     "durability": ("bench.durable",),
+    "covering": ("bench.covering",),
 }
 BENCHES = tuple(name for part in PARTS.values() for name in part)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
