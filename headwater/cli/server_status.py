@@ -1,0 +1,102 @@
+"""`headwater server status`: how far the jobs of a running server are.
+
+Owns the table that a person reads. Must not know Spark. Invariant: it says no more than the server
+told.
+"""
+
+import argparse
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+from headwater.cli import http_client
+from headwater.cli.output import CommandError, print_json, print_table
+from headwater.cli.reach import add_options, broker_of
+
+DEFAULT_SERVER = "http://127.0.0.1:8090"
+EXAMPLE = "  headwater server status --server http://127.0.0.1:8090"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument(
+        "--server",
+        metavar="URL",
+        default=os.environ.get("HEADWATER_SERVER") or DEFAULT_SERVER,
+        help=f"where the server answers (default {DEFAULT_SERVER})",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0; 1 where a stream failed or a broker is away; 3 where the server cannot be reached."""
+    told = _asked(arguments.server)
+    if arguments.json:
+        print_json(told)
+    else:
+        _show(told)
+    away = any(not one["up"] for one in told["brokers"])
+    return 1 if away or any(one["state"] == "failed" for one in told["streams"]) else 0
+
+
+def _asked(url: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    server = broker_of(parser.parse_args(["--broker", url]))
+    if server.is_mqtt:
+        raise CommandError(2, f"--server {url}: expected http://…")
+    try:
+        status, told = http_client.ask(server, "GET", "/v1/status")
+    except CommandError as error:
+        if error.status != 3:
+            raise
+        raise CommandError(
+            3, f"cannot reach a server at {url}: is `headwater server run` running?"
+        ) from None
+    if status != 200 or "streams" not in told:
+        raise CommandError(3, f"what answers at {url} is no Headwater server")
+    return told
+
+
+def _show(told: dict[str, Any]) -> None:
+    streams = told["streams"]
+    print_table(
+        ("stream", "state", "batch", "rows", "watermark", "behind"),
+        [
+            (
+                one["stream"],
+                one["state"],
+                one["batch"],
+                one["rows"],
+                (one["watermark"] or "-").replace("1970-01-01T00:00:00.000Z", "-"),
+                sum(broker.get("lag") or 0 for broker in one["brokers"]),
+            )
+            for one in streams
+        ],
+    )
+    rows = [
+        (
+            broker["broker"],
+            one["stream"],
+            "up" if broker["up"] else "away",
+            broker.get("next"),
+            broker.get("lag"),
+            _time(broker.get("reached")),
+        )
+        for one in streams
+        for broker in one["brokers"]
+    ]
+    if rows:
+        print()
+        print_table(("broker", "stream", "state", "next", "behind", "reached"), rows)
+    for one in streams:
+        if one.get("error"):
+            print(f"{one['stream']}: {one['error']}")
+    for one in told["brokers"]:
+        if one.get("why") and not one["up"]:
+            print(one["why"])
+
+
+def _time(ms: int | None) -> str:
+    if ms is None:
+        return "-"
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,104 @@
+"""The folder in which a stream of Spark keeps how far it is.
+
+Owns what is written there beside Spark's own files. Must not know Spark. Invariant: a stream goes
+on from a checkpoint only where it means the same as when that was begun; else it is refused in a
+sentence, before Spark fails in many.
+"""
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from server.config import Jobs, Part
+from server.errors import JobsError
+
+FILE: Final = "headwater.json"
+FORMAT: Final = 1
+# What may change from one run to the next: it decides when, and not what.
+_FREE: Final = {
+    "brokers", "user", "password_env", "password_file", "ca_file", "starting", "batch_rows", "away",
+    "away_timeout", "quiet_wait", "lost", "format", "options", "files", "sink", "source", "version",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One stream's folder; `id` is drawn when it is made."""
+
+    folder: Path
+    id: str
+
+
+def checkpoint(jobs: Jobs, job: Part, sink: str, text: str = "") -> Checkpoint:
+    """The checkpoint of a stream, made where there is none. Raises JobsError.
+
+    `text` is what the job runs besides, such as a specification in its canonical form.
+    """
+    folder = jobs.path(jobs.server["state"]) / f"{job.name}-{sink}-{job['version']}"
+    mark = fingerprint(jobs, job, text)
+    file = folder / FILE
+    try:
+        if file.is_file():
+            return _held(file, job, mark)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = Checkpoint(folder, uuid.uuid4().hex)
+        made = {"format": FORMAT, "id": found.id, "job": job.name, "mark": mark}
+        fresh = file.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps(made), encoding="utf-8")
+        fresh.replace(file)
+    except OSError as error:
+        raise JobsError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
+    return found
+
+
+def claim(folder: Path, place: Checkpoint) -> None:
+    """A folder of history belongs to one checkpoint. Raises JobsError where it is another's.
+
+    Spark numbers batches from 0 for each checkpoint and passes over what the folder has by number:
+    another checkpoint's first batches would be lost without a word.
+    """
+    file = folder / f"_{FILE}"
+    try:
+        if file.is_file():
+            if json.loads(file.read_text(encoding="utf-8")).get("checkpoint") != place.id:
+                raise JobsError(
+                    f"{folder} holds the history of another checkpoint: name another folder"
+                )
+            return
+        if (folder / "_spark_metadata").exists():
+            raise JobsError(f"{folder} was written by something else: name another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"checkpoint": place.id}), encoding="utf-8")
+    except OSError as error:
+        raise JobsError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
+    except ValueError:
+        raise JobsError(f"{file}: damaged; name another folder") from None
+
+
+def _held(file: Path, job: Part, mark: str) -> Checkpoint:
+    try:
+        said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        known, number = said["mark"], int(said["format"])
+        found = Checkpoint(file.parent, said["id"])
+    except (ValueError, LookupError, TypeError):
+        raise JobsError(f"{file}: damaged; remove {file.parent} to begin anew") from None
+    if number > FORMAT:
+        raise JobsError(f"{file}: written by a newer Headwater")
+    if known != mark:
+        raise JobsError(
+            f"jobs.{job.name} means something else than when {file.parent} was begun: give it"
+            f" another `version` to begin anew beside it, or put back what was changed"
+        )
+    return found
+
+
+def fingerprint(jobs: Jobs, job: Part, text: str) -> str:
+    """A digest of what a job means."""
+    values = {key: value for key, value in job.values.items() if key not in _FREE}
+    source = jobs.sources[job["source"]]
+    said = [job.kind, source.kind, values, text]
+    return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:32]

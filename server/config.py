@@ -1,0 +1,312 @@
+"""The file of jobs: sources, jobs and sinks.
+
+Owns the file's keys, their meaning and their checks. Must not know Spark. Invariant: a file that
+was read names nothing that is not there, and every fault of it is found, not the first alone.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from server.errors import JobsError
+
+JOBS_MAX: Final = 100  # each is a stream of Spark's with threads of its own
+NAME: Final = re.compile(r"[A-Za-z][\w-]{0,63}", re.ASCII)
+_UNITS: Final = {"ms": 1, "s": 1000, "sec": 1000, "min": 60_000, "h": 3_600_000, "hour": 3_600_000}
+_UNITS_ALL: Final = (
+    _UNITS | {"day": 86_400_000} | {f"{unit}s": ms for unit, ms in _UNITS.items() if len(unit) > 2}
+) | {"days": 86_400_000}
+_DURATION: Final = re.compile(r"(\d{1,9}) ?([a-z]+)")
+
+Convert = Callable[[Any], Any]
+REQUIRED: Final = object()
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a table: how its value is understood, what stands in its place, what it means."""
+
+    convert: Convert
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A source, a job or a sink; `values` are checked and complete."""
+
+    name: str
+    kind: str
+    values: Mapping[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """A whole file. `folder` is the file's own: relative paths begin there."""
+
+    folder: Path
+    server: Mapping[str, Any]
+    sources: Mapping[str, Part]
+    jobs: Mapping[str, Part]
+    sinks: Mapping[str, Part]
+
+    def path(self, text: str) -> Path:
+        """A path of the file."""
+        return self.folder / text
+
+
+# --- how values are understood -------------------------------------------------------------------
+
+
+def text(value: Any) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("expected a text")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A text, or a list of them."""
+    many = [value] if isinstance(value, str) else value
+    if not isinstance(many, list) or not all(isinstance(one, str) and one for one in many):
+        raise ValueError("expected a list of texts")
+    return tuple(many)
+
+
+def pairs(value: Any) -> dict[str, str]:
+    """A table of texts."""
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise ValueError('expected a table of texts, such as { a = "b" }')
+    return dict(value)
+
+
+def yes_no(value: Any) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")  # noqa: TRY004 - a fault of the file
+    return value
+
+
+def whole(value: Any) -> int:
+    """A whole number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**12:
+        raise ValueError("expected a whole number from 0")
+    return value
+
+
+def duration_ms(value: Any) -> int:
+    """A length of time, such as "5 mins"."""
+    said = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if said is None or said[2] not in _UNITS_ALL:
+        raise ValueError('expected a length of time, such as "500 ms", "10 s", "5 mins" or "1 day"')
+    return int(said[1]) * _UNITS_ALL[said[2]]
+
+
+def one_of(*allowed: str) -> Convert:
+    """One of some words."""
+
+    def convert(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"expected {' or '.join(allowed)}")
+        return str(value)
+
+    return convert
+
+
+def side(value: Any) -> dict[str, str]:
+    """One side of a join: a subscription, and perhaps a broker."""
+    found = pairs(value)
+    if "subscription" not in found or not set(found) <= {"subscription", "broker"}:
+        raise ValueError('expected { subscription = "…", broker = "…" }, the latter if wanted')
+    return found
+
+
+# --- the keys ------------------------------------------------------------------------------------
+
+SERVER: Final = {
+    "name": Key(text, "headwater", "stands before the names of consumers at the brokers"),
+    "state": Key(text, "state", "folder of checkpoints; shared storage on a cluster"),
+    "http": Key(text, "127.0.0.1:8090", "where /metrics and /v1/status answer; port 0: any"),
+    "master": Key(text, "local[2,3]", "where Spark runs"),
+    "memory": Key(text, "1g", "of the driver's Java"),
+    "shuffle_partitions": Key(whole, 2, "of each shuffle; a checkpoint keeps its first"),
+    "trigger": Key(duration_ms, 500, "from the beginning of a batch to the next"),
+    "log": Key(one_of("error", "warn", "info", "debug"), "error", "what Spark logs"),
+    "spark": Key(pairs, {}, "further settings of Spark's own"),
+}
+
+SOURCES: Final = {
+    "brokers": {
+        "brokers": Key(pairs, REQUIRED, "name to address; the name is the broker's for good"),
+        "user": Key(text, None, "as whom the brokers are asked"),
+        "password_env": Key(text, None, "the variable that holds the password"),
+        "password_file": Key(text, None, "the file that holds the password, on every executor"),
+        "ca_file": Key(text, None, "certificates of whom to trust, on every executor"),
+        "starting": Key(one_of("earliest", "latest"), "earliest", "where a new broker is begun"),
+        "batch_rows": Key(whole, 50_000, "rows of a batch at most, 0 for no limit"),
+        "away": Key(one_of("wait", "fail"), "wait", "when a broker is away"),
+        "away_timeout": Key(duration_ms, None, "then jobs in step wait no longer; else for ever"),
+        "quiet_wait": Key(duration_ms, 0, "how long a quiet broker holds jobs in step"),
+        "lost": Key(one_of("fail", "skip"), "fail", "when retention took results unread"),
+        "format": Key(one_of("auto", "arrow", "msgpack", "json"), "auto", "the form of pages"),
+        "options": Key(pairs, {}, "further options of the data source"),
+    },
+    "events": {
+        "path": Key(text, REQUIRED, "folder of JSON lines, one event a line, to which files come"),
+        "files": Key(whole, 100, "files of a batch at most"),
+    },
+}
+
+_READING: Final = {
+    "source": Key(text, REQUIRED, "the source"),
+    "sink": Key(texts, REQUIRED, "where to; of several, each is a stream of its own"),
+    "subscriptions": Key(texts, (), "only these; all where none is named"),
+    "version": Key(whole, 1, "another one begins anew, with a checkpoint of its own"),
+}
+_TIMED: Final = {
+    "delay": Key(duration_ms, 10_000, "how late a result may be to count; see the documentation"),
+}
+JOBS: Final = {
+    "history": dict(_READING),
+    "windows": _READING
+    | _TIMED
+    | {
+        "window": Key(duration_ms, REQUIRED, "how long"),
+        "slide": Key(duration_ms, None, "how often, where windows overlap"),
+        "by": Key(texts, ("location",), "columns of the source, or names of values"),
+        "values": Key(pairs, {}, 'name to aggregate, such as coldest = "Min(temp)"'),
+    },
+    "join": _READING
+    | _TIMED
+    | {
+        "left": Key(side, REQUIRED, "what comes first"),
+        "right": Key(side, REQUIRED, "what follows it"),
+        "on": Key(texts, ("location",), "columns in which both agree"),
+        "within": Key(duration_ms, REQUIRED, "how long after it at most"),
+    },
+    "dedup": _READING
+    | _TIMED
+    | {
+        "keys": Key(texts, ("id",), "columns in which repeats agree"),
+        "within": Key(duration_ms, 600_000, "for how long a repeat is known"),
+    },
+    "detect": _READING
+    | _TIMED
+    | {
+        "specification": Key(text, REQUIRED, "the file with what is to be detected"),
+        "types": Key(pairs, {}, "subscription to event type, where the name will not do"),
+        "longest": Key(duration_ms, 3_600_000, "no event lasts longer; one that does is refused"),
+        "parted": Key(yes_no, False, "run locations apart, where the text allows that"),
+    },
+}
+SINKS: Final = {
+    "parquet": {"path": Key(text, REQUIRED, "folder")},
+    "database": {
+        "url": Key(text, REQUIRED, "as SQLAlchemy writes it; $NAME stands for a variable"),
+        "table": Key(text, None, "else the job's name"),
+    },
+    "mqtt": {
+        "url": Key(text, "mqtt://127.0.0.1:1883", "mqtt:// or mqtts://"),
+        "topic": Key(text, "alerts/{actor}/{subscription}", "with columns of the job in braces"),
+        "user": Key(text, None, "as whom"),
+        "password_env": Key(text, "HEADWATER_PASSWORD", "the variable that holds the password"),
+    },
+    "console": {},
+}
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> Jobs:
+    """The jobs of a file. Raises JobsError with every fault."""
+    try:
+        with path.open("rb") as file:
+            said = tomllib.load(file)
+    except OSError as error:
+        raise JobsError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise JobsError(f"{path}: {error}") from None
+    faults: list[str] = []
+    _known(said, ("server", "sources", "jobs", "sinks"), "", faults)
+    server = _values(said.get("server", {}), SERVER, "server", faults)
+    sources = _parts(said, "sources", SOURCES, "brokers", faults)
+    jobs = _parts(said, "jobs", JOBS, None, faults)
+    sinks = _parts(said, "sinks", SINKS, None, faults)
+    for job in jobs.values():
+        _refers(job, "source", [job.values.get("source")], sources, faults)
+        _refers(job, "sink", job.values.get("sink") or [], sinks, faults)
+    if not jobs and not faults:
+        faults.append("there is no job: [jobs.NAME] with a kind")
+    if len(jobs) > JOBS_MAX:
+        faults.append(f"there are {len(jobs)} jobs, at most {JOBS_MAX}")
+    if faults:
+        raise JobsError("\n".join(f"{path}: {fault}" for fault in faults))
+    return Jobs(path.resolve().parent, server, sources, jobs, sinks)
+
+
+def _parts(
+    said: Mapping[str, Any],
+    table: str,
+    kinds: Mapping[str, Mapping[str, Key]],
+    default: str | None,
+    faults: list[str],
+) -> dict[str, Part]:
+    found: dict[str, Part] = {}
+    many = said.get(table, {})
+    if not isinstance(many, dict):
+        faults.append(f"{table}: expected tables [{table}.NAME]")
+        return found
+    for name, values in many.items():
+        where = f"{table}.{name}"
+        if not NAME.fullmatch(name) or not isinstance(values, dict):
+            faults.append(f"{where}: expected a table under a name of letters, digits, - and _")
+            continue
+        kind = str(values.get("kind", default))
+        if kind not in kinds:
+            faults.append(f"{where}: found kind {kind}, expected {', '.join(kinds)}")
+            continue
+        rest = {key: value for key, value in values.items() if key != "kind"}
+        found[name] = Part(name, kind, _values(rest, kinds[kind], where, faults))
+    return found
+
+
+def _values(said: Any, keys: Mapping[str, Key], where: str, faults: list[str]) -> dict[str, Any]:
+    if not isinstance(said, dict):
+        faults.append(f"{where}: expected a table")
+        return {}
+    _known(said, keys, f"{where}.", faults)
+    values: dict[str, Any] = {}
+    for name, key in keys.items():
+        if name not in said:
+            if key.default is REQUIRED:
+                faults.append(f"{where}: {name} is needed: {key.meaning}")
+            values[name] = key.default
+            continue
+        try:
+            values[name] = key.convert(said[name])
+        except ValueError as error:
+            faults.append(f"{where}.{name}: found {str(said[name])[:60]}, {error}")
+    return values
+
+
+def _known(said: Mapping[str, Any], allowed: Any, where: str, faults: list[str]) -> None:
+    for name in said:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, list(allowed), n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(allowed)}"
+            faults.append(f"there is no {where}{name}{hint}")
+
+
+def _refers(job: Part, key: str, names: Any, parts: Mapping[str, Part], faults: list[str]) -> None:
+    for name in names:
+        if name is not None and name is not REQUIRED and name not in parts:
+            there = ", ".join(parts) or "none"
+            faults.append(f"jobs.{job.name}.{key}: there is no {name}; there are: {there}")

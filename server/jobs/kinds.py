@@ -1,0 +1,165 @@
+"""What each kind of job makes of its rows.
+
+Owns the plans. Must not know where rows come from or go. Invariant: every row that leaves has an
+`id` that its input decides, so that whoever gets it twice can tell.
+"""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from server.config import Jobs, Part
+from server.detection.processor import OUTPUT, Detector
+from server.detection.program import Program, checked, needs_one_place, specification_of
+from server.errors import JobsError
+from server.jobs.reading import column, delayed, events, rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_AGGREGATE: Final = re.compile(r"(\w+)\((\w+)\)")
+_FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
+    "Count": F.count,
+    "Sum": F.sum,
+    "Avg": F.avg,
+    "Min": F.min,
+    "Max": F.max,
+    "StdDev": F.stddev_pop,
+}
+
+
+def frame_of(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+    """What the job gives, as a stream. Raises JobsError."""
+    found: DataFrame = _KINDS[job.kind](spark, jobs, job, consumer)
+    return found
+
+
+def _history(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+    return rows(spark, jobs, job, consumer)
+
+
+def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+    """One row per window and group, once the watermark has passed the window."""
+    frame = delayed(rows(spark, jobs, job, consumer), job["delay"])
+    slide = None if job["slide"] is None else f"{job['slide']} milliseconds"
+    window = F.window("end", f"{job['window']} milliseconds", slide)
+    by = [column(frame, name).alias(name) for name in job["by"]]
+    made = [
+        F.count("*").alias("count"),
+        *(_aggregate(frame, job, name, text) for name, text in job["values"].items()),
+    ]
+    found = frame.groupBy(window.alias("window"), *by).agg(*made)
+    columns = [name for name in found.columns if name != "window"]
+    parts = [F.coalesce(F.col(f"`{name}`").cast("string"), F.lit("\0")) for name in job["by"]]
+    key = F.concat_ws("\1", F.lit(job.name), F.col("window.start").cast("bigint"), *parts)
+    return found.select(
+        F.substring(F.sha2(key, 256), 1, 32).alias("id"),
+        F.col("window.start").alias("start"),
+        F.col("window.end").alias("end"),
+        *(f"`{name}`" for name in columns),
+    )
+
+
+def _aggregate(frame: "DataFrame", job: Part, name: str, text: str) -> "Column":
+    said = _AGGREGATE.fullmatch(text.replace(" ", ""))
+    if said is None or said[1] not in _FUNCTIONS:
+        there = ", ".join(f"{one}(name)" for one in _FUNCTIONS)
+        raise JobsError(f"jobs.{job.name}.values.{name}: found {text[:60]}, expected {there}")
+    taken: Column = _FUNCTIONS[said[1]](column(frame, said[2]).cast("double"))
+    return taken.alias(name)
+
+
+def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+    """Pairs of results, the right one later by at most `within`, that agree in `on`."""
+    sides = {}
+    for name in ("left", "right"):
+        said = job[name]
+        frame = rows(spark, jobs, job, f"{consumer}.{name}", said["subscription"])
+        if "broker" in said:
+            frame = frame.where(F.col("broker") == said["broker"])
+        keys = [column(frame, one).alias(f"{name}_{one}") for one in job["on"]]
+        taken = ("id", "broker", "start", "end", "payload")
+        rest = [F.col(f"`{one}`").alias(f"{name}_{one}") for one in taken if one not in job["on"]]
+        sides[name] = delayed(frame.select(*keys, *rest), job["delay"], f"{name}_end")
+    within = F.expr(f"interval {job['within']} milliseconds")
+    met = (F.col("right_end") > F.col("left_end")) & (
+        F.col("right_end") <= F.col("left_end") + within
+    )
+    for one in job["on"]:
+        met &= F.col(f"`left_{one}`") == F.col(f"`right_{one}`")
+    found = sides["left"].join(sides["right"], met)
+    key = F.concat_ws("\1", F.lit(job.name), "left_id", "right_id")
+    shown = [name for name in found.columns if name not in {f"right_{on}" for on in job["on"]}]
+    return found.select(
+        F.substring(F.sha2(key, 256), 1, 32).alias("id"),
+        F.col("left_start").alias("start"),
+        F.col("right_end").alias("end"),
+        *(
+            F.col(f"`{name}`").alias(name.removeprefix("left_") if name[5:] in job["on"] else name)
+            for name in shown
+        ),
+    )
+
+
+def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+    """Of results that agree in `keys` the first one, as far apart as `within`."""
+    frame = rows(spark, jobs, job, consumer)
+    added = {f"_{n}": column(frame, name) for n, name in enumerate(job["keys"])}
+    frame = delayed(frame.withColumns(added), max(job["within"], job["delay"]))
+    return frame.dropDuplicatesWithinWatermark(list(added)).drop(*added)
+
+
+def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
+    """What a specification detects in the results."""
+    source = jobs.sources[job["source"]]
+    raw = source.kind == "events"
+    frame = events(spark, jobs, source) if raw else rows(spark, jobs, job, consumer)
+    program = program_of(jobs, job, raw=raw)
+    frame = delayed(frame.select("payload", "broker", "location", "end"), job["delay"])
+    if job["parted"]:
+        # Grouped by location, an event without one is in no group.
+        frame = frame.where("location is not null")
+    key = F.col("location") if job["parted"] else F.lit("all")
+    found = (
+        frame.withColumn("_key", key)
+        .groupBy("_key")
+        .transformWithState(Detector(program), OUTPUT, "Append", "EventTime")
+    )
+    return unfolded(found)
+
+
+def program_of(jobs: Jobs, job: Part, *, raw: bool) -> Program:
+    """The checked program of a job. Raises JobsError."""
+    program = checked(
+        jobs.path(job["specification"]), types=job["types"], longest_ms=job["longest"], raw=raw
+    )
+    if job["parted"] and (why := needs_one_place(specification_of(program))) is not None:
+        raise JobsError(f"jobs.{job.name}: it cannot run in parts: {why}; leave `parted` out")
+    return program
+
+
+def unfolded(frame: "DataFrame") -> "DataFrame":
+    """Results as JSON in `payload`, with the columns that the source gives them."""
+
+    def said(path: str) -> "Column":
+        return F.get_json_object("payload", f"$.{path}")
+
+    return frame.select(
+        *(said(name).alias(name) for name in ("id", "subscription", "subscriber", "actor")),
+        *(F.timestamp_millis(said(name).cast("bigint")).alias(name) for name in ("start", "end")),
+        said("certainty").alias("certainty"),
+        F.coalesce(said("group.location"), said("values.location")).alias("location"),
+        *(said(name).alias(name) for name in ("group", "values", "events")),
+        "payload",
+    )
+
+
+_KINDS: Final[dict[str, Callable[..., Any]]] = {
+    "history": _history,
+    "windows": _windows,
+    "join": _join,
+    "dedup": _dedup,
+    "detect": _detect,
+}

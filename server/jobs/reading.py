@@ -1,0 +1,98 @@
+"""The rows that a job reads.
+
+Owns the translation of a source of the file into Spark's. Must not know what a job does with them.
+Invariant: jobs that go by event time read brokers in step, all others each broker as far as it is.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from server.config import Jobs, Part
+from server.errors import JobsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+TIMED: Final = frozenset({"windows", "join", "dedup", "detect"})
+
+
+def rows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str, *more: str) -> "DataFrame":
+    """The results of the job's source as a stream; `more` are subscriptions in place of the job's.
+
+    Raises JobsError.
+    """
+    source = jobs.sources[job["source"]]
+    if source.kind == "events":
+        raise JobsError(f"jobs.{job.name}: a job of kind {job.kind} reads brokers, not events")
+    options = options_of(source, consumer, in_step=job.kind in TIMED)
+    subscriptions = more or job["subscriptions"]
+    if subscriptions:
+        options["subscriptions"] = ",".join(subscriptions)
+    return spark.readStream.format("headwater").options(**options).load()
+
+
+def options_of(source: Part, consumer: str, *, in_step: bool) -> dict[str, str]:
+    """The options of the data source."""
+    said = {
+        "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
+        "startingOffsets": source["starting"],
+        "maxRowsPerBatch": str(source["batch_rows"]),
+        "onBrokerAway": source["away"],
+        "quietWait": _seconds(source["quiet_wait"]),
+        "failOnDataLoss": "true" if source["lost"] == "fail" else "false",
+        "format": source["format"],
+        "align": "true" if in_step else "false",
+        "consumer": consumer,
+    }
+    if source["away_timeout"] is not None:
+        said["awayTimeout"] = _seconds(source["away_timeout"])
+    for key, option in (
+        ("user", "user"),
+        ("password_env", "passwordEnv"),
+        ("password_file", "passwordFile"),
+        ("ca_file", "caFile"),
+    ):
+        if source[key] is not None:
+            said[option] = source[key]
+    said |= source["options"]
+    return said
+
+
+def events(spark: "SparkSession", jobs: Jobs, source: Part) -> "DataFrame":
+    """Events of JSON lines, with the columns that detection takes."""
+    lines = (
+        spark.readStream.format("text")
+        .option("maxFilesPerTrigger", str(source["files"]))
+        .load(str(jobs.path(source["path"])))
+    )
+    return lines.select(
+        F.col("value").alias("payload"),
+        F.lit(None).cast("string").alias("broker"),
+        F.get_json_object("value", "$.location").alias("location"),
+        F.coalesce(*(_instant(key) for key in ("end", "timestamp"))).alias("end"),
+    ).where("`end` is not null")
+
+
+def column(frame: "DataFrame", name: str) -> "Column":
+    """A column of the source, else the value that a subscription assigned under that name."""
+    if name in frame.columns:
+        return F.col(f"`{name}`")
+    return F.get_json_object("values", f"$['{name}']")
+
+
+def delayed(frame: "DataFrame", delay_ms: int, name: str = "end") -> "DataFrame":
+    """With a watermark: rows may be so much later than the latest."""
+    return frame.withWatermark(name, f"{delay_ms} milliseconds")
+
+
+def _instant(key: str) -> "Column":
+    """A time as events write it: milliseconds, or ISO 8601."""
+    said = F.get_json_object("value", f"$.{key}")
+    return F.coalesce(
+        F.timestamp_millis(said.try_cast("bigint")), F.to_timestamp(said.try_cast("timestamp"))
+    )
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:g}"

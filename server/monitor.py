@@ -1,0 +1,245 @@
+"""How far streams and brokers are: progress, lag and who is waited for.
+
+Owns the numbers that /metrics and the status tell. Must not know HTTP's server side or jobs' plans.
+Invariant: what it tells was asked from Spark and from the brokers, not counted a second time.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from server.config import Jobs, Part
+from server.source.log import Log, LogError
+from server.source.options import Login
+from server.source.places import Place, places_of
+
+EVERY_S: Final = 2.0  # a broker is asked where its log ends
+ROUND_S_MAX: Final = 30.0
+
+
+class Progress(Protocol):
+    """A stream, as much as is told of it; `streams.Stream` is one."""
+
+    job: Part
+    sink: Part
+    failures: int
+    error: str
+    down: bool
+    running: Any
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+
+
+class Monitor:
+    """Asks all brokers of the sources, in a thread of its own, and the streams when it is asked."""
+
+    def __init__(self, jobs: Jobs, streams: Sequence[Progress]) -> None:
+        self._jobs = jobs
+        self._streams = streams
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._brokers: dict[tuple[str, str], dict[str, Any]] = {}
+        self._began = time.time()
+        self._rows: dict[str, tuple[int, int]] = {}  # stream -> last batch counted, rows
+        self._thread = threading.Thread(target=self._follow, name="monitor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._stopping.set()
+
+    def _follow(self) -> None:
+        logs = {}
+        for source in self._jobs.sources.values():
+            if source.kind != "brokers":
+                continue
+            login = Login(
+                source["user"], source["password_env"], source["password_file"], source["ca_file"]
+            )
+            for name, url in source["brokers"].items():
+                logs[source.name, name] = Log(name, url, login)
+        while not self._stopping.is_set():
+            for key, log in logs.items():
+                self._note(key, log)
+            self._count()
+            self._stopping.wait(EVERY_S)
+
+    def _note(self, key: tuple[str, str], log: Log) -> None:
+        try:
+            standing = log.offsets()
+            told: dict[str, Any] = {
+                "up": True,
+                "epoch": standing.epoch,
+                "earliest": standing.earliest,
+                "end": standing.end,
+            }
+        except (LogError, ValueError, OSError) as error:
+            with self._lock:
+                before = self._brokers.get(key, {})
+            told = {**before, "up": False, "why": str(error)}
+        with self._lock:
+            self._brokers[key] = told
+
+    def _count(self) -> None:
+        """Rows of the batches that Spark still remembers and that were not counted before."""
+        for stream in self._streams:
+            running = stream.running
+            if running is None:
+                continue
+            last, rows = self._rows.get(stream.name, (-1, 0))
+            for one in _recent(running):
+                if one["batchId"] > last:
+                    last, rows = one["batchId"], rows + one["numInputRows"]
+            self._rows[stream.name] = last, rows
+
+    # --- what is told -------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Everything, as JSON data."""
+        with self._lock:
+            brokers = {key: dict(told) for key, told in self._brokers.items()}
+        self._count()
+        return {
+            "server": self._jobs.server["name"],
+            "since": round(self._began * 1000),
+            "brokers": [
+                {"source": source, "broker": name, **told}
+                for (source, name), told in brokers.items()
+            ],
+            "streams": [self._told(stream, brokers) for stream in self._streams],
+        }
+
+    def _told(
+        self, stream: Progress, brokers: Mapping[tuple[str, str], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        running = stream.running
+        recent = _recent(running) if running is not None else []
+        latest = recent[-1] if recent else {}
+        places: dict[str, Place] = {}
+        for source in latest.get("sources", ()):
+            for name, place in _places(source.get("endOffset")).items():
+                # A join reads twice: the one that is behind counts.
+                if name not in places or place.next < places[name].next:
+                    places[name] = place
+        told = {
+            "stream": stream.name,
+            "job": stream.job.name,
+            "kind": stream.job.kind,
+            "sink": stream.sink.name,
+            "state": _state(stream),
+            "failures": stream.failures,
+            "batch": latest.get("batchId"),
+            "rows": self._rows.get(stream.name, (0, 0))[1],
+            "batch_ms": latest.get("durationMs", {}).get("triggerExecution"),
+            "watermark": latest.get("eventTime", {}).get("watermark"),
+            "late": sum(
+                one.get("numRowsDroppedByWatermark", 0) for one in latest.get("stateOperators", ())
+            ),
+            "brokers": [
+                _lag(name, places.get(name), told)
+                for (source_name, name), told in brokers.items()
+                if source_name == stream.job["source"]
+            ],
+        }
+        if stream.error:
+            told["error"] = stream.error
+        return told
+
+
+def _state(stream: Progress) -> str:
+    if stream.down:
+        return "failed"
+    if stream.running is None:
+        return "waiting"
+    return "running" if stream.running.isActive else "done"
+
+
+def _lag(name: str, place: Place | None, broker: Mapping[str, Any]) -> dict[str, Any]:
+    """How far a stream is at a broker; `lag` is in offsets."""
+    told: dict[str, Any] = {"broker": name, "up": broker.get("up", False)}
+    if place is not None:
+        told["next"] = place.next
+        told["reached"] = place.reached_ms
+        if broker.get("epoch") == place.epoch:
+            told["lag"] = max(0, broker["end"] - place.next)
+    elif "end" in broker:
+        told["lag"] = broker["end"] - broker["earliest"]
+    return told
+
+
+def _recent(running: Any) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(one.json) for one in running.recentProgress]
+    except Exception:  # noqa: BLE001 - Spark is ending; there is nothing to tell any more
+        return []
+
+
+def _places(offset: Any) -> dict[str, Place]:
+    if isinstance(offset, str):
+        try:
+            offset = json.loads(offset)
+        except ValueError:
+            return {}
+    try:
+        return places_of(offset or {})
+    except (ValueError, AttributeError):
+        return {}  # a source of files has other offsets
+
+
+# --- Prometheus' text form -----------------------------------------------------------------------
+
+METRICS: Final[Mapping[str, tuple[str, str]]] = {
+    "headwater_server_broker_up": ("gauge", "whether a broker answers"),
+    "headwater_server_broker_end": ("gauge", "the end of a broker's log, in offsets"),
+    "headwater_server_stream_up": ("gauge", "whether a stream is at work"),
+    "headwater_server_stream_rows_total": ("counter", "rows that a stream has read"),
+    "headwater_server_stream_failures_total": ("counter", "how often a stream failed in a row"),
+    "headwater_server_stream_batch_seconds": ("gauge", "how long the last batch took"),
+    "headwater_server_stream_late_rows": ("gauge", "partial rows too late in the last batch"),
+    "headwater_server_stream_lag": ("gauge", "offsets of a broker that a stream has not read"),
+    "headwater_server_stream_reached_seconds": ("gauge", "event time reached in a broker's log"),
+}
+
+
+def metrics(status: Mapping[str, Any]) -> str:
+    """The status as Prometheus reads it."""
+    samples: dict[str, list[str]] = {name: [] for name in METRICS}
+
+    def add(name: str, value: Any, **labels: str) -> None:
+        if value is not None:
+            said = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels.items())
+            samples[f"headwater_server_{name}"].append(f"{{{said}}} {float(value):.15g}")
+
+    for one in status["brokers"]:
+        labels = {"source": one["source"], "broker": one["broker"]}
+        add("broker_up", one["up"], **labels)
+        add("broker_end", one.get("end"), **labels)
+    for one in status["streams"]:
+        name = one["stream"]
+        add("stream_up", one["state"] == "running", stream=name)
+        add("stream_rows_total", one["rows"], stream=name)
+        add("stream_failures_total", one["failures"], stream=name)
+        took_ms = one["batch_ms"]
+        add("stream_batch_seconds", None if took_ms is None else took_ms / 1000, stream=name)
+        add("stream_late_rows", one["late"], stream=name)
+        for broker in one["brokers"]:
+            labels = {"stream": name, "broker": broker["broker"]}
+            add("stream_lag", broker.get("lag"), **labels)
+            reached = broker.get("reached")
+            add("stream_reached_seconds", None if reached is None else reached / 1000, **labels)
+    lines = []
+    for name, (kind, meaning) in METRICS.items():
+        lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+        lines += [f"{name}{sample}" for sample in samples[name]]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

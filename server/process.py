@@ -1,0 +1,118 @@
+"""The server's process: from a file of jobs to an exit status.
+
+Owns the order of start and end, and signals. Must not know what jobs do. Invariant: a file that is
+refused starts nothing; a process that was told to end leaves no Java behind.
+"""
+
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from server.config import Jobs, read
+from server.errors import JobsError
+from server.face import Face
+from server.jobs.kinds import program_of
+from server.monitor import Monitor
+from server.session import SparkSettings, start
+from server.source.log import tell
+from server.streams import Stream
+
+LOOK_S: Final = 0.25
+BEGIN_S: Final = 60.0
+
+
+def run(path: Path, *, once: bool = False) -> int:
+    """Run the jobs of a file until SIGTERM or Ctrl-C, or with `once` until all is read.
+
+    0; 1 where a stream stays down. Raises ServerError where nothing can be started.
+    """
+    jobs = read(path)
+    streams = streams_of(jobs)
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
+    monitor = Monitor(jobs, streams)
+    face = Face(jobs.server["http"], monitor.status)
+    session = None
+    try:
+        session = start(_spark(jobs))
+        monitor.start()
+        for stream in streams:
+            stream.start(session, once=once)
+            _await_begun(stream, stop)
+        tell(f"ready: {len(streams)} streams; {face.url}/v1/status tells how far they are")
+        _serve(session, streams, stop, once=once)
+    finally:
+        monitor.stop()
+        face.close()
+        _end(session, streams, told=stop.is_set())
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 1 if any(stream.down for stream in streams) else 0
+
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def _await_begun(stream: Stream, stop: threading.Event) -> None:
+    """One after the other: Spark gives the Python of each source ten seconds to answer."""
+    deadline = time.monotonic() + BEGIN_S
+    while time.monotonic() < deadline and stream.beginning and not stop.wait(LOOK_S / 5):
+        pass
+
+
+def _end(session: Any, streams: list[Stream], *, told: bool) -> None:
+    """Stop what runs. Told to end, Java may have been told as well, and be gone already."""
+    try:
+        for stream in streams:
+            stream.stop()
+        if session is not None:
+            session.stop()
+    except Exception:
+        if not told:
+            raise
+
+
+def check(path: Path) -> None:
+    """Check a file of jobs and the specifications that it names. Raises ServerError."""
+    jobs = read(path)
+    streams_of(jobs)
+    for job in jobs.jobs.values():
+        if job.kind == "detect":
+            program_of(jobs, job, raw=jobs.sources[job["source"]].kind == "events")
+
+
+def streams_of(jobs: Jobs) -> list[Stream]:
+    """One stream for each job and sink. Raises JobsError."""
+    streams = []
+    owners: dict[str, str] = {}
+    for job in jobs.jobs.values():
+        for name in job["sink"]:
+            sink = jobs.sinks[name]
+            if sink.kind == "parquet" and owners.setdefault(name, job.name) != job.name:
+                raise JobsError(
+                    f"sinks.{name}: {owners[name]} and {job.name} cannot write one folder: give"
+                    f" each a sink of its own"
+                )
+            streams.append(Stream(jobs, job, sink))
+    return streams
+
+
+def _spark(jobs: Jobs) -> SparkSettings:
+    said = jobs.server
+    return SparkSettings(
+        name=said["name"],
+        master=said["master"],
+        memory=said["memory"],
+        partitions=said["shuffle_partitions"],
+        log_level=said["log"],
+        more=said["spark"],
+    )
+
+
+def _serve(session: Any, streams: list[Stream], stop: threading.Event, *, once: bool) -> None:
+    while not stop.wait(LOOK_S):
+        at_work = [stream.look(session, once=once) for stream in streams]
+        if not any(at_work):
+            return

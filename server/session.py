@@ -1,0 +1,122 @@
+"""The Spark of this process.
+
+Owns its settings and its start. Must not know jobs. Invariant: on one machine nothing listens
+beyond loopback, this very interpreter runs whatever Spark runs in Python, and the log tells what is
+wrong and nothing else.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from server.errors import ServerError
+from server.java import cache_folder, java_home
+from server.shipping import kept_archive
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG: Final = """status = error
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+QUIET: Final[Mapping[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "128",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """How Spark runs. `master` as Spark writes it; `more` are settings of its own, and win."""
+
+    name: str = "headwater"
+    master: str = "local[2,3]"
+    memory: str = "1g"
+    partitions: int = 2  # of each shuffle; fixed in a checkpoint by its first run
+    log_level: str = "error"
+    more: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def local(self) -> bool:
+        """Whether all of it runs in this process's own Java."""
+        return self.master.startswith("local")
+
+
+def settings_of(spark: SparkSettings, log_file: Path) -> dict[str, str]:
+    """All settings of a session."""
+    said = dict(QUIET) | {
+        "spark.driver.memory": spark.memory,
+        "spark.sql.shuffle.partitions": str(spark.partitions),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file.as_uri()}",
+        "spark.executorEnv.PYTHONHASHSEED": "0",
+        "spark.sql.streaming.stopTimeout": "60s",
+    }
+    if spark.local or "127.0.0.1" in spark.master:
+        said |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return said | dict(spark.more)
+
+
+def start(spark: SparkSettings) -> "SparkSession":
+    """Start Spark. Raises ServerError where it cannot."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ServerError("the server tier needs Spark: pip install 'headwater[server]'") from None
+    from server.source import register
+
+    os.environ["JAVA_HOME"] = str(java_home())
+    # Whatever runs Python for Spark runs this one: another would lack pyarrow, or differ.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if spark.local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    folder = cache_folder(os.environ)
+    builder: Any = SparkSession.builder.master(spark.master).appName(spark.name)  # type: ignore[attr-defined, unused-ignore]
+    for name, value in settings_of(spark, _log_file(folder, spark.log_level)).items():
+        builder = builder.config(name, value)
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise ServerError(f"Spark does not start: {error}") from error
+    register(session)
+    _ship(session, folder)
+    return session
+
+
+def _log_file(folder: Path, level: str) -> Path:
+    """Where the Java of Spark finds how to log."""
+    file = folder / f"log4j2-{level}.properties"
+    text = _LOG.format(level=level)
+    try:
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            folder.mkdir(parents=True, exist_ok=True)
+            fresh = file.with_suffix(f".{os.getpid()}")
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(file)
+    except OSError as error:
+        raise ServerError(f"{file}: cannot be written: {error.strerror}") from None
+    return file
+
+
+def _ship(session: "SparkSession", folder: Path) -> None:
+    """Executors import our packages from an archive; on one machine too, so that both are alike."""
+    session.sparkContext.addPyFile(str(kept_archive(folder)))

@@ -1,0 +1,87 @@
+"""Results back to MQTT, as alerts.
+
+Owns the messages and their delivery. Must not know jobs. Invariant: a message carries the id of its
+result, and a batch is done only once the server has acknowledged every message of it; so that what
+is sent again after a crash is recognised by its id.
+"""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from server.errors import JobsError, ServerError
+
+PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
+DELIVERY_S: Final = 60.0  # for a batch; past it the batch fails and is tried again as a whole
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+
+
+class Alerts:
+    """One server, and the form of its topics."""
+
+    def __init__(
+        self, url: str, topic: str, user: str | None = None, password_env: str | None = None
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in PORTS or not parts.hostname or parts.username:
+            raise JobsError(f"found {url[:60]}, expected mqtt://host:port or mqtts://host:port")
+        if "+" in topic or "#" in topic:
+            raise JobsError(f"topic {topic}: + and # stand in no topic that one publishes to")
+        self._host, self._port = parts.hostname, parts.port or PORTS[parts.scheme]
+        self._encrypted = parts.scheme == "mqtts"
+        self._topic = topic
+        self._user, self._password_env = user, password_env
+
+    def send(self, rows: Iterable[Mapping[str, Any]]) -> int:
+        """Deliver rows; how many. Raises ServerError where not all of them were taken."""
+        messages = [message_of(self._topic, row) for row in rows]
+        if messages:
+            asyncio.run(self._deliver(messages))
+        return len(messages)
+
+    async def _deliver(self, messages: Sequence[tuple[str, bytes]]) -> None:
+        import aiomqtt
+
+        password = os.environ.get(self._password_env or "") if self._user else None
+        try:
+            async with (
+                asyncio.timeout(DELIVERY_S),
+                aiomqtt.Client(
+                    self._host,
+                    self._port,
+                    username=self._user,
+                    password=password,
+                    protocol=aiomqtt.ProtocolVersion.V5,
+                    tls_params=aiomqtt.TLSParameters() if self._encrypted else None,
+                ) as client,
+            ):
+                for topic, payload in messages:
+                    await client.publish(topic, payload, qos=1)
+        except (aiomqtt.MqttError, OSError, TimeoutError) as error:
+            raise ServerError(
+                f"alerts cannot be sent to {self._host}:{self._port}: {str(error) or 'no answer'}"
+            ) from None
+
+
+def message_of(template: str, row: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Topic and payload of a row: its `payload` where it has one, else the row as JSON."""
+    payload = row.get("payload")
+    said = payload if isinstance(payload, str) else json.dumps(row, default=_plain)
+
+    def level(place: re.Match[str]) -> str:
+        value = row.get(place[1])
+        return re.sub(r"[+#\x00]", "_", str(value)) if value not in (None, "") else "none"
+
+    return _PLACE.sub(level, template), said.encode()
+
+
+def _plain(value: object) -> object:
+    """Times as Headwater writes them."""
+    if isinstance(value, datetime):
+        return round(value.timestamp() * 1000)
+    return value.isoformat() if isinstance(value, date) else str(value)

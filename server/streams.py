@@ -1,0 +1,180 @@
+"""A job on its way to one sink: a stream of Spark's, kept running.
+
+Owns its start, its end and what is done when it fails. Must not know other streams. Invariant: a
+stream that failed for a reason that may pass is begun again, later each time; one that would lose
+something or was told wrongly stays down, and says why.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from server.checkpoint import Checkpoint, checkpoint, claim
+from server.config import Jobs, Part
+from server.errors import ServerError
+from server.jobs.kinds import frame_of, program_of
+from server.sinks.alerts import Alerts
+from server.sinks.database import Database
+from server.source.log import tell
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+AGAIN_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+CALM_S: Final = 300.0  # up for so long, it is begun again at once when it fails
+# What trying again does not mend, by the names of errors as they come out of Spark's own.
+FINAL: Final = ("LostError", "EpochError", "OptionError", "JobsError", "LanguageError")
+
+
+@dataclass
+class Stream:
+    """One job and one of its sinks."""
+
+    jobs: Jobs
+    job: Part
+    sink: Part
+    clock: Callable[[], float] = time.monotonic
+    running: "StreamingQuery | None" = None
+    failures: int = 0
+    error: str = ""
+    down: bool = False  # for good
+    _began_s: float = 0.0
+    _again_s: float = 0.0
+    _database: Database | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The job's name and the sink's."""
+        return f"{self.job.name}-{self.sink.name}"
+
+    @property
+    def consumer(self) -> str:
+        """As brokers know it."""
+        return f"{self.jobs.server['name']}.{self.name}.{self.job['version']}"
+
+    def start(self, spark: "SparkSession", *, once: bool) -> None:
+        """Begin; with `once`, up to where the logs end now. Raises ServerError."""
+        source = self.jobs.sources[self.job["source"]]
+        text = ""
+        if self.job.kind == "detect":
+            text = program_of(self.jobs, self.job, raw=source.kind == "events").text
+        place = checkpoint(self.jobs, self.job, self.sink.name, text)
+        frame = frame_of(spark, self.jobs, self.job, self.consumer)
+        writer = self._writer(frame, place)
+        trigger = self.jobs.server["trigger"]
+        timed = writer.trigger(
+            **{"availableNow": True} if once else {"processingTime": f"{trigger} milliseconds"}
+        )
+        self._began_s = self.clock()
+        self.running = (
+            timed.queryName(self.name)
+            .option("checkpointLocation", str(place.folder / "spark"))
+            .start()
+        )
+
+    def look(self, spark: "SparkSession", *, once: bool) -> bool:
+        """Begin it again where it has failed and it is time; whether it is at work or will be."""
+        if self.down:
+            return False
+        if self.running is not None:
+            if self.running.isActive:
+                return True
+            failed = self.running.exception()
+            if failed is None:
+                return False  # all is done
+            self._failed(str(failed))
+        return self._again(spark, once=once)
+
+    def _again(self, spark: "SparkSession", *, once: bool) -> bool:
+        if self.down or self.clock() < self._again_s:
+            return not self.down
+        try:
+            self.start(spark, once=once)
+        except ServerError as error:
+            self._failed(f"{type(error).__name__}: {error}")
+        return True
+
+    @property
+    def beginning(self) -> bool:
+        """Whether it is still being made ready."""
+        running = self.running
+        if running is None or not running.isActive:
+            return False
+        return str(running.status["message"]).startswith("Initializing")
+
+    def stop(self) -> None:
+        """End it, with its batch or without."""
+        if self.running is not None and self.running.isActive:
+            self.running.stop()
+        if self._database is not None:
+            self._database.close()
+
+    def _failed(self, error: str) -> None:
+        self.running = None
+        calm = self.clock() - self._began_s > CALM_S
+        self.failures = 1 if calm else self.failures + 1
+        self.error = short(error)
+        self.down = any(name in error for name in FINAL)
+        pause_s = AGAIN_S[min(self.failures, len(AGAIN_S)) - 1]
+        self._again_s = self.clock() + pause_s
+        then = "it stays down" if self.down else f"again in {pause_s:g} s"
+        tell(f"{self.name}: {self.error}; {then}")
+
+    # --- sinks --------------------------------------------------------------------------------
+
+    def _writer(self, frame: "DataFrame", place: Checkpoint) -> Any:
+        kind = self.sink.kind
+        if kind == "parquet":
+            from pyspark.sql import functions as F  # noqa: N812
+
+            folder = self.jobs.path(self.sink["path"])
+            claim(folder, place)
+            return (
+                frame.withColumn("day", F.to_date("end"))
+                .writeStream.format("parquet")
+                .partitionBy("day")
+                .option("path", str(folder))
+            )
+        return frame.writeStream.foreachBatch(getattr(self, f"_to_{kind}")(place))
+
+    def _to_database(self, place: Checkpoint) -> Any:
+        table = self.sink["table"] or self.job.name
+        database = self._database = Database(self.sink["url"], table, self.name, place.id)
+
+        def write(frame: "DataFrame", batch: int) -> None:
+            database.write(frame.toArrow(), batch)
+
+        return write
+
+    def _to_mqtt(self, _place: Checkpoint) -> Any:
+        sink = self.sink
+        alerts = Alerts(sink["url"], sink["topic"], sink["user"], sink["password_env"])
+
+        def send(frame: "DataFrame", _batch: int) -> None:
+            alerts.send(frame.toArrow().to_pylist())
+
+        return send
+
+    def _to_console(self, _place: Checkpoint) -> Any:
+        import sys
+
+        def show(frame: "DataFrame", _batch: int) -> None:
+            rows = frame.toArrow().to_pylist()
+            for row in rows:
+                sys.stdout.write(f"{row.get('payload') or row}\n")
+            sys.stdout.flush()
+
+        return show
+
+
+def short(error: str) -> str:
+    """What went wrong, without the stack of two languages."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    for line in reversed(lines):
+        kind, colon, rest = line.partition(": ")
+        name = kind.rpartition(".")[2]
+        if colon and name.endswith("Error") and name.isidentifier() and rest:
+            return rest
+    return lines[0] if lines else "it failed without a word"
