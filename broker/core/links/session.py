@@ -158,6 +158,18 @@ class LinkSession:
             self._cut(reason)
         return self._telling.taken()
 
+    def loads(self) -> dict[str, int]:
+        """What waits and what is under way now."""
+        out = self._out
+        return {
+            "waiting_events": out.waiting_events,
+            "waiting_bytes": out.waiting_bytes,
+            "unacked_bytes": out.kept_bytes,
+            "control_bytes": out.control_bytes,
+            "held_frames": len(self._in.waiting),
+            "repeated": self._in.repeated,
+        }
+
     # --- messages ------------------------------------------------------------------------
 
     def offer(

@@ -1,0 +1,292 @@
+"""The links of one broker, running: sockets, time and configuration around the core's `Links`.
+
+Owns the sockets, the timer and the log lines of links. Must not know what messages mean. Invariant:
+effects are carried out in the order in which the core gave them; no call of a receiver that fails
+stops a link.
+
+To use it, give it somebody who takes what links say (`Receiver.on_link`, called in the loop's
+thread with `Up`, `Down`, `Delivered`, `Congested` or `Refused`), `start` it, and `offer` messages.
+"""
+
+import asyncio
+import logging
+import random
+import secrets
+from typing import Any, Protocol, TypeAlias
+
+from broker.config.links import LinksSection, address_of
+from broker.core.links import (
+    Choked,
+    Close,
+    Closed,
+    Congested,
+    Delivered,
+    Down,
+    Forgotten,
+    Held,
+    LinkLimits,
+    Links,
+    Offered,
+    Opened,
+    Received,
+    Refused,
+    Told,
+    Up,
+    Woken,
+    Write,
+)
+from broker.joining.backoff import Backoff
+from broker.links.dialling import Dialler, sentence
+from broker.links.securing import LinkConfigError, Security, load_security, named
+from broker.links.socket import Socket
+
+FIRST_S = 0.2  # a broker that restarts is back after about as long
+TLS_HANDSHAKE_S = 5.0
+TOLD_MAX = 200  # different lines about connections that failed; further ones are counted only
+
+logger = logging.getLogger(__name__)
+
+LinkNews: TypeAlias = Up | Down | Delivered | Congested | Refused
+
+
+class Receiver(Protocol):
+    """Who takes what links say."""
+
+    def on_link(self, news: LinkNews) -> None:
+        """Take it. Must not block."""
+
+
+class LinkFace:
+    """See the module. `settings` are those of [links], `limits` those of [link_limits].
+
+    `epoch` has to grow with each start of the broker of this name. Raises LinkConfigError.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        epoch: int,
+        settings: LinksSection,
+        receiver: Receiver,
+        limits: LinkLimits | None = None,
+    ) -> None:
+        self.settings = settings
+        self.security: Security = load_security(settings)
+        self.links = Links(name, epoch, limits, self.security.secret)
+        self.faults = 0
+        self._receiver = receiver
+        self._loop = asyncio.get_running_loop()
+        self._server: asyncio.Server | None = None
+        self._sockets: dict[int, Socket] = {}
+        self._numbers = 0
+        self._diallers: dict[str, Dialler] = {}
+        self._wake: asyncio.TimerHandle | None = None
+        self._wake_ms = 0
+        self._told: dict[str, None] = {}
+        self._up_since_s: dict[str, float] = {}
+
+    # --- what others ask -----------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen, and begin to dial all peers. Raises LinkConfigError."""
+        if self.security.remark:
+            logger.warning(self.security.remark)
+        if self.settings.host:
+            await self._listen()
+        draw = random.Random()
+        for peer, address in self.settings.peers.items():
+            host, port = address_of(address)
+            backoff = Backoff(draw, FIRST_S, self.settings.reconnect_ms_max / 1000)
+            self._diallers[peer] = Dialler(self, peer, (host, port), backoff)
+            self._diallers[peer].start()
+
+    async def stop(self) -> None:
+        """Tell all neighbours goodbye and close everything."""
+        if self._server is not None:
+            self._server.close()
+        for dialler in self._diallers.values():
+            await dialler.stop()
+        self._perform(self.links.end())
+        waiting = [one.gone for one in self._sockets.values()]
+        if waiting:
+            await asyncio.wait(waiting)  # `Socket.close` cuts whoever takes too long
+        if self._wake is not None:
+            self._wake.cancel()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on; 0 if none is."""
+        return self._server.sockets[0].getsockname()[1] if self._server is not None else 0
+
+    def offer(
+        self, peer: str, messages: list[bytes], *, control: bool = False, events: int = 0
+    ) -> None:
+        """Send messages to a neighbour; `Refused` tells of those that are not taken."""
+        self.tell(Offered(peer, messages, control, events))
+
+    def hold(self, *, on: bool, peer: str = "") -> None:
+        """Take no more events from neighbours than they have credit for, or take them again."""
+        self.tell(Held(on, peer))
+
+    def forget(self, peer: str) -> None:
+        """A neighbour is no more. One that is a peer is dialled all the same."""
+        self.tell(Forgotten(peer))
+
+    def up(self, peer: str) -> bool:
+        """Whether the link to a neighbour stands."""
+        return self.links.up(peer)
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """Each neighbour, and each peer that never was one, for people and programs that look."""
+        found: dict[str, dict[str, Any]] = {}
+        for name in sorted({*self.links.sessions, *self._diallers}):
+            session, dialler = self.links.sessions.get(name), self._diallers.get(name)
+            one: dict[str, Any] = {"state": "up" if self.up(name) else "down"}
+            if dialler is not None:
+                one["address"] = dialler.address
+            if session is not None:
+                one |= {"counts": dict(session.counts), **session.loads()}
+            if self.up(name):
+                one["up_s"] = int(self._loop.time() - self._up_since_s[name])
+            else:
+                one["reason"] = dialler.why if dialler is not None else ""
+                if session is not None and not one["reason"]:
+                    one["reason"] = session.why
+            found[name] = one
+        return found
+
+    # --- what sockets tell ---------------------------------------------------------------
+
+    def opened(self, socket: Socket) -> None:
+        """A connection is there."""
+        self._numbers += 1
+        socket.number = self._numbers
+        self._sockets[socket.number] = socket
+        try:
+            certified = named(socket.transport.get_extra_info("peercert"))
+        except LinkConfigError as error:
+            self._close(Close(socket.number, str(error), fault=True))
+            return
+        nonce = secrets.token_bytes(16)
+        dialled = bool(socket.dialled)
+        self.tell(Opened(socket.number, nonce, dialled, socket.dialled, certified))
+
+    def received(self, socket: Socket, data: bytes) -> None:
+        """Bytes came."""
+        self.tell(Received(socket.number, data))
+
+    def choked(self, socket: Socket, *, on: bool) -> None:
+        """A socket takes no more, or takes some again."""
+        self.tell(Choked(socket.number, on))
+
+    def lost(self, socket: Socket, error: Exception | None) -> None:
+        """A socket is gone."""
+        self._sockets.pop(socket.number, None)
+        reason = "the connection was lost" if error is None else sentence(error)
+        if not socket.closing and (dialler := self._diallers.get(socket.dialled)) is not None:
+            dialler.closed(reason, fault=True)
+        self.tell(Closed(socket.number, reason))
+
+    def told(self, who: str, reason: str) -> bool:
+        """Whether this was said of a neighbour since its link was up last; now it is."""
+        key = f"{who}: {reason}"
+        if key in self._told or len(self._told) >= TOLD_MAX:
+            return True
+        self._told[key] = None
+        return False
+
+    # --- carrying out --------------------------------------------------------------------
+
+    def tell(self, told: Told) -> None:
+        """Have the core handle it, and carry out what it wants."""
+        self._perform(self.links.handle(told, self._now_ms()))
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def _perform(self, effects: list[Any]) -> None:
+        for effect in effects:
+            if isinstance(effect, Write):
+                if (socket := self._sockets.get(effect.connection)) is not None:
+                    socket.transport.write(effect.data)
+            elif isinstance(effect, Close):
+                self._close(effect)
+            else:
+                self._news(effect)
+        self._arm()
+
+    def _news(self, news: LinkNews) -> None:
+        if isinstance(news, Up):
+            self._up(news)
+        elif isinstance(news, Down):
+            self._down(news)
+        try:
+            self._receiver.on_link(news)
+        except Exception:
+            self.faults += 1
+            logger.exception("what a link brought could not be handled")
+
+    def _up(self, news: Up) -> None:
+        self._up_since_s[news.peer] = self._loop.time()
+        for key in [one for one in self._told if one.startswith(f"{news.peer}: ")]:
+            del self._told[key]
+        began = "from the beginning" if news.fresh else "where it was"
+        logger.info("the link to %s is up and goes on %s", news.peer, began)
+        if (dialler := self._diallers.get(news.peer)) is not None:
+            dialler.up()
+
+    def _down(self, news: Down) -> None:
+        logger.warning("the link to %s is cut: %s", news.peer, news.reason)
+        if (dialler := self._diallers.get(news.peer)) is not None:
+            dialler.down(news.reason)
+
+    def _close(self, effect: Close) -> None:
+        socket = self._sockets.get(effect.connection)
+        if socket is None:
+            return
+        if (dialler := self._diallers.get(socket.dialled)) is not None:
+            dialler.closed(effect.reason, fault=effect.fault)
+        elif effect.fault:
+            self._failed(effect.peer or socket.address.rpartition(":")[0], effect.reason)
+        socket.close()
+
+    def _failed(self, who: str, reason: str) -> None:
+        if not self.told(who, reason):
+            logger.warning("a connection with %s was closed: %s", who, reason)
+
+    async def _listen(self) -> None:
+        settings = self.settings
+        tls = self.security.listening
+        try:
+            self._server = await self._loop.create_server(
+                lambda: Socket(self),
+                settings.host,
+                settings.port,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else TLS_HANDSHAKE_S,
+            )
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            where = f"{settings.host}:{settings.port}"
+            raise LinkConfigError(f"links: cannot listen on {where}: {reason}") from None
+        logger.info("listening for brokers on %s:%d", settings.host, self.port)
+
+    # --- time ----------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Wake when the core wants it; a timer that is due earlier already will look again."""
+        due_ms = self.links.next_wake()
+        if due_ms is None:
+            return
+        if self._wake is not None:
+            if self._wake_ms <= due_ms:
+                return
+            self._wake.cancel()
+        self._wake_ms = due_ms
+        self._wake = self._loop.call_at((due_ms + 0.5) / 1000, self._woken)
+
+    def _woken(self) -> None:
+        self._wake = None
+        self.tell(Woken())
