@@ -308,12 +308,12 @@ class Rounds:
         self._measure(now)
         later, self._later = self._later, []
         self._post.own += later
-        while (claim := self._promise.next()) is not None:
-            if claim[2] == self.version:
-                self._post.send(claim[0], m.Grant(claim[1]))
-                return
-            self._post.send(claim[0], m.Refuse(claim[1], stale=True))
-            self._promise.held = None
+        promised, stale, behind = self._promise.next(self.version)
+        if promised is not None:
+            self._post.send(promised[0], m.Grant(promised[1]))
+        for late, claims in ((True, stale), (False, behind)):
+            for claimant, turn, _ in claims:
+                self._post.send(claimant, m.Refuse(turn, stale=late))
 
 
 __all__ = ["Host", "Leave", "Rounds"]

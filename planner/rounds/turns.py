@@ -50,9 +50,18 @@ class Promise:
         self.queue = [claim for claim in self.queue if claim[:2] != (leader, turn)]
         return False
 
-    def next(self) -> Claim | None:
-        """Takes up the first that waits."""
-        if self.held is None and self.queue:
-            self.held = self.queue.pop(0)
-            return self.held
-        return None
+    def next(self, version: int) -> tuple[Claim | None, list[Claim], list[Claim]]:
+        """Takes up the first that waits and goes by `version`, if nobody has the member.
+
+        Also gives those refused as stale, and those refused because they would wait for a leader
+        ahead of them: all that are left.
+        """
+        if self.held is not None:
+            return None, [], []
+        stale = [claim for claim in self.queue if claim[2] != version]
+        valid = [claim for claim in self.queue if claim[2] == version]
+        self.queue = []
+        if not valid:
+            return None, stale, []
+        self.held = valid[0]
+        return valid[0], stale, valid[1:]
