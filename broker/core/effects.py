@@ -6,8 +6,8 @@ carried out in the order given, and nothing that leaves the broker leaves in ano
 Whatever promises something to the outside is an effect of its own: `Acknowledge` (to a sensor: your
 event is taken), `Emit` (to a subscriber: this was detected), `Reply` (to a client: this is
 installed). A core without a journal has them carried out at once. One with a journal
-(`broker.core.durable`) begins with `Append`, and these three tell `after` which record of the
-journal they have to wait for: whoever carries effects out holds them back, in order, until that
+(`broker.core.durable`) begins with `Append`, and these three, and `SendFrame` among brokers, tell
+`after` which record of the journal they have to wait for: whoever carries effects out holds them back, in order, until that
 record is on disk. `Publish` and `Note` promise nothing and need not wait.
 """
 
@@ -86,6 +86,16 @@ class Reply(Struct, frozen=True):
     after: int = 0
 
 
+class SendFrame(Struct, frozen=True):
+    """Bring a message to a neighbour: control, or of the class events with so many of them."""
+
+    link: str
+    data: bytes
+    control: bool = True
+    events: int = 0
+    after: int = 0
+
+
 class Note(Struct, frozen=True):
     """Write one line into the log: what happened, and particulars by name."""
 
@@ -94,4 +104,4 @@ class Note(Struct, frozen=True):
     fields: dict[str, str | int]
 
 
-Effect: TypeAlias = Append | Acknowledge | Publish | Emit | Reply | Note
+Effect: TypeAlias = Append | Acknowledge | Publish | Emit | Reply | SendFrame | Note

@@ -178,6 +178,10 @@ class Matcher:
         del self._domains[domain.types, domain.definitions]
         self._levels[domain.level].remove(domain)
 
+    def tasks(self) -> dict[str, Task]:
+        """The tasks that run, by key."""
+        return {key: seats[0].task for key, seats in self._by_task.items() if seats}
+
     def wanted(self) -> list[str]:
         """The primitive types that tasks wait for, in order."""
         return sorted({name for types, _ in self._domains for name in types})

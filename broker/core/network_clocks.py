@@ -76,6 +76,10 @@ class NetworkClocks(SourceClocks):
         """Whether the origin says something of the type."""
         return origin in self._afar.get(type_name, ())
 
+    def types_of(self, origin: str) -> set[str]:
+        """The types of which an origin says something."""
+        return {name for name, known in self._afar.items() if origin in known}
+
     # --- what others may rely on -----------------------------------------------------------
 
     def promised(self, type_name: str, now: int) -> int | None:

@@ -10,7 +10,7 @@ A subscription stays *accepted* until `Activated` is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -29,9 +29,11 @@ from broker.core.network import told
 from broker.core.network.own import OwnLog, types_of
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer
+from broker.core.routing.operator import Advertisement
 from language import EventType
 
 if TYPE_CHECKING:
+    from language import Task
     from language.tree import AttributeType
 
 PROMISE_MS = 50  # watermarks are promised anew at most so often
@@ -107,7 +109,7 @@ class NetworkedBroker(RestorableBroker):
         if not self.own.hosts:
             return
         self._promised_at = self._now
-        changed = self._promises(self._intake.clock.promised)
+        changed = self._promises(self._intake.clock.promised, self._now)
         if changed:
             self.told.update(changed)
             self.told = {name: one for name, one in self.told.items() if one is not None}
@@ -115,17 +117,17 @@ class NetworkedBroker(RestorableBroker):
             if self.spreads:
                 self.fresh.append(Fresh(position, [], changed))
 
-    def _promises(self, promised: Any) -> told.Watermarks:
+    def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
         changed: told.Watermarks = {}
         for name in dict.fromkeys([*self._types, *self.told]):
-            one = promised(name, self._now) if name in self._types else None
+            one = promised(name, now) if name in self._types else None
             if one != self.told.get(name):
                 changed[name] = one
         return changed
 
-    def due_to_promise(self) -> bool:
+    def due_to_promise(self, now: int) -> bool:
         """Whether others would be told something new; asking changes nothing."""
-        return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise))
+        return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
 
     def _sends(self, source: str, type_name: str) -> None:
         known = self.sources.setdefault(source, {})
@@ -156,6 +158,15 @@ class NetworkedBroker(RestorableBroker):
         super()._not_all_taken(payload, decoded, out)
         if decoded.skipped:  # somebody elsewhere may want the type
             self._sends(payload.source, payload.type_name)
+
+    def advertisements(self) -> dict[str, Advertisement]:
+        """What sources here say, or have shown, of themselves."""
+        found = {}
+        for source, types in self.sources.items():
+            said = self._intake.advertisement(source)
+            place = (None, None) if said is None else (said.location, said.position)
+            found[source] = Advertisement(source, tuple(sorted(types)), *place)
+        return found
 
     def _host_interested(self, one: told.HostInterested, _out: Outgoing) -> None:
         known = one.host in self.own.hosts
@@ -193,7 +204,28 @@ class NetworkedBroker(RestorableBroker):
         entries = self._intake.registry.entries
         return {name: dict(entries[name].attributes) for name in self._matcher.wanted()}
 
+    def heard_types(self, origin: str) -> set[str]:
+        """The types of which an origin says something."""
+        return self._intake.clock.types_of(origin)
+
+    def tasks(self) -> dict[str, Task]:
+        """The tasks that run here, by key."""
+        return self._matcher.tasks()
+
+    def wanted_by(self, key: Key) -> set[str]:
+        """The primitive types that a subscription needs, its definitions' included."""
+        one = self.catalogue.subscriptions[key]
+        tasks = self.tasks()
+        found: set[str] = set()
+        for task in [tasks[name] for name in (*one.definitions, one.task)]:
+            found.update(name for name in task.types if name not in task.needs)
+        return found
+
     def _origin_named(self, one: told.OriginNamed, _out: Outgoing) -> None:
+        if not one.types:
+            self.upstream.pop(one.origin, None)
+            self._intake.clock.forget_origin(one.origin)
+            return
         if one.origin not in self.upstream and len(self.upstream) >= self.limits.brokers_max:
             self.ledger.note("too_many_brokers")
             return
@@ -225,6 +257,7 @@ class NetworkedBroker(RestorableBroker):
         if one.whole:
             clock.forget_origin(one.origin)
         clock.promise_of(one.origin, one.watermarks, self._now)
+        self.ledger.note("late_from_afar", len(admitted.late))
         out.publications += [returned.late(event) for event in admitted.late]
         self._repeats(admitted.repeats)
         self._feed(admitted.events, out)

@@ -40,7 +40,10 @@ class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
 
 
 class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):
-    """An origin has sources of these types, which are waited for from now on."""
+    """An origin has sources of these types, which are waited for from now on.
+
+    No types: nothing of it is needed any more.
+    """
 
     outlasts: ClassVar[bool] = True
 

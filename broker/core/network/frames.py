@@ -1,0 +1,121 @@
+"""What brokers say to each other over a link, as bytes.
+
+Owns the frames and their encoding. Must not know links or who makes of them what. Invariant: a
+frame that is not understood is a `FrameError` with a sentence, and concerns nobody but its sender.
+
+`Hello` and `States` stand alone. All others are sealed: they belong to a *session* of the two ends
+(`broker.core.network.sessions`), and are passed over where that is another one by now.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from broker.core.network.told import Attributes, Forwarded
+from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
+
+
+class FrameError(Exception):
+    """Bytes of a neighbour are no frame; the sentence tells what is wrong."""
+
+
+class Hello(Struct, array_like=True, frozen=True, tag="hello"):
+    """The sender is at session `mine`, has heard of the other's `echo`, and holds this tree."""
+
+    mine: int
+    echo: int
+    tree: str
+
+
+class States(Struct, array_like=True, frozen=True, tag="states"):
+    """Links, as the topology tells them."""
+
+    data: bytes
+
+
+class Routed(Struct, array_like=True, frozen=True, tag="routed"):
+    """What one router says to the next."""
+
+    message: Advertise | Withdraw | Want | Unwant
+
+
+class Here(Struct, array_like=True, frozen=True, tag="here"):
+    """This way leads to the origin, which has sources of these types."""
+
+    origin: str
+    types: tuple[str, ...]
+
+
+class Gone(Struct, array_like=True, frozen=True, tag="gone"):
+    """This way leads to the origin no more."""
+
+    origin: str
+
+
+class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
+    """A host asks an origin for all that it needs behind a position, and from now on.
+
+    It needs events of these types; none: it needs nothing of the origin any more. `position` None:
+    it begins. `serial` comes back with the answer.
+    """
+
+    host: str
+    origin: str
+    serial: int
+    life: int
+    position: int | None
+    types: dict[str, Attributes]
+
+
+class Stored(Struct, array_like=True, frozen=True, tag="stored"):
+    """A host has on its disk all that it needs of the origin up to a position."""
+
+    host: str
+    origin: str
+    life: int
+    position: int
+
+
+class Passed(Struct, array_like=True, frozen=True, tag="passed"):
+    """What hosts beyond this link need of an origin, in one with what is thereby complete."""
+
+    what: Forwarded
+
+
+class Offered(Struct, array_like=True, frozen=True, tag="offered"):
+    """A part of the answer to `Reoffer`, for one host. `more`: it is to ask again for the rest."""
+
+    host: str
+    serial: int
+    what: Forwarded
+    last: bool
+    more: bool
+
+
+Sealed: TypeAlias = Routed | Here | Gone | Reoffer | Stored | Passed | Offered
+
+
+class Frame(Struct, array_like=True, frozen=True, tag="sealed"):
+    """A frame of the session that the sender calls `mine` and the other `echo`."""
+
+    mine: int
+    echo: int
+    body: Sealed
+
+
+AnyFrame: TypeAlias = Hello | States | Frame
+
+encoded = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(AnyFrame).decode
+
+
+def decoded(data: bytes) -> AnyFrame:
+    """The frame that a neighbour sent. Raises FrameError."""
+    try:
+        found: AnyFrame = _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(f"a frame cannot be read: {error}") from None
+    return found

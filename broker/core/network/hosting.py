@@ -1,0 +1,173 @@
+"""What a broker needs of others for its own subscriptions, and takes of them.
+
+Owns the questions to origins, what comes of them into the core, and the positions that origins are
+told. Must not know what others need. Invariant: the core is told of an origin's events only in
+frames that follow each other without a gap, and an origin is told a position only behind the record
+that holds it.
+"""
+
+from __future__ import annotations
+
+from broker.core import messages as core_messages
+from broker.core.durable import DurableBroker
+from broker.core.network import frames, told
+from broker.core.network.linking import Linking
+from broker.core.network.needs import Needs
+from broker.core.operators.times import Times
+from broker.core.routing.messages import LOCAL
+
+STORED_MS = 200  # positions are told to origins at most so often
+ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked again
+
+
+class Hosting(Linking):
+    """See the module."""
+
+    def __init__(self, durable: DurableBroker, epoch: int, times: Times | None) -> None:
+        super().__init__(durable.options.name, epoch)
+        self.durable = durable
+        self._now = durable.now
+        most_ms = durable.limits.uncertainty_ms_max
+        self.needs = Needs(times or Times(uncertainty_ms_max=most_ms), epoch << 20)
+        self._stored: dict[str, int] = {}  # by origin: the position that it was told
+        self._stored_at = 0
+        self._on_frame[frames.Offered] = self._offered
+
+    def _tell(self, message: core_messages.Message) -> None:
+        """Have the core handle it."""
+        self._out += self.durable.handle(message, self._now)
+
+    def _tell_network(self, what: told.Told) -> None:
+        self._tell(core_messages.NetworkTold(what))
+
+    # --- what is needed --------------------------------------------------------------------
+
+    def _look_at_needs(self) -> None:
+        """Ask for what is needed, where that is another than before."""
+        network = self.durable.network
+        came, gone = self.needs.changed(network.tasks())
+        for operator in came:
+            self._routed(self.router.operator_added(LOCAL, operator))
+        for name in gone:
+            self._routed(self.router.operator_removed(LOCAL, name))
+        new = [key for key in network.inactive() if key not in self.needs.waits]
+        for key in new:
+            self.needs.wait(key, self._known_origins(network.wanted_by(key)))
+        if came or gone or new:
+            wanted = network.wanted()
+            for origin, types in self.ways.types.items():
+                if origin in network.upstream or not wanted.keys().isdisjoint(types):
+                    self._ask(origin)
+        self._activate()
+
+    def _found(self, origin: str) -> None:
+        self._ask(origin)
+
+    def _lost(self, origin: str) -> None:
+        self.needs.asked.pop(origin, None)
+
+    def _forget(self, broker: str) -> None:
+        network = self.durable.network
+        if broker in network.own.hosts or broker in network.upstream:
+            self._tell_network(told.BrokerForgotten(broker))
+        self._stored.pop(broker, None)
+        self.needs.forget(broker)
+        self._activate()
+
+    # --- asking ----------------------------------------------------------------------------
+
+    def _known_origins(self, types: set[str]) -> list[str]:
+        """The origins that may send one of these types, reachable or not."""
+        found = [one for one, sent in self.ways.types.items() if types.intersection(sent)]
+        clock_knows = self.durable.network.heard_types
+        found += [one for one in self.durable.network.upstream if types & clock_knows(one)]
+        return list(dict.fromkeys(found))
+
+    def _ask(self, origin: str) -> None:
+        """Have an origin offer all that is needed of it and not here yet."""
+        network = self.durable.network
+        wanted, sent = network.wanted(), self.ways.types[origin]
+        types = {name: wanted[name] for name in sent if name in wanted}
+        known = network.upstream.get(origin)
+        if types:
+            if known is None or types.keys() - network.heard_types(origin):
+                self._tell_network(told.OriginNamed(origin, tuple(types)))
+                known = network.upstream.get(origin)
+            if known is None:
+                return  # more brokers than are allowed
+            self.ways.open(origin, LOCAL, self.me)
+            serial = self.needs.ask(origin, self._now)
+            place = (known.life, known.position)
+        else:
+            if known is not None:
+                self._tell_network(told.OriginNamed(origin, ()))
+                self._stored.pop(origin, None)
+            self.ways.close(origin, LOCAL, self.me)
+            self.needs.forget(origin)
+            serial, place = 0, (0, None)
+        body = frames.Reoffer(self.me, origin, serial, *place, types)
+        self._say(self.ways.via[origin], body, self.durable.number)
+
+    def _activate(self) -> None:
+        if self.needs.waits:
+            ready = self.needs.ready(self.durable.network.inactive())
+            if ready:
+                self._tell_network(told.Activated(tuple(ready)))
+
+    # --- taking ----------------------------------------------------------------------------
+
+    def _take(self, what: told.Forwarded) -> None:
+        """Something of an origin for the tasks here."""
+        known = self.durable.network.upstream.get(what.origin)
+        if known is None:
+            return
+        fits = known.position is not None and known.life == what.life
+        if not fits or what.after > (known.position or 0):
+            self.counts["gaps"] += 1
+            if what.origin not in self.needs.asked and what.origin in self.ways.via:
+                self._ask(what.origin)
+            return
+        self._tell_network(what)
+
+    def _offered(self, peer: str, one: frames.Offered) -> None:
+        if one.host != self.me:
+            via = self.ways.via.get(one.host)
+            if via is not None and via != peer:
+                self._say(via, one, events=len(one.what.positions))
+            return
+        asked = self.needs.asked.get(one.what.origin)
+        if asked is None or asked.serial != one.serial:
+            self.counts["answers_stale"] += 1
+            return
+        self._tell_network(one.what)
+        if one.more:
+            self._ask(one.what.origin)
+        elif one.last:
+            self.needs.answered(one.what.origin, one.serial)
+            self._activate()
+
+    def _unstored(self) -> list[tuple[str, int, int]]:
+        """(origin, life, position) of those that do not know how far this broker has come."""
+        return [
+            (origin, one.life, one.position)
+            for origin, one in self.durable.network.upstream.items()
+            if one.position is not None
+            and self._stored.get(origin) != one.position
+            and origin in self.ways.via
+        ]
+
+    def _tell_stored(self) -> None:
+        self._stored_at = self._now
+        for origin, life, position in self._unstored():
+            self._stored[origin] = position
+            body = frames.Stored(self.me, origin, life, position)
+            self._say(self.ways.via[origin], body, self.durable.number)
+
+    def _ask_again(self) -> None:
+        """Ask those who have not answered for long."""
+        for origin in self.needs.overdue(self._now, ASK_AGAIN_MS):
+            self.counts["asked_again"] += 1
+            if origin in self.ways.via:
+                self._ask(origin)
+            else:
+                self.needs.asked.pop(origin)

@@ -1,0 +1,194 @@
+"""The links of a broker to its neighbours in the tree, and what is said anew on each.
+
+Owns the topology, the sessions, the router's place among them and which way origins are. Must not
+know positions or subscriptions. Invariant: a neighbour's word counts from the session in which it
+was said until that ends; then all that rested on it is taken back before anything else is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.core import topology as topologies
+from broker.core.effects import Effect, SendFrame
+from broker.core.network import frames
+from broker.core.network.frames import FrameError
+from broker.core.network.messages import FramesReceived, LinkDown, LinkRefused, LinkUp
+from broker.core.network.sessions import Sessions
+from broker.core.network.ways import Ways
+from broker.core.operators.conditions import compile_condition
+from broker.core.routing import messages as routing
+from broker.core.routing.messages import Send
+from broker.core.routing.router import Router
+
+
+class Linking:
+    """See the module; `NetworkBroker` adds what is said of origins and to hosts."""
+
+    def __init__(self, me: str, epoch: int) -> None:
+        self.me = me
+        self.topology = topologies.Topology(me, epoch)
+        self.sessions = Sessions(epoch << 20)
+        self.ways = Ways()
+        self.router = Router((), compile_condition=compile_condition)
+        self.counts = dict.fromkeys(COUNTED, 0)
+        self._out: list[Effect] = []
+        self._now = 0
+        self._own_types: tuple[str, ...] = ()
+        self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
+        self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
+            frames.Routed: lambda peer, one: self._routed(self.router.receive(peer, one.message)),
+            frames.Here: self._here,
+            frames.Gone: self._gone_from,
+        }
+
+    # --- for those who add to it -----------------------------------------------------------
+
+    def _found(self, origin: str) -> None:
+        """There is a way to the origin, or it has other types than before."""
+
+    def _lost(self, origin: str) -> None:
+        """There is no way to the origin any more."""
+
+    def _forget(self, broker: str) -> None:
+        """Nobody is to wait for the broker any more."""
+
+    # --- frames out ------------------------------------------------------------------------
+
+    def _say(self, peer: str, body: frames.Sealed, after: int = 0, events: int = -1) -> None:
+        """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""
+        if peer in self.sessions:
+            data = frames.encoded(frames.Frame(*self.sessions.seal(peer), body))
+            control = events < 0
+            self._out.append(SendFrame(peer, data, control, max(events, 0), after))
+
+    def _say_all(self, but: str, body: frames.Sealed) -> None:
+        for peer in self.sessions.standing:
+            if peer != but:
+                self._say(peer, body)
+
+    def _routed(self, sends: Sequence[Send]) -> None:
+        for send in sends:
+            if not isinstance(send.message, routing.Events | routing.Results):
+                self._say(send.to, frames.Routed(send.message))
+
+    # --- links, tree and sessions ----------------------------------------------------------
+
+    def _link_up(self, message: LinkUp) -> None:
+        told_up = topologies.LinkUp(message.peer, message.fresh, message.cost)
+        self._of_topology(self.topology.handle(told_up, self._now))
+        if message.fresh and message.peer in self.sessions.peers:
+            self._begin(message.peer)
+
+    def _link_down(self, message: LinkDown) -> None:
+        self._of_topology(self.topology.handle(topologies.LinkDown(message.peer), self._now))
+
+    def _link_refused(self, message: LinkRefused) -> None:
+        self.counts["frames_refused"] += 1
+        self._refused[message.peer] = None
+
+    def _of_topology(self, effects: Sequence[topologies.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case topologies.Tell(to, data):
+                    self._out.append(SendFrame(to, frames.encoded(frames.States(data))))
+                case topologies.TreeChanged(neighbours, tree, _):
+                    self._tree_changed(neighbours, tree)
+                case topologies.KnownChanged(_, forgotten):
+                    for broker in forgotten:
+                        self._forget(broker)
+                case topologies.Objected():
+                    self.counts["objected"] += 1
+
+    def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
+        self.counts["trees"] += 1
+        self.sessions.tree = tree
+        for peer in self.sessions.peers:
+            self._leave(peer)
+            self.sessions.end(peer)
+        self._routed(self.router.neighbours_changed(neighbours))
+        for peer in neighbours:
+            self._hello(peer, self.sessions.begin(peer))
+
+    def _begin(self, peer: str) -> None:
+        self.counts["sessions_begun"] += 1
+        hello = self.sessions.begin(peer)
+        self._leave(peer)
+        self._hello(peer, hello)
+
+    def _hello(self, peer: str, hello: frames.Hello) -> None:
+        self._out.append(SendFrame(peer, frames.encoded(hello)))
+
+    def _leave(self, peer: str) -> None:
+        """Forget all that a neighbour said; it is to be said anew."""
+        for origin in self.ways.behind(peer):
+            self._gone(origin, peer)
+        self.ways.leave(peer)
+        self._routed(self.router.neighbour_reset(peer))
+
+    def _heard_hello(self, peer: str, hello: frames.Hello) -> None:
+        before = peer in self.sessions
+        answer, stands = self.sessions.heard(peer, hello)
+        if before and peer not in self.sessions:
+            self.counts["sessions_begun"] += 1
+            self._leave(peer)
+        if answer is not None:
+            self._hello(peer, answer)
+        if stands:
+            self._routed(self.router.neighbour_reset(peer))
+            self._say(peer, frames.Here(self.me, self._own_types))
+            for origin, via in self.ways.via.items():
+                if via != peer:
+                    self._say(peer, frames.Here(origin, self.ways.types[origin]))
+
+    def _frames_received(self, message: FramesReceived) -> None:
+        peer = message.peer
+        for data in message.frames:
+            try:
+                frame = frames.decoded(data)
+            except FrameError:
+                self.counts["frames_malformed"] += 1
+                continue
+            if isinstance(frame, frames.States):
+                states = topologies.StatesReceived(peer, frame.data)
+                self._of_topology(self.topology.handle(states, self._now))
+            elif isinstance(frame, frames.Hello):
+                self._heard_hello(peer, frame)
+            elif self.sessions.lets_in(peer, frame):
+                self._on_frame[type(frame.body)](peer, frame.body)
+            else:
+                self.counts["frames_stale"] += 1
+
+    # --- ways to origins -------------------------------------------------------------------
+
+    def _here(self, peer: str, one: frames.Here) -> None:
+        if one.origin == self.me or self.ways.via.get(one.origin, peer) != peer:
+            self.counts["frames_astray"] += 1
+            return
+        self.ways.here(one.origin, peer, one.types)
+        self._say_all(peer, one)
+        self._found(one.origin)
+
+    def _gone_from(self, peer: str, one: frames.Gone) -> None:
+        if self.ways.via.get(one.origin) == peer:
+            self._gone(one.origin, peer)
+
+    def _gone(self, origin: str, peer: str) -> None:
+        self.ways.gone(origin)
+        self._lost(origin)
+        self._say_all(peer, frames.Gone(origin))
+
+
+COUNTED = (
+    "answers_stale",
+    "asked_again",
+    "frames_astray",
+    "frames_malformed",
+    "frames_refused",
+    "frames_stale",
+    "gaps",
+    "objected",
+    "sessions_begun",
+    "trees",
+)

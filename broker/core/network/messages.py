@@ -1,0 +1,47 @@
+"""What a broker among others is told besides what any broker is told.
+
+Owns these types. Must not know sockets. Invariant: frames of one neighbour are told in the order in
+which it sent them, each once, from one `LinkUp` that is `fresh` to the next.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+
+class LinkUp(Struct, frozen=True):
+    """The link to a neighbour stands; `fresh`: all that was under way is gone."""
+
+    peer: str
+    fresh: bool
+    cost: int = 1
+
+
+class LinkDown(Struct, frozen=True):
+    """The link to a neighbour is cut; it may be back soon."""
+
+    peer: str
+
+
+class LinkRefused(Struct, frozen=True):
+    """A frame for a neighbour could not be taken: it is lost."""
+
+    peer: str
+
+
+class FramesReceived(Struct, frozen=True):
+    """Frames of a neighbour came, in order."""
+
+    peer: str
+    frames: tuple[bytes, ...]
+
+
+class ForgetRequested(Struct, frozen=True):
+    """Somebody says that a broker will not come back: nobody is to wait for it any longer."""
+
+    broker: str
+
+
+FromNetwork: TypeAlias = LinkUp | LinkDown | LinkRefused | FramesReceived | ForgetRequested

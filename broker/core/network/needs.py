@@ -1,0 +1,113 @@
+"""What this broker's own subscriptions need of others, and what they still wait for.
+
+Owns the operators of the tasks that run here, which origins were asked, and which subscription
+waits for whose answer. Must not know frames or ways. Invariant: a subscription waits for an origin
+from the moment when it was installed until the origin has answered a question that was asked after
+its operators went out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from broker.core.identity import digest
+from broker.core.operators.making import task_operators
+from broker.core.operators.times import Times
+from broker.core.routing.operator import Operator
+
+if TYPE_CHECKING:
+    from language import Task
+
+Key = tuple[str, str]
+
+
+class Asked(Struct):
+    """A question to an origin that is not answered yet."""
+
+    serial: int
+    at: int
+
+
+class Needs:
+    """See the module. Serial numbers begin behind `first`, which ascends with each process."""
+
+    def __init__(self, times: Times, first: int) -> None:
+        self.operators: dict[str, Operator] = {}
+        self.asked: dict[str, Asked] = {}
+        self.waits: dict[Key, dict[str, int]] = {}  # by subscription: origin → least serial
+        self._times = times
+        self._serial = first
+        self._by_task: dict[str, tuple[Operator, ...]] = {}
+
+    def changed(self, tasks: Mapping[str, Task]) -> tuple[list[Operator], list[str]]:
+        """(operators that are needed now, ids of those that are needed no more)."""
+        for key in [key for key in self._by_task if key not in tasks]:
+            del self._by_task[key]
+        for key, task in tasks.items():
+            if key not in self._by_task:
+                self._by_task[key] = _alone(task_operators(task, self._times))
+        wanted = {one.id: one for some in self._by_task.values() for one in some}
+        came = [one for name, one in wanted.items() if name not in self.operators]
+        gone = [name for name in self.operators if name not in wanted]
+        self.operators = wanted
+        return came, gone
+
+    # --- questions -------------------------------------------------------------------------
+
+    def ask(self, origin: str, now: int) -> int:
+        """Another question to an origin, which takes the place of an earlier one."""
+        self._serial += 1
+        self.asked[origin] = Asked(self._serial, now)
+        return self._serial
+
+    def answered(self, origin: str, serial: int) -> bool:
+        """The question was answered; False where it is not the last one."""
+        asked = self.asked.get(origin)
+        if asked is None or asked.serial != serial:
+            return False
+        del self.asked[origin]
+        for waits in self.waits.values():
+            if waits.get(origin, serial + 1) <= serial:
+                del waits[origin]
+        return True
+
+    def overdue(self, now: int, after_ms: int) -> list[str]:
+        """The origins that have not answered for so long."""
+        return [origin for origin, one in self.asked.items() if now - one.at >= after_ms]
+
+    # --- subscriptions ---------------------------------------------------------------------
+
+    def wait(self, key: Key, origins: Iterable[str]) -> None:
+        """A subscription waits for the next answer of these."""
+        self.waits[key] = dict.fromkeys(origins, self._serial + 1)
+
+    def forget(self, origin: str) -> None:
+        """Nobody waits for this origin any more."""
+        self.asked.pop(origin, None)
+        for waits in self.waits.values():
+            waits.pop(origin, None)
+
+    def ready(self, known: Iterable[Key]) -> list[Key]:
+        """The subscriptions, of these, that wait for nobody; they are forgotten here."""
+        names = set(known)
+        for key in [key for key in self.waits if key not in names]:
+            del self.waits[key]
+        found = [key for key, waits in self.waits.items() if not waits]
+        for key in found:
+            del self.waits[key]
+        return found
+
+
+def _alone(operators: Iterable[Operator]) -> tuple[Operator, ...]:
+    """Each key by itself: what it takes travels whether or not it finds a partner."""
+    found: dict[str, Operator] = {}
+    for operator in operators:
+        for key in operator.keys:
+            plain = replace(key, name=key.type_name, optional=False)
+            name = digest("operator", repr(plain))
+            found[name] = Operator(name, (plain,), correlated=False)
+    return tuple(found.values())

@@ -1,0 +1,249 @@
+"""A broker among brokers: the durable broker, the topology, the router and what they say.
+
+Owns the order in which these are told, what an origin tells hosts, and what passes on its way
+between others. Must not know sockets, files or clocks. Invariant: whatever others rely on (an
+event, a promise, a position) leaves only behind the record that holds it, by `after`; a host's
+position is passed only by a frame that carries all that the host needs up to there.
+
+See docs/network.md for the protocol. In short: `Here` leads to origins; a host that needs one sends
+`Reoffer` there behind its operators, and so opens the way; the origin answers with `Offered`, and
+from then on all that is needed comes as `Passed`, each with what is complete by it. Whatever breaks
+(a link, a process, the tree) ends a session of two neighbours, and all is said anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from broker.core import messages as core_messages
+from broker.core import topology as topologies
+from broker.core.durable import DurableBroker
+from broker.core.durable_events import unpacked
+from broker.core.effects import Effect
+from broker.core.event import Event
+from broker.core.network import frames, told
+from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
+from broker.core.network.messages import (
+    ForgetRequested,
+    FramesReceived,
+    FromNetwork,
+    LinkDown,
+    LinkRefused,
+    LinkUp,
+)
+from broker.core.network.networked import PROMISE_MS
+from broker.core.network.offers import offers
+from broker.core.network.sending import Row, forwarded
+from broker.core.operators.times import Times
+from broker.core.routing import messages as routing
+from broker.core.routing.messages import LOCAL
+from broker.core.routing.operator import Advertisement
+
+TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
+TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
+_END = 2**62
+
+Message = core_messages.Message | FromNetwork
+
+
+class NetworkBroker(Hosting):
+    """See the module. `epoch` ascends with each process of this broker."""
+
+    def __init__(self, durable: DurableBroker, epoch: int, times: Times | None = None) -> None:
+        super().__init__(durable, epoch, times)
+        self._advertised: dict[str, Advertisement] = {}
+        self._sources_seen = 0
+        self._tick_at: int | None = None
+        self._tick_ms = TICK_MS
+        self._on: dict[type[Any], Callable[[Any], None]] = {
+            LinkUp: self._link_up,
+            LinkDown: self._link_down,
+            LinkRefused: self._link_refused,
+            FramesReceived: self._frames_received,
+            ForgetRequested: self._forget_requested,
+            core_messages.Woken: self._woken,
+        }
+        self._on_frame |= {
+            frames.Reoffer: self._reoffer,
+            frames.Stored: self._stored_by,
+            frames.Passed: self._passed,
+        }
+        durable.network.spreads = True
+        self._tick_soon(TICK_MS)
+        self._advertise()
+        self._look_at_needs()
+
+    # --- the door --------------------------------------------------------------------------
+
+    def begun(self) -> list[Effect]:
+        """What is to be done at the beginning, behind what `recover` returned."""
+        return self._taken()
+
+    def handle(self, message: Message, now: int) -> list[Effect]:
+        """What is to be done because of the message. Raises CoreFaultError."""
+        self._now = now = max(now, self._now)
+        on = self._on.get(type(message))
+        if on is not None:
+            on(message)
+        else:
+            self._tell(cast("core_messages.Message", message))
+            if isinstance(message, _REQUESTS):
+                self._look_at_needs()
+        if self._sources_seen != self.durable.network.sources_changed:
+            self._advertise()
+        return self._taken()
+
+    def next_wake(self) -> int | None:
+        """When `Woken` is due, if no message comes before."""
+        wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
+        if self._unstored():
+            wakes.append(self._stored_at + STORED_MS)
+        wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
+        known = [wake for wake in wakes if wake is not None]
+        return max(min(known), self._now + 1) if known else None
+
+    def _taken(self) -> list[Effect]:
+        out, self._out = self._out, []
+        return out
+
+    def _tell(self, message: core_messages.Message) -> None:
+        """Have the core handle it, and spread what others may have to hear of."""
+        super()._tell(message)
+        network = self.durable.network
+        if network.fresh:
+            fresh, network.fresh = network.fresh, []
+            for one in fresh:
+                rows = list(enumerate(one.events, one.first))
+                last = one.first + max(len(rows), 1) - 1
+                claim = (one.first - 1, last)
+                what = told.Forwarded(self.me, network.own.life, *claim, [], b"", one.watermarks)
+                self._spread(LOCAL, what, rows)
+            if any(one.events for one in fresh):
+                self._tick_soon(PROMISE_MS)
+                self._tick_ms = TICK_MS
+
+    def _forget_requested(self, message: ForgetRequested) -> None:
+        one = topologies.ForgetRequested(message.broker)
+        self._of_topology(self.topology.handle(one, self._now))
+        self._forget(message.broker)
+
+    def _advertise(self) -> None:
+        self._sources_seen = self.durable.network.sources_changed
+        said = self.durable.network.advertisements()
+        for source in [one for one in self._advertised if one not in said]:
+            self._routed(self.router.withdrawn(LOCAL, source))
+        for one in said.values():
+            if self._advertised.get(one.source) != one:
+                self._routed(self.router.advertised(LOCAL, one))
+        self._advertised = said
+        types = tuple(sorted({name for one in said.values() for name in one.types}))
+        if types != self._own_types:
+            self._own_types = types
+            self._say_all("", frames.Here(self.me, types))
+
+    # --- on the way ------------------------------------------------------------------------
+
+    def _passed(self, peer: str, one: frames.Passed) -> None:
+        what = one.what
+        if self.ways.via.get(what.origin) != peer:
+            self.counts["frames_astray"] += 1
+            return
+        rows = list(zip(what.positions, unpacked(what.events), strict=True))
+        self._spread(peer, what, rows)
+
+    def _spread(self, came_from: str, what: told.Forwarded, rows: list[Row]) -> None:
+        """Pass on what hosts beyond each neighbour, or this one, need of an origin."""
+        wanted = self._wanted(came_from, [event for _, event in rows])
+        place = {id(event): position for position, event in rows}
+        behind = self.durable.number if came_from == LOCAL else 0
+        for toward, kept in self.ways.claims(what.origin):
+            if toward == came_from:
+                continue
+            kept.extend(what.after, what.upto, what.watermarks)
+            some = [(place[id(event)], event) for event in wanted.get(toward, ())]
+            if not some and not what.watermarks:
+                continue
+            after, upto, promised = kept.take()
+            for part in forwarded(what.origin, what.life, (after, upto), some, promised):
+                if toward == LOCAL:
+                    self._take(part)
+                else:
+                    self._say(toward, frames.Passed(part), behind, len(part.positions))
+
+    def _wanted(self, came_from: str, events: list[Event]) -> dict[str, list[Event]]:
+        found: dict[str, list[Event]] = {}
+        for send in self.router.events(came_from, events) if events else ():
+            match send.message:
+                case routing.Events(some, _):
+                    found.setdefault(send.to, []).extend(some)
+                case routing.Results(rows):
+                    found.setdefault(send.to, []).extend([event for event, _ in rows])
+        self.router.expire(_END)  # each key is asked for alone: nothing waits for a partner
+        return found
+
+    def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
+        if one.types:
+            self.ways.open(one.origin, peer, one.host)
+        else:
+            self.ways.close(one.origin, peer, one.host)
+        if one.origin == self.me:
+            self._offer(peer, one)
+            return
+        via = self.ways.via.get(one.origin)
+        if via is not None and via != peer:
+            self._say(via, one)
+
+    def _offer(self, peer: str, one: frames.Reoffer) -> None:
+        """Answer a host: what it has not got yet, as far as it is still here."""
+        network = self.durable.network
+        known = network.own.hosts.get(one.host)
+        position = one.position if one.life == network.own.life else None
+        if (known.types if known is not None else {}) != one.types:
+            self._tell_network(told.HostInterested(one.host, one.types, position))
+        elif known is not None and position is not None:
+            self._tell_network(told.HostStored(one.host, position))
+        if not one.types or one.host not in network.own.hosts:
+            return
+        for part in offers(self.me, network.own, network.told, position, one.types):
+            what, last, more = part
+            body = frames.Offered(one.host, one.serial, what, last, more)
+            self._say(peer, body, self.durable.number, len(what.positions))
+        self._tick_soon(TICK_MS)
+
+    def _stored_by(self, peer: str, one: frames.Stored) -> None:
+        if one.origin != self.me:
+            via = self.ways.via.get(one.origin)
+            if via is not None and via != peer:
+                self._say(via, one)
+        elif one.life == self.durable.network.own.life:
+            self._tell_network(told.HostStored(one.host, one.position))
+
+    # --- time ------------------------------------------------------------------------------
+
+    def _tick_soon(self, wait_ms: int) -> None:
+        due = self._now + wait_ms
+        self._tick_at = due if self._tick_at is None else min(self._tick_at, due)
+
+    def _woken(self, message: core_messages.Woken) -> None:
+        now = self._now
+        due = self.durable.next_wake()
+        promise = self._tick_at is not None and self._tick_at <= now
+        if promise:
+            self._tick_at = None
+            self._tick_soon(self._tick_ms)
+            self._tick_ms = min(2 * self._tick_ms, TICK_MS_MAX)
+        network = self.durable.network
+        if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
+            self._tell(message)
+        for peer in [peer for peer in self._refused if promise]:
+            del self._refused[peer]
+            if peer in self.sessions.peers:
+                self._begin(peer)
+        self._of_topology(self.topology.handle(topologies.Woken(), now))
+        if now - self._stored_at >= STORED_MS:
+            self._tell_stored()
+        self._ask_again()
+
+
+_REQUESTS = (core_messages.SpecificationSubmitted, core_messages.CancelRequested)

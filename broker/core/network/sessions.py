@@ -1,0 +1,89 @@
+"""When two neighbours have agreed to say all anew, and which frames belong to that.
+
+Owns the numbers of sessions with each neighbour. Must not know what is said in them. Invariant: a
+frame that is let in was sent after its sender had forgotten all of earlier sessions, and both ends
+held the same tree when they agreed.
+
+Each end counts its sessions. It says `Hello(mine, echo, tree)`: its own number and the last that it
+heard. A session stands when the other echoes its number and holds the same tree. Whoever hears of a
+new number while its own session stands begins anew, too: the other has forgotten. So what one end
+believes that the other knows is never more than the other was told in this very session.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from broker.core.network.frames import Frame, Hello
+
+
+class _Session(Struct):
+    mine: int
+    peer: int = 0  # the last number heard; 0: none
+    stands: bool = False
+
+
+class Sessions:
+    """See the module. Numbers begin behind `first`, which ascends with each process."""
+
+    def __init__(self, first: int) -> None:
+        self.tree = ""
+        self._next = first
+        self._all: dict[str, _Session] = {}
+
+    def __contains__(self, peer: str) -> bool:
+        """Whether a session stands."""
+        one = self._all.get(peer)
+        return one is not None and one.stands
+
+    @property
+    def standing(self) -> list[str]:
+        """The neighbours with whom a session stands, in the order of beginning."""
+        return [peer for peer, one in self._all.items() if one.stands]
+
+    @property
+    def peers(self) -> list[str]:
+        """The neighbours with whom one stands or is begun."""
+        return list(self._all)
+
+    def begin(self, peer: str) -> Hello:
+        """Begin anew with a neighbour."""
+        self._next += 1
+        self._all[peer] = _Session(self._next)
+        return Hello(self._next, 0, self.tree)
+
+    def end(self, peer: str) -> None:
+        """The neighbour is none any more."""
+        self._all.pop(peer, None)
+
+    def heard(self, peer: str, hello: Hello) -> tuple[Hello | None, bool]:
+        """(What to answer, whether the session stands since now).
+
+        A session that stood may stand no more afterwards; see `__contains__`.
+        """
+        one = self._all.get(peer)
+        if one is None:
+            return None, False
+        answer = None
+        if hello.mine != one.peer:
+            if one.stands:
+                self._next += 1
+                one = self._all[peer] = _Session(self._next)
+            one.peer = hello.mine
+            answer = Hello(one.mine, one.peer, self.tree)
+        if one.stands or hello.echo != one.mine or hello.tree != self.tree:
+            return answer, False
+        one.stands = True
+        return answer, True
+
+    def seal(self, peer: str) -> tuple[int, int]:
+        """The numbers of a frame for a neighbour with whom a session stands."""
+        one = self._all[peer]
+        return one.mine, one.peer
+
+    def lets_in(self, peer: str, frame: Frame) -> bool:
+        """Whether a frame belongs to the session that stands."""
+        one = self._all.get(peer)
+        if one is None or not one.stands:
+            return False
+        return (one.peer, one.mine) == (frame.mine, frame.echo)

@@ -1,0 +1,91 @@
+"""Which way origins are, and what is still to be claimed toward each neighbour.
+
+Owns `via`, the types of origins, and the claims. Must not know frames or routers. Invariant: a way
+exists only from a host's `Reoffer` on, which came behind all operators that hold for it; so
+whatever passes on a way has been asked for all the way down.
+
+A *claim* (after, upto] says: of these positions all that is needed beyond has been passed. What has
+not been said yet is kept here until there is reason to say it; where something is missing between
+two claims the earlier one is dropped, as the gap will be seen in the later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from broker.core.network.told import Watermarks
+from broker.core.routing.messages import LOCAL
+
+
+class Claim(Struct):
+    """What of an origin is to be claimed toward one neighbour (or here), for these hosts."""
+
+    hosts: dict[str, None] = field(default_factory=dict)
+    after: int | None = None
+    upto: int = 0
+    watermarks: Watermarks = field(default_factory=dict)
+
+    def extend(self, after: int, upto: int, watermarks: Mapping[str, int | None]) -> None:
+        """Claim (after, upto], too, with what was promised at its end."""
+        if self.after is None or after > self.upto:
+            self.after = after
+            self.watermarks = {}
+        self.upto = upto
+        self.watermarks.update(watermarks)
+
+    def take(self) -> tuple[int, int, Watermarks]:
+        """(after, upto, watermarks), now said."""
+        assert self.after is not None
+        found = self.after, self.upto, self.watermarks
+        self.after, self.watermarks = None, {}
+        return found
+
+
+class Ways:
+    """See the module. `via` is the neighbour behind whom an origin is."""
+
+    def __init__(self) -> None:
+        self.via: dict[str, str] = {}
+        self.types: dict[str, tuple[str, ...]] = {}
+        self._claims: dict[str, dict[str, Claim]] = {}
+
+    def here(self, origin: str, via: str, types: tuple[str, ...]) -> None:
+        """An origin is behind this neighbour."""
+        self.via[origin], self.types[origin] = via, types
+
+    def gone(self, origin: str) -> None:
+        """The way to an origin is no more, nor any way from it."""
+        self.via.pop(origin, None)
+        self.types.pop(origin, None)
+        self._claims.pop(origin, None)
+
+    def behind(self, neighbour: str) -> list[str]:
+        """The origins behind a neighbour."""
+        return [origin for origin, via in self.via.items() if via == neighbour]
+
+    def leave(self, neighbour: str) -> None:
+        """No host beyond this neighbour is known any more."""
+        for claims in self._claims.values():
+            claims.pop(neighbour, None)
+
+    def open(self, origin: str, toward: str, host: str) -> None:
+        """A host beyond a neighbour (or this broker: LOCAL) needs something of the origin."""
+        self._claims.setdefault(origin, {}).setdefault(toward, Claim()).hosts[host] = None
+
+    def close(self, origin: str, toward: str, host: str) -> None:
+        """It needs nothing any more."""
+        claims = self._claims.get(origin, {})
+        claim = claims.get(toward)
+        if claim is not None:
+            claim.hosts.pop(host, None)
+            if not claim.hosts:
+                del claims[toward]
+
+    def claims(self, origin: str) -> list[tuple[str, Claim]]:
+        """The claims of an origin's events, by neighbour; LOCAL for this broker."""
+        return list(self._claims.get(origin, {}).items())
+
+
+__all__ = ["LOCAL", "Claim", "Ways"]

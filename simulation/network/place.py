@@ -1,0 +1,166 @@
+"""A machine with its broker's processes, one after the other, and the links at it.
+
+Owns the moments of ending and what left for clients. Must not know what frames say. Invariant:
+`hear` reaches the process that is there, or nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply, SendFrame
+from broker.core.messages import Message
+from broker.core.network.messages import FromNetwork
+from simulation.account import CheckFailedError
+from simulation.crashes.process import Machine
+from simulation.crashes.site import Client, EndedError
+from simulation.network.links import Link
+from simulation.network.process import BrokerProcess
+from simulation.world import World
+
+RESTART_MS_MAX = 3_000
+
+
+class Place:
+    """See the module. It is what clients of `simulation.crashes` call a site."""
+
+    def __init__(self, world: World, machine: Machine) -> None:
+        self.world = world
+        self.machine = machine
+        self.name = machine.options.name
+        self.process: BrokerProcess | None = None
+        self.connection = 0
+        self.clients: list[Client] = []
+        self.links: dict[str, Link] = {}
+        self.answers: dict[Any, Callable[[Any], None]] = {}
+        self.late: list[dict[str, Any]] = []
+        self.states: list[str] = []  # what requests were answered
+        self.ends = 0
+        self.log = bytearray()
+        self._steps_left: int | None = None  # until the process ends by itself
+
+    @property
+    def alive(self) -> bool:
+        """See End."""
+        return self.process is not None
+
+    # --- beginnings and ends ---------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin a process."""
+        self.connection += 1
+        try:
+            self.process = BrokerProcess(
+                self.world, self.machine, self, self.connection, self._send
+            )
+        except EndedError:
+            self._end()
+            return
+        for client in self.clients:
+            client.reached()
+        for link in self.links.values():
+            link.begin()
+
+    def end_after(self, steps: int) -> None:
+        """Have the process end after so many steps."""
+        self._steps_left = steps
+
+    def end(self) -> None:
+        """End the process now."""
+        if self.process is not None:
+            self._end()
+
+    def _end(self) -> None:
+        self.ends += 1
+        self._steps_left = None
+        process, self.process = self.process, None
+        self.connection += 1
+        draw = self.world.random
+        if process is not None and process.committing and draw.random() < 0.5:
+            self.machine.outbox.commit(process.committing)  # it was done, and nobody heard of it
+        if draw.random() < 0.6:
+            self.machine.disk.crash()
+        for client in self.clients:
+            client.lost()
+        for link in self.links.values():
+            link.down()
+        self.answers.clear()
+        self.world.after(draw.randint(1, RESTART_MS_MAX), self.start)
+
+    # --- around a process ------------------------------------------------------------------
+
+    def step(self) -> None:
+        """See Around."""
+        if self._steps_left is not None:
+            self._steps_left -= 1
+            if self._steps_left <= 0:
+                raise EndedError
+
+    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """See Around."""
+        connection = self.connection
+
+        def guarded() -> None:
+            if connection == self.connection:
+                self._guarded(action)
+
+        self.world.after(delay_ms, guarded)
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except EndedError:
+            self._end()
+
+    def told(self, number: int, message: Message | None, now: int) -> None:
+        """See Around; what was told is not looked at here."""
+
+    def leaves(self, effect: Effect) -> None:
+        """See Around."""
+        match effect:
+            case Acknowledge(tokens, outcome, _):
+                for token in tokens:
+                    self._answer(token, outcome)
+            case Reply():
+                self.states.append(json.loads(effect.payload).get("state", "refused"))
+                if effect.final:
+                    self._answer(effect.reply_to, effect.payload)
+            case Publish(publications):
+                for one in publications:
+                    if one.topic.startswith("late/"):
+                        self.late.append(json.loads(one.payload))
+
+    def delivered(self, rows: list[Emission]) -> None:
+        """See Around."""
+        for one in rows:
+            self.log += one.payload
+
+    def _send(self, frame: SendFrame) -> None:
+        self.step()
+        link = self.links.get(frame.link)
+        if link is None:
+            raise CheckFailedError(f"{self.name} has a frame for {frame.link}, no neighbour")
+        self.log += frame.data
+        link.send(self.name, frame)
+
+    # --- what comes ------------------------------------------------------------------------
+
+    def hear(self, message: FromNetwork) -> None:
+        """See End."""
+        process = self.process
+        if process is not None:
+            self._guarded(lambda: process.tell(message))  # type: ignore[arg-type]
+
+    def tell(self, message: Message, answers: dict[Any, Callable[[Any], None]]) -> None:
+        """A message of a client arrives; `answers` are to be called with what it is told."""
+        process = self.process
+        if process is not None:
+            self.answers |= answers
+            self._guarded(lambda: process.tell(message))
+
+    def _answer(self, token: Any, what: Any) -> None:
+        answer = self.answers.pop(token, None)
+        if answer is not None:
+            answer(what)
