@@ -75,8 +75,12 @@ class LoadedState(State):
         found = np.packbits(others + self.all_rates[:, None] > self.room, axis=1)
         old, self.blocked = self.blocked, found
         if old.shape != found.shape:
+            self._seen: list[Metric | None] = [None] * len(found)
             return list(range(len(found)))
-        return [int(n) for n in np.flatnonzero((old != found).any(axis=1))]
+        changed = np.flatnonzero((old != found).any(axis=1)).tolist()
+        for number in changed:
+            self._seen[number] = None
+        return list(changed)
 
     def _lay(self, numbers: Iterable[int]) -> None:
         """Lays streams anew, one after the other, each in the room that the others leave."""
@@ -84,10 +88,9 @@ class LoadedState(State):
         for number in todo:
             self._take_up(number)
         for number in todo:
+            rate = self.all_rates[number]
             for source, targets in self._ends_of(number):
-                rate = self.all_rates[number]
-                over = self.load + rate > self.room
-                metric = self._metric_by(number, np.packbits(over))
+                metric = self._metric_by(number, np.packbits(self.load + rate > self.room))
                 cost, arcs = metric.tree(source, targets)
                 self.trees[number][source] = arcs
                 lost = cost >= FAR
@@ -143,7 +146,9 @@ class LoadedState(State):
 
     def metric(self, number: int) -> Metric:
         """The network as a stream sees it in what the others leave."""
-        return self._metric_by(number, self.blocked[number])
+        if (seen := self._seen[number]) is None:
+            seen = self._seen[number] = self._metric_by(number, self.blocked[number])
+        return seen
 
     def partial_metric(self, number: int) -> Metric:
         """The network as the partials of an aggregate see it."""

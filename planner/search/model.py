@@ -55,6 +55,9 @@ class Model:
         for number, aggregate in enumerate(layout.aggregates):
             for piece in (*aggregate.partials, aggregate.header):
                 self.aggregate_of[piece] = number
+        ranks = {task.id: rank for rank, task in enumerate(self.layout.problem.in_order())}
+        self.rank = [ranks[piece.task] for piece in layout.pieces]
+        """The place of a piece's task among all, those that feed it before it."""
         self.near: list[tuple[int, ...]] = [self._near(piece) for piece in range(self.pieces)]
 
     def _near(self, piece: int) -> tuple[int, ...]:

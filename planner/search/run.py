@@ -12,19 +12,25 @@ from random import Random
 from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
+from planner.search.kicks import recreate, scatter, some_near
 from planner.search.loaded import LoadedState
 from planner.search.model import Model
 from planner.search.routing import Routed, route
 from planner.search.start import greedy
 from planner.search.state import State
 from planner.search.stops import Progress, Stop
-from planner.search.tabu import Moves, Tabu
+from planner.search.tabu import Tabu
 
 CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a window of pieces only
 WINDOW_PIECES = 40
 WINDOW_STEPS = 60
 SETTLE_EVERY_WINDOWS = 60
-ROUTE_EVERY_STEPS = 4
+ROUTE_EVERY_STEPS = 25
+SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
+TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
+FAITHLESS_KICKS = 30  # after so many that found no better plan, back to the best
+KICKED_MAX = 12
+SCATTERED = 0.2  # of the kicks
 GAIN = 1e-9  # a smaller part of the flow is no gain
 
 
@@ -140,53 +146,64 @@ class Search:
         return 1e-6 + self.state.flow / max(1, self.model.pieces)
 
     def _whole(self, stop: Stop, observer: Observer | None) -> None:
-        """Tabu over all pieces, with kicks where nothing better is found for long."""
-        pieces = range(self.model.pieces)
-        tabu = Tabu(self.state, pieces, self.random, self.first_price())
-        patience = 60 + 4 * len(pieces)
-        since = 0
+        """Tabu over all pieces, and kicks: from what the last one came to while that is good."""
+        tabu = Tabu(self.state, range(self.model.pieces), self.random, self.first_price())
+        patience = SHORT_STEPS + self.model.pieces
+        base = self._descend(tabu, 3 * patience, stop, observer)
+        since = self.kicks
         while not self._ends(stop):
+            improved_at = self.improved_at
+            self._kick(tabu, base[2])
+            found = self._descend(tabu, patience, stop, observer)
+            if self.improved_at > improved_at:
+                since = self.kicks
+            worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
+            if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
+                base = found
+            if self.kicks - since > FAITHLESS_KICKS:
+                since, base = self.kicks, (0.0, self.best.flow, list(self.best.hosts))
+
+    def _descend(
+        self, tabu: Tabu, patience: int, stop: Stop, observer: Observer | None
+    ) -> tuple[float, float, list[int]]:
+        """Tabu until nothing better was found for some steps; what was best on the way."""
+        local = (self.state.excess(), self.state.flow, list(self.state.hosts))
+        since = 0
+        while since <= patience and not self._ends(stop):
             flow_before = self.state.flow
-            tabu.step(self.best.flow if self.best.excess == 0 else float("inf"))
+            tabu.step(local[1] if local[0] == 0 else float("inf"))
             self.steps += 1
             since += 1
             self._tell(observer)
-            unlimited = not self.model.limited
-            due = unlimited or self.state.flow < flow_before or self.steps % ROUTE_EVERY_STEPS == 0
-            if due and self.promising() and self.consider():
-                since = 0
-            if since > patience:
-                since = 0
-                self._kick(tabu)
+            if self._due(flow_before) and self.promising():
+                self.consider()
+            now = (self.state.excess(), self.state.flow)
+            if now < (local[0], local[1] - GAIN * abs(local[1])):
+                local, since = (*now, list(self.state.hosts)), 0
+        return local
 
-    def _kick(self, tabu: Tabu) -> None:
-        """Back to the best, some pieces elsewhere; prices follow what was crowded."""
+    def _due(self, flow_before: float) -> bool:
+        """Whether to look at the placement for a better plan; routing it takes long."""
+        if isinstance(self.state, LoadedState):
+            fits = not self.state.overload()
+            return fits or self.steps % ROUTE_EVERY_STEPS == 0
+        return not self.model.limited or self.state.flow < flow_before
+
+    def _kick(self, tabu: Tabu, base: Sequence[int]) -> None:
+        """Back to a placement, and a few of its pieces elsewhere."""
         self.kicks += 1
-        moves: Moves = list(enumerate(self.best.hosts))
-        if self.random.random() < 0.25:
-            moves = list(enumerate(tuple(self.state.hosts)))
-        self.state.apply([(p, h) for p, h in moves if self.state.hosts[p] != h])
-        self.state.apply(self._scatter())
-        self.state.recount()
+        state, random = self.state, self.random
+        state.apply([(p, h) for p, h in enumerate(base) if state.hosts[p] != h])
+        state.recount()
+        most = max(2, min(KICKED_MAX, self.model.pieces // 2))
+        pieces = some_near(state, random, random.randint(2, most))
+        if random.random() < SCATTERED:
+            moves = scatter(state, random, pieces[:4])
+        else:
+            moves = recreate(state, random, pieces)
+        state.apply([(p, h) for p, h in moves if state.hosts[p] != h])
+        state.relax()
         tabu.all_anew()
-
-    def _scatter(self) -> Moves:
-        """A few pieces that concern each other, each to one of its cheaper brokers."""
-        first = self.random.randrange(self.model.pieces)
-        near = [p for p in self.model.near[first] if p != first]
-        count = self.random.randint(1, max(1, min(6, self.model.pieces // 4)))
-        chosen = [first, *self.random.sample(near, min(len(near), count - 1))]
-        while len(chosen) < count:
-            extra = self.random.randrange(self.model.pieces)
-            if extra not in chosen:
-                chosen.append(extra)
-        moves = []
-        for piece in chosen:
-            row = self.state.row((piece,))
-            order = sorted(self.model.layout.pieces[piece].hosts, key=lambda h: (row[h], h))
-            rank = min(int(self.random.expovariate(0.3)), len(order) - 1)
-            moves.append((piece, int(order[rank])))
-        return moves
 
     def _reprice(self) -> bool:
         """New prices for links by how often they were crowded; True if any changed."""

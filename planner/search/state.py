@@ -5,12 +5,15 @@ Invariant: after `apply`, and after undoing by applying the other way, `flow` an
 they would be counted anew.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.search.metric import Metric, Vector
 from planner.search.model import Model
+
+ROOM = 1e-9  # of a limit: sums of fractions may be this much over it
 
 
 class State:
@@ -19,6 +22,7 @@ class State:
     def __init__(self, model: Model, hosts: Sequence[int]) -> None:
         self.model = model
         self.hosts = list(hosts)
+        self.limits = Limits(model.capacity)
         self.recount()
 
     def recount(self) -> None:
@@ -71,14 +75,15 @@ class State:
 
     # --- what would be -----------------------------------------------------------------------
 
-    def row(self, group: Sequence[int]) -> Vector:
+    def row(self, group: Sequence[int], absent: Collection[int] = ()) -> Vector:
         """What the streams of some pieces cost if all of these were at a broker, for each broker.
 
-        Exact where the metric is; else as near as adding one end to a tree comes.
+        As if those that are absent did not exist. Exact where the metric is; else as near as adding
+        one end to a tree comes.
         """
         model, hosts = self.model, self.hosts
         found = np.zeros(model.nodes)
-        moved = set(group)
+        moved = {*group, *absent}
         numbers = dict.fromkeys(n for piece in group for n in model.of_piece[piece])
         for number in numbers:
             stream = model.layout.streams[number]
@@ -86,7 +91,8 @@ class State:
             ends.update(stream.destinations)
             metric = self.metric(number)
             if stream.piece is not None and stream.piece in moved:
-                found += model.rates[number] * metric.from_everywhere(tuple(sorted(ends)))
+                if stream.piece not in absent:
+                    found += model.rates[number] * metric.from_everywhere(tuple(sorted(ends)))
             else:
                 source = hosts[stream.piece] if stream.piece is not None else stream.origin
                 assert source is not None
@@ -96,15 +102,18 @@ class State:
         touched = dict.fromkeys(model.aggregate_of[piece] for piece in group)
         for of in touched:
             if of is not None:
-                found += self._partial_row(of, moved)
+                found += self._partial_row(of, moved, absent)
         return found
 
-    def _partial_row(self, number: int, moved: set[int]) -> Vector:
+    def _partial_row(self, number: int, moved: set[int], absent: Collection[int]) -> Vector:
         """What the partials of an aggregate would send, with some of its pieces at each broker."""
         aggregate = self.model.layout.aggregates[number]
         distance = self.partial_metric(number).distance
         rate = self.model.partial_rates[number]
         stay = sorted({self.hosts[piece] for piece in aggregate.partials if piece not in moved})
+        if aggregate.header in absent:  # it will not be far from the partials that there are
+            beside = distance[:, stay].min(axis=1) if stay else np.zeros(len(distance))
+            return np.asarray(rate * beside, dtype=np.float64)
         if aggregate.header in moved:
             merged: Vector = rate * distance[stay].sum(axis=0)
             return merged
@@ -156,16 +165,30 @@ class State:
 
     def excess(self) -> float:
         """By how much the work exceeds capacities, each as a part of its broker's."""
-        return float(excess_of(self.work, self.model.capacity).sum())
+        return float(self.limits.excess(self.work).sum())
 
 
-def excess_of(work: Vector, capacity: Vector) -> Vector:
-    """By how much each load exceeds its limit, as a part of it; as `flow.over` has it."""
-    beyond = work - capacity
-    scale = np.where(capacity > 0, capacity, 1.0)
-    room = np.where(np.isfinite(capacity), capacity * 1e-9, 0.0)
-    with np.errstate(invalid="ignore"):
-        parts = np.where(np.isfinite(capacity), beyond / scale, 0.0)
-    parts = np.where(capacity > 0, parts, parts + 1.0)
-    found: Vector = np.where(beyond > room + 1e-12, parts, 0.0)
-    return found
+class Limits:
+    """The capacities of brokers, ready to tell by how much loads exceed them."""
+
+    def __init__(self, capacity: Vector) -> None:
+        finite = np.isfinite(capacity)
+        self.capacity: Vector = np.where(finite, capacity, 0.0)
+        scale = np.where(finite & (capacity > 0), capacity, 1.0)
+        self.parts: Vector = np.where(finite, 1.0 / scale, 0.0)
+        self.nothing: Vector = np.where(capacity == 0, 1.0, 0.0)
+        self.any_nothing = bool(self.nothing.any())
+
+    def excess(self, work: Vector, nodes: npt.NDArray[np.int64] | None = None) -> Vector:
+        """By how much each load exceeds its limit, as a part of it; as `flow.over` has it.
+
+        The last axis of `work` is all brokers, or those that are named.
+        """
+        capacity, parts, nothing = self.capacity, self.parts, self.nothing
+        if nodes is not None:
+            capacity, parts, nothing = capacity[nodes], parts[nodes], nothing[nodes]
+        beyond: Vector = (work - capacity) * parts
+        beyond[beyond <= ROOM] = 0.0
+        if self.any_nothing:
+            beyond += nothing * (beyond > 0)
+        return beyond

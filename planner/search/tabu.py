@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from planner.search.metric import Vector
 from planner.search.model import Model
-from planner.search.state import State, excess_of
+from planner.search.state import State
 
 Moves = list[tuple[int, int]]
 
@@ -124,11 +124,11 @@ class Tabu:
 
     def _pressure(self, hosts: npt.NDArray[np.int64]) -> Vector:
         """By how much each move changes what limits of brokers are exceeded by."""
-        work, capacity = self.state.work, self.model.capacity
-        now = excess_of(work, capacity)
-        there: Vector = excess_of(work + self.own[:, None], capacity) - now
-        left = excess_of(work[hosts] - self.own, capacity[hosts]) - now[hosts]
-        return there + left[:, None]
+        work, limits = self.state.work, self.state.limits
+        now = limits.excess(work)
+        there: Vector = limits.excess(work + self.own[:, None]) - now
+        there += (limits.excess(work[hosts] - self.own, hosts) - now[hosts])[:, None]
+        return there
 
     def _exchange(
         self,
@@ -139,10 +139,9 @@ class Tabu:
         """The best pair to change places; pieces of one broker cannot, and `usable` says so."""
         each = np.where(usable, change, np.inf)[:, hosts]
         both = each + each.T
-        work, capacity = self.state.work, self.model.capacity
-        now = excess_of(work, capacity)
-        grown = work[hosts] + self.own[:, None] - self.own[None, :]  # at the second's broker
-        more = excess_of(grown, capacity[hosts]) - now[hosts]
+        work, limits = self.state.work[hosts], self.state.limits
+        grown = work + self.own[:, None] - self.own[None, :]  # at the second's broker
+        more = limits.excess(grown, hosts) - limits.excess(work, hosts)
         both = both + self.price * (more + more.T)
         place = int(np.argmin(both))
         pair = place // len(hosts), place % len(hosts)
@@ -153,6 +152,8 @@ class Tabu:
     def _together(self) -> Moves:
         """The best move of pieces that are at one broker and exchange streams, if any gains."""
         least, moves = -SAME * (1.0 + abs(self.state.flow)), []
+        work, limits = self.state.work, self.state.limits
+        now = limits.excess(work) if self.capped else np.zeros(self.model.nodes)
         for group in self._groups():
             row = self.state.row(group)
             here = self.state.hosts[group[0]]
@@ -160,10 +161,8 @@ class Tabu:
             usable = self.model.allowed[list(group)].all(axis=0)
             if self.capped:
                 cost = float(self.model.costs[list(group)].sum())
-                work, capacity = self.state.work, self.model.capacity
-                now = excess_of(work, capacity)
-                left = excess_of(work - cost, capacity)[here] - now[here]
-                score = score + self.price * (excess_of(work + cost, capacity) - now + left)
+                left = limits.excess(work[[here]] - cost, np.array([here]))[0] - now[here]
+                score += self.price * (limits.excess(work + cost) - now + left)
             score = np.where(usable, score, np.inf)
             score[here] = np.inf
             host = int(np.argmin(score))

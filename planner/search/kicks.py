@@ -1,0 +1,85 @@
+"""Ways out of where a search is stuck: some pieces are taken up and placed anew.
+
+Owns which pieces, and where they go. Must not know when to kick, nor what is kept. Invariant: the
+moves put pieces at allowed brokers only; the state is as it was when they are handed back.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from planner.search.state import State
+
+Moves = list[tuple[int, int]]
+
+PASSED_OVER = 0.12  # the chance that a piece does not get its best broker, again and again
+SCATTER_MEAN = 3.0  # how far down its list a scattered piece lands, about
+
+
+def some_near(state: State, random: Random, size: int) -> list[int]:
+    """A piece and others that concern it or share its broker, and strangers if these are few."""
+    model = state.model
+    found = [random.randrange(model.pieces)]
+    met = set(found)
+    for piece in found:  # grows while it is walked
+        near = [other for other in model.near[piece] if other not in met]
+        near += [
+            other
+            for other, host in enumerate(state.hosts)
+            if host == state.hosts[piece] and other not in met and other not in near
+        ]
+        random.shuffle(near)
+        for other in near[: min(3, size - len(found))]:
+            met.add(other)
+            found.append(other)
+        if len(found) >= size:
+            break
+    while len(found) < min(size, model.pieces):
+        other = random.randrange(model.pieces)
+        if other not in met:
+            met.add(other)
+            found.append(other)
+    return found
+
+
+def recreate(state: State, random: Random, pieces: Sequence[int]) -> Moves:
+    """Takes pieces up and puts each where it is cheapest beside what is placed, with room."""
+    model, before = state.model, list(state.hosts)
+    work = state.work.copy()
+    for piece in pieces:
+        work[before[piece]] -= model.costs[piece]
+    absent = set(pieces)
+    order = sorted(pieces, key=lambda piece: (model.rank[piece], piece))
+    if random.random() < 0.4:
+        order = list(pieces)
+    moves = []
+    for piece in order:
+        absent.discard(piece)
+        row = state.row((piece,), absent)
+        fits = model.allowed[piece] & (
+            (work + model.costs[piece] - model.capacity) <= 1e-9 * np.maximum(work, 1.0)
+        )
+        usable = fits if fits.any() else model.allowed[piece]
+        hosts = np.flatnonzero(usable)
+        hosts = hosts[np.argsort(row[hosts], kind="stable")]
+        place = 0
+        while place + 1 < len(hosts) and random.random() < PASSED_OVER:
+            place += 1
+        host = int(hosts[place])
+        state.hosts[piece] = host
+        work[host] += model.costs[piece]
+        moves.append((piece, host))
+    state.hosts[:] = before
+    return moves
+
+
+def scatter(state: State, random: Random, pieces: Sequence[int]) -> Moves:
+    """Puts pieces at any of their cheaper brokers."""
+    moves = []
+    for piece in pieces:
+        row = state.row((piece,))
+        order = sorted(state.model.layout.pieces[piece].hosts, key=lambda h: (row[h], h))
+        rank = min(int(random.expovariate(1 / SCATTER_MEAN)), len(order) - 1)
+        moves.append((piece, int(order[rank])))
+    return moves
