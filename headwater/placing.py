@@ -1,0 +1,27 @@
+"""From texts and a described network to a placement problem, as `headwater plan --from` makes it.
+
+Owns the joining of what the engine knows of tasks (how they may be divided) with the planner's view
+of them. Must not know options or terminals. Invariant: a task is divided in the problem only where
+`headwater check --bounds` says that it may be.
+"""
+
+from __future__ import annotations
+
+from broker.core.bounds import Inputs as BoundInputs
+from broker.core.bounds import bounds_of
+from language import Specification
+from planner.tasks import Kind, Made, problem_of, weakest
+from planner.tasks_network import Described
+
+
+def kinds_of(specification: Specification) -> dict[str, Kind]:
+    """By task's key, over how many brokers it may be divided without a difference."""
+    found: dict[str, list[Kind]] = {}
+    for task, _, bound in bounds_of(specification.graph, BoundInputs()):
+        found.setdefault(task.key, []).append(bound.kind)
+    return weakest(found)
+
+
+def placement_problem(specification: Specification, network: Described) -> Made:
+    """The problem as a document, and what was guessed. Raises planner.problem.ProblemError."""
+    return problem_of(specification, network, kinds_of(specification))
