@@ -12,6 +12,7 @@ its groups).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
@@ -27,9 +28,14 @@ class Effort:
     worse: float = 0.02
 
 
-def improve(ball: Ball, effort: Effort, random: Random) -> dict[int, int]:
-    """Moves pieces to lessen the ball's value; the new member of each that moved for good."""
-    pieces = sorted(ball.at)
+def improve(
+    ball: Ball, effort: Effort, random: Random, focus: Iterable[int] | None = None
+) -> dict[int, int]:
+    """Moves pieces to lessen the ball's value; the new member of each that moved for good.
+
+    It begins with those in `focus` (None: all); others follow where these draw them along.
+    """
+    pieces = sorted(ball.at if focus is None else focus)
     if not pieces or len(ball.parent) < 2:
         return {}
     _descend(ball, pieces)

@@ -35,7 +35,7 @@ def look(view: View, settings: Settings, random: Random) -> Proposal | None:
     """The best plan found, where it is worth a turn."""
     ball = Ball(view, prices(view, settings))
     before = ball.value
-    moves = improve(ball, settings.effort, random)
+    moves = improve(ball, settings.effort, random, focus(ball))
     after = ball.value
     least = int(settings.gain * before[1])
     if after[0] >= before[0] and before[1] - after[1] <= least:
@@ -52,6 +52,24 @@ def look(view: View, settings: Settings, random: Random) -> Proposal | None:
             for piece, node in moves.items()
         ),
     )
+
+
+def focus(ball: Ball) -> list[int]:
+    """What a leader begins with: its own pieces, as each host looks after its own.
+
+    Where its own limits are broken, also the pieces that its streams come from or go to.
+    """
+    view, found = ball.view, {piece: None for piece, node in ball.at.items() if node == 0}
+    if 0 in ball.overloaded():
+        for one in view.summaries[0].tables.passing:
+            maker = view.layout.streams[one.stream].piece
+            ends = [*ball.consumers(one.stream), *([] if maker is None else [maker])]
+            found.update(dict.fromkeys(piece for piece in ends if piece in ball.at))
+        for joined in view.summaries[0].tables.joined:
+            aggregate = view.layout.aggregates[joined.aggregate]
+            ends = [*aggregate.partials, aggregate.header]
+            found.update(dict.fromkeys(piece for piece in ends if piece in ball.at))
+    return sorted(found)
 
 
 def prices(view: View, settings: Settings) -> dict[int, int]:
