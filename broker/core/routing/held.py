@@ -17,7 +17,7 @@ class EventView(Protocol):
 
     @property
     def id(self) -> str:
-        """Names the event among those of its type."""
+        """Names the event among those of its type and end."""
 
     @property
     def event_type(self) -> str:
@@ -44,7 +44,11 @@ class EventView(Protocol):
         """Milliseconds."""
 
 
-START = ""  # in the place of an attribute's name: when the event began
+# In the place of an attribute's name: when the event began, and where it was. No attribute's name
+# begins with a zero character.
+START = "\0start"
+METRES = ("\0x", "\0y")
+DEGREES = ("\0latitude", "\0longitude")
 
 
 class Held:
@@ -62,9 +66,17 @@ class Held:
 
     def value(self, attribute: str) -> Any:
         """An attribute's value, None where it is missing."""
-        if attribute == START:
-            return self.start
+        if attribute[:1] == "\0":
+            return self._own(attribute)
         return getattr(self.event, slot_of(attribute), None)
+
+    def _own(self, name: str) -> Any:
+        if name == START:
+            return self.start
+        position = self.event.position
+        if name in METRES:
+            return getattr(position, name[1:], None)
+        return position[DEGREES.index(name)] if position.__class__ is list else None
 
 
 def place_of(position: Any) -> Any:
@@ -76,7 +88,7 @@ class Store:
     """The events kept, by type in the order of their starts."""
 
     def __init__(self) -> None:
-        self._keys: dict[tuple[str, str], Held] = {}
+        self._keys: dict[tuple[str, str, int], Held] = {}
         self._types: dict[str, tuple[list[int], list[Held]]] = {}
 
     def __len__(self) -> int:
@@ -84,7 +96,7 @@ class Store:
 
     def add(self, event: EventView, via: str) -> Held | None:
         """Keep an event; None if it is kept already."""
-        key = (event.event_type, event.id)
+        key = (event.event_type, event.id, event.end)
         if key in self._keys:
             return None
         held = Held(event, via)
@@ -109,7 +121,7 @@ class Store:
             if not count:
                 continue
             for held in kept[:count]:
-                del self._keys[held.event.event_type, held.event.id]
+                del self._keys[held.event.event_type, held.event.id, held.end]
             del starts[:count], kept[:count]
             if not kept:
                 del self._types[type_name]

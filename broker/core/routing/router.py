@@ -35,6 +35,8 @@ from broker.core.routing.rows import Condition
 from broker.core.routing.sources import Directory
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, Plan, Strategy, parts, plan
 
+HELD_MAX = 200_000  # events, some 100 MB with their places in indexes; a busy minute of a Pi
+
 
 def no_conditions(text: str) -> Condition:
     """For a router whose keys are all exact."""
@@ -56,7 +58,9 @@ class _Entry:
 class Router:
     """One broker's router. `neighbours` are those of the tree, in the order they are visited in.
 
-    `compile_condition` makes a test of the canonical text of a key that is not exact.
+    `compile_condition` makes a test of the canonical text of a key that is not exact. At most
+    `held_max` events are held: past it the oldest are forgotten early and sent to whoever might
+    want them, as is what could be correlated with them; `shed_count` counts those forgotten.
     """
 
     def __init__(
@@ -64,11 +68,15 @@ class Router:
         neighbours: Sequence[str],
         strategy: Strategy = FILTER_SPLIT_FORWARD,
         compile_condition: Compile = no_conditions,
+        *,
+        held_max: int = HELD_MAX,
     ) -> None:
         if strategy.central:
             raise ValueError("centralised propagation needs a CentralRouter")
         self._strategy = strategy
         self._compile = compile_condition
+        self._held_max = held_max
+        self.shed_count = 0
         self._store = Store()
         self._entries: dict[str, dict[str, _Entry]] = {LOCAL: {}}
         self._received: dict[str, Covers] = {LOCAL: Covers(strategy.received)}
@@ -134,7 +142,11 @@ class Router:
         return out
 
     def withdrawn(self, came_from: str, source: str) -> list[Send]:
-        """A source is there no longer; one that is not known changes nothing."""
+        """A source is there no longer; one that is not known changes nothing.
+
+        What waits for its events is then not asked for any more. So say it only when its last event
+        can match with none that may still come: δt and the allowed lateness behind it.
+        """
         old = self._directory.drop(came_from, source)
         if old is None:
             return []
@@ -182,7 +194,9 @@ class Router:
         return out
 
     def events(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
-        """Events that came from a neighbour or entered here (LOCAL); repeats fall by type and id.
+        """Events that came from a neighbour or entered here (LOCAL).
+
+        Repeats fall by type, id and end, as long as the first is held.
 
         Each goes once to every other direction in which it completes, or is completed by, what is
         wanted there; so what was held back before may go with it.
@@ -199,6 +213,8 @@ class Router:
                     found = matcher.offer(held)
                     if found:
                         released.setdefault(name, []).extend(found)
+        if len(self._store) > self._held_max:
+            self._shed(released)
         return [self._sending(name, released[name]) for name in self._matchers if name in released]
 
     def expire(self, before_ms: int) -> None:
@@ -229,8 +245,11 @@ class Router:
     def neighbour_reset(self, neighbour: str) -> list[Send]:
         """A neighbour has forgotten everything: forget it too, and tell it everything anew.
 
-        What others were asked for on its behalf is taken back; it asks anew if it wants.
+        What others were asked for on its behalf is taken back; it asks anew if it wants. One that
+        is no neighbour changes nothing.
         """
+        if neighbour not in self._asking:
+            return []
         out: list[Send] = []
         for name in list(self._entries[neighbour]):
             out += self.operator_removed(neighbour, name)
@@ -248,6 +267,20 @@ class Router:
             entry.plan.pop(neighbour, None)
         self._plan_anew(None, out)
         return out
+
+    def _shed(self, released: dict[str, list[Released]]) -> None:
+        """Forget the older half of the events; what has to go for it."""
+        kept = sorted(self._store.everything(), key=lambda held: held.start)
+        gone = kept[: len(kept) - self._held_max // 2]
+        before_ms = gone[-1].start + 1
+        gone = [held for held in kept if held.start < before_ms]
+        last_ms = max(held.end for held in gone)
+        self.shed_count += len(gone)
+        for name, matcher in self._matchers.items():
+            found = matcher.shed(before_ms, last_ms)
+            if found:
+                released.setdefault(name, []).extend(found)
+        self._store.expire(before_ms)
 
     # --- how ---------------------------------------------------------------------------------
 

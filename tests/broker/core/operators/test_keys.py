@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from broker.core.intake import IntakeOptions
 from broker.core.operators.conditions import compile_condition, conditions_of, read_condition
 from broker.core.operators.making import operators_of
