@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.core.geometry import distance_m
@@ -51,10 +52,12 @@ class Hit:
     `got`: the operators that have it already, where each gets its own.
     """
 
-    __slots__ = ("got", "held", "mask", "place")
+    __slots__ = ("end", "got", "held", "mask", "place", "start")
 
     def __init__(self, held: Held, place: int, mask: int) -> None:
         self.held = held
+        self.start = held.start
+        self.end = held.end
         self.place = place
         self.mask = mask
         self.got = 0
@@ -81,7 +84,7 @@ def complete(
     hits, asked = near
     if not any(_open(places, hit, unsent) for hit in hits):
         return
-    hits.sort(key=_start)
+    hits.sort(key=attrgetter("start"))
     for window in _windows(hits, came, variant):
         mask = asked & _joined(places, window)
         if not mask:
@@ -94,8 +97,14 @@ def complete(
             yield from _Space(places, variant, window, mask, unsent).found(came)
 
 
-def _start(hit: Hit) -> int:
-    return hit.held.start
+def possible(places: list[Place], new: list[Hit], variants: list[Variant]) -> int:
+    """The operators that may have a match with the new hits, as far as the longest δt tells."""
+    widest = Variant(max(variant.delta_t_ms for variant in variants), None, strict=False)
+    asked = 0
+    for hit in new:
+        asked |= hit.mask
+    near = _in_reach(places, new[0].held, widest, asked)
+    return 0 if near is None else near[1]
 
 
 def _open(places: list[Place], hit: Hit, unsent: int | None) -> bool:
@@ -111,25 +120,23 @@ def _in_reach(
     """The hits that may share a match with an event, and the operators that may have one."""
     first = came.end - variant.delta_t_ms
     last = came.start + variant.delta_t_ms
-    reach: list[list[Hit]] = []
     # Keys that must be there come first: most events end here.
     for place in places:
-        union = 0
-        some: list[Hit] = []
-        hits = place.hits
-        for index in range(bisect_left(place.starts, first), len(hits)):
-            hit = hits[index]
-            if hit.held.start > last:
-                break
-            if hit.held.end <= last and hit.mask & asked:
-                some.append(hit)
-                union |= hit.mask
         if not place.role.optional:
+            union = 0
+            for hit in place.hits[bisect_left(place.starts, first) :]:
+                if hit.end <= last:
+                    union |= hit.mask
             asked &= union
             if not asked:
                 return None
-        reach.append(some)
-    return [hit for some in reach for hit in some if hit.mask & asked], asked
+    reach = [
+        hit
+        for place in places
+        for hit in place.hits[bisect_left(place.starts, first) :]
+        if hit.end <= last and hit.mask & asked
+    ]
+    return reach, asked
 
 
 def _windows(hits: list[Hit], came: Held, variant: Variant) -> Iterator[list[Hit]]:
@@ -137,15 +144,15 @@ def _windows(hits: list[Hit], came: Held, variant: Variant) -> Iterator[list[Hit
     begun: int | None = None  # the start before
     widest: int | None = None  # that of the window before
     for index, first in enumerate(hits):
-        start = first.held.start
+        start = first.start
         if start > came.start:
             return
         if start == begun or not variant.within(came.end - start):
             continue
         begun = start
-        window = [hit for hit in hits[index:] if variant.within(hit.held.end - start)]
+        window = [hit for hit in hits[index:] if variant.within(hit.end - start)]
         # A window that only lost its beginning finds nothing new.
-        if widest is not None and all(variant.within(hit.held.end - widest) for hit in window):
+        if widest is not None and all(variant.within(hit.end - widest) for hit in window):
             continue
         widest = start
         yield window

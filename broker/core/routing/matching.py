@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from broker.core.routing.held import Held, Store, insert
-from broker.core.routing.joins import Hit, Variant, complete
+from broker.core.routing.joins import Hit, Variant, complete, possible
 from broker.core.routing.operator import Key, Operator
 from broker.core.routing.rows import Condition, RowIndex, row_of, slots_of
+
+VARIANTS_FEW = 2  # distances that are tried without asking first whether any can succeed
 
 Compile = Callable[[str], Condition]
 
@@ -114,6 +116,7 @@ class Matcher:
         self._types: dict[str, list[tuple[Shape, int]]] = {}
         self._slots: dict[str, list[tuple[Shape, int, Variant | None]]] = {}
         self._count = 0  # events offered
+        self._lost: int | None = None  # the last end of an event that was forgotten too early
         self._expired = 0  # of those, no longer remembered
         self._ages: deque[tuple[int, int]] = deque()  # (latest start until then, offered)
 
@@ -181,6 +184,24 @@ class Matcher:
             self._match(shape, hits, out)
         return out
 
+    def shed(self, before_ms: int, last_ms: int) -> list[Released]:
+        """Forget the events that began before though they may still be needed; what goes for it.
+
+        Nothing is lost: what is forgotten is released, and so is, from now on, whatever may match
+        with what ended until `last_ms`, as it can no longer be seen whether it does.
+        """
+        out: list[Released] = []
+        self._lost = last_ms if self._lost is None else max(self._lost, last_ms)
+        for shape in self._shapes.values():
+            for variant, slots in shape.variants.items():
+                for place in shape.places:
+                    reached = [
+                        hit for hit in place.hits if hit.start - variant.delta_t_ms <= self._lost
+                    ]
+                    self._release_all(shape, reached, slots, out)
+        self.expire(before_ms)
+        return out
+
     def expire(self, before_ms: int) -> None:
         """Forget the events that began before."""
         for shape in self._shapes.values():
@@ -237,8 +258,13 @@ class Matcher:
         return not self._name or held.via != self._name
 
     def _match(self, shape: Shape, hits: list[Hit], out: list[Released], only: int = -1) -> None:
-        for variant, slots in list(shape.variants.items()):
-            unsent = None if self._each else self._bit
+        variants = list(shape.variants.items())
+        if len(variants) > VARIANTS_FEW:
+            only &= possible(shape.places, hits, [variant for variant, _ in variants])
+        unsent = None if self._each else self._bit
+        for variant, slots in variants:
+            if self._lost is not None and hits[0].start - variant.delta_t_ms <= self._lost:
+                self._release_all(shape, hits, slots & only, out)
             for hit, mask in complete(shape.places, hits, variant, slots & only, unsent):
                 if self._each:
                     new = mask & ~hit.got
@@ -254,6 +280,14 @@ class Matcher:
                 return
             held.sent |= self._bit
         out.append(Released(held, shape, mask))
+
+    def _release_all(self, shape: Shape, hits: list[Hit], slots: int, out: list[Released]) -> None:
+        """Let go what is held back, whether it is in a match or not."""
+        for hit in hits:
+            mask = hit.mask & slots & ~hit.got
+            if mask and not shape.places[hit.place].role.silent:
+                hit.got |= mask if self._each else 0
+                self._release(hit.held, shape, mask, out)
 
     def shapes(self) -> Iterator[Shape]:
         """The shapes in the order in which they came; for looking at."""

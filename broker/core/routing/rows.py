@@ -16,13 +16,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from broker.core.geometry import region_test, under_path
-from broker.core.routing.held import START, Held
+from broker.core.routing.held import DEGREES, METRES, START, Held
 from broker.core.routing.operator import Key, Region, Scalar
 
 STEP = 16  # rows between two integers that are kept of a column; fewer cost memory, more time
-FRESH_MAX = 32  # rows asked one by one before the columns are built anew
-FRESH_SHARE = 128  # or as many as a part in so many
+FRESH_MAX = 64  # rows asked one by one before the columns are built anew
 PLACES_MAX = 4_096  # places whose answers are kept
+GATES_MAX = (
+    64  # so many are asked one by one of an event from a new place; beyond, boxes are ranges
+)
 
 Condition = Callable[[Any], bool]
 
@@ -174,6 +176,7 @@ class RowIndex:
     def __init__(self) -> None:
         self._rows: dict[int, Row] = {}
         self._fresh: dict[int, Row] = {}
+        self._spent = 0  # fresh rows asked since the columns were built
         self._alive = 0
         self._columns: list[tuple[str, _Column | _Values]] = []
         self._gates: list[tuple[Gate, int]] = []
@@ -201,8 +204,12 @@ class RowIndex:
 
     def lookup(self, held: Held) -> int:
         """The slots whose row the event passes."""
-        if len(self._fresh) > max(FRESH_MAX, len(self._rows) // FRESH_SHARE):
-            self._build()
+        fresh = self._fresh
+        if fresh:
+            self._spent += len(fresh)
+            # Asking one by one may cost as much as building does, then building is paid for.
+            if self._spent > len(self._rows) or len(fresh) > FRESH_MAX:
+                self._build()
         bits = self._settled(held)
         for slot, row in self._fresh.items():
             if row.test(held):
@@ -242,18 +249,25 @@ class RowIndex:
 
     def _build(self) -> None:
         self._fresh = {}
+        self._spent = 0
         self._places = {}
         self._alive = self._open = self._asking = 0
         gates: dict[Gate, int] = {}
+        many = len({row.gate for row in self._rows.values()}) > GATES_MAX
         ranges: dict[str, list[tuple[int, Any]]] = {}
         equals: dict[str, list[tuple[int, Scalar]]] = {}
         for slot, row in self._rows.items():
             bit = 1 << slot
             self._alive |= bit
-            if row.gate == (None, None, None, None):
+            gate = row.gate
+            if many and gate.region is not None and gate.region.shape == "box":
+                for name, side in _sides(gate.region):
+                    ranges.setdefault(name, []).append((bit, side))
+                gate = gate._replace(region=None)
+            if gate == (None, None, None, None):
                 self._open |= bit
             else:
-                gates[row.gate] = gates.get(row.gate, 0) | bit
+                gates[gate] = gates.get(gate, 0) | bit
             if row.condition is not None:
                 self._asking |= bit
             for one in row.key.ranges:
@@ -261,7 +275,7 @@ class RowIndex:
             for name, wanted in row.key.equals:
                 equals.setdefault(name, []).append((bit, wanted))
             if row.since_ms is not None:
-                ranges.setdefault(START, []).append((bit, _Since(row.since_ms)))
+                ranges.setdefault(START, []).append((bit, _Ends(row.since_ms)))
         self._gates = list(gates.items())
         self._columns = [
             *((name, _Column(some, self._without(some))) for name, some in ranges.items()),
@@ -275,13 +289,22 @@ class RowIndex:
         return rest
 
 
-class _Since(NamedTuple):
-    """From a time on, as a range."""
+class _Ends(NamedTuple):
+    """A range of what is no attribute."""
 
     low: float | None
     high: float | None = None
     low_open: bool = False
     high_open: bool = False
+
+
+def _sides(region: Region) -> list[tuple[str, _Ends]]:
+    """A box as ranges of an event's position."""
+    a, b, c, d = region.numbers
+    return [
+        (METRES[0] if region.metric else DEGREES[0], _Ends(min(a, c), max(a, c))),
+        (METRES[1] if region.metric else DEGREES[1], _Ends(min(b, d), max(b, d))),
+    ]
 
 
 def slots_of(bits: int) -> list[int]:
