@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
+from simulation.network import scenario as network
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "crashes": crashes.run,
+    "judging": scenario.run,
+    "network": network.run,
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -20,16 +29,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=1, help="how many seeds from there")
     parser.add_argument(
         "--kind",
-        choices=("crashes", "judging"),
+        choices=tuple(KINDS),
         default="crashes",
         help="crashes: a broker with a journal on a disk that forgets; judging: without a disk,"
-        " with malformed input (default: crashes)",
+        " with malformed input; network: many brokers, with links that fail (default: crashes)",
     )
     said = parser.parse_args(arguments)
     bad = 0
     for seed in range(said.seed, said.seed + said.count):
         try:
-            outcome = crashes.run(seed) if said.kind == "crashes" else scenario.run(seed)
+            outcome = KINDS[said.kind](seed)
         except AssertionError as error:
             bad += 1
             sys.stdout.write(f"{error}\n")

@@ -31,7 +31,8 @@ from simulation.network.place import Place
 from simulation.world import World
 
 BEGIN_MS = 1_700_000_000_000
-READY_S_MAX = 60
+READY_S_MAX = 20  # sooner than a source that was advertised and is silent is passed over
+CALM_MS = 4_000  # after the first readings, without faults
 IDLE_MS = 30_000
 SETTLED_MS = 120_000
 FAULTS = ("cut", "lose", "stall", "part", "end", "slow")
@@ -229,7 +230,7 @@ class Run:
                 self.arrived += [{**place, **self._places[sensor.name], **one} for one in events]
                 if draw.random() < 0.1:
                     self.world.at(time_ms + draw.randint(0, 2_000), sensor.again)
-                time_ms += draw.randint(500, 3_000)
+                time_ms += draw.randint(1_000, 6_000)
             end_ms = max(end_ms, time_ms)
         return end_ms
 
@@ -246,8 +247,8 @@ class Run:
     def _plan_faults(self, end_ms: int) -> None:
         random = self.world.random
         kinds = random.sample(FAULTS, random.randint(2, 4))
-        for _ in range(self.shape.faults or random.randint(4, 12)):
-            at = random.randint(self.world.now, end_ms)
+        for _ in range(self.shape.faults or random.randint(5, 16)):
+            at = random.randint(self.world.now + CALM_MS, end_ms)
             self.world.at(at, partial(self._fault, random.choice(kinds)))
 
     def _fault(self, kind: str) -> None:

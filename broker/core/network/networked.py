@@ -5,12 +5,13 @@ afar come to tasks. Must not know links, routes or frames. Invariant: its state 
 what the journal holds (but that more events may be kept for hosts than need be); an event from afar
 is fed once, as an origin's positions are passed in order.
 
-A subscription stays *accepted* until `Activated` is told.
+A subscription stays *accepted* until `Activated` is told. Before that a part of its events may be
+missing, so that nothing it finds is given out, and its tasks begin anew when it becomes active.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -68,6 +69,7 @@ class NetworkedBroker(RestorableBroker):
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.spreads = False
+        self.dormant = False  # whether any subscription is not active yet
         self._promised_at = 0
         self._types: dict[str, int] = {}  # how many sources here send a type
         self._waiting: dict[Key, tuple[messages.SpecificationSubmitted, Answer]] = {}
@@ -282,6 +284,7 @@ class NetworkedBroker(RestorableBroker):
 
     def _activated(self, one: told.Activated, out: Outgoing) -> None:
         subscriptions = self.catalogue.subscriptions
+        self._begin_anew([key for key in one.subscriptions if key in subscriptions])
         done: dict[int, tuple[messages.SpecificationSubmitted, Answer]] = {}
         for key in one.subscriptions:
             found = subscriptions.get(key)
@@ -294,11 +297,49 @@ class NetworkedBroker(RestorableBroker):
             keys = [key for key in answer.keys if key in subscriptions]
             if keys and all(subscriptions[key].state == "active" for key in keys):
                 super()._activate(message, msgspec.structs.replace(answer, keys=tuple(keys)), out)
+        self.dormant = bool(self.inactive())
+
+    def _begin_anew(self, keys: list[Key]) -> None:
+        """Have the tasks that no active subscription uses forget what they were fed so far."""
+        subscriptions = self.catalogue.subscriptions.values()
+        running = {
+            name
+            for one in subscriptions
+            if one.state == "active"
+            for name in (*one.definitions, one.task)
+        }
+        tasks = self.tasks()
+        named = [self.catalogue.subscriptions[key] for key in keys]
+        names = [name for one in named for name in (*one.definitions, one.task)]
+        fresh = [name for name in dict.fromkeys(names) if name not in running]
+        for name in reversed(fresh):
+            self._matcher.remove(name)
+        for name in fresh:
+            self._matcher.install(tasks[name], self._now)
+        self._matcher.due(self._watermark_of)  # types without a source are waited for from now
+
+    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
+        if not self.dormant:
+            super()._feed(events, out)
+            return
+        subscriptions = self.catalogue.subscriptions
+        for one in self._matcher.push(events, self._watermark_of, self._foreseen):
+            said = one.to_dict()
+            if subscriptions[said["subscriber"], said["subscription"]].state == "active":
+                self.ledger.results += 1
+                out.results.append(self._emission(one))
+
+    def _specification_submitted(
+        self, message: messages.SpecificationSubmitted, out: Outgoing
+    ) -> None:
+        super()._specification_submitted(message, out)
+        self.dormant = bool(self.inactive())
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         super()._cancel_requested(message, out)
         for key in [key for key in self._waiting if key not in self.catalogue.subscriptions]:
             del self._waiting[key]
+        self.dormant = bool(self.inactive())
 
     def inactive(self) -> list[Key]:
         """The subscriptions that are accepted and not yet active."""
@@ -322,6 +363,7 @@ class NetworkedBroker(RestorableBroker):
     def restore(self, state: Mapping[str, Any]) -> None:
         """See RestorableBroker."""
         super().restore(state)
+        self.dormant = bool(self.inactive())
         said = state.get("network")
         if said is None:
             return

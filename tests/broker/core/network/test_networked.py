@@ -238,3 +238,17 @@ def test_an_origin_whose_disk_is_lost_is_taken_for_another(pair):
     assert len(host.found) == 1  # nothing is taken before it has answered
     host.tell(again.offer(0, whole=True), 3_300)
     assert host.found == [{"Temp": ["1"]}, {"Temp": ["2"]}]
+
+
+def test_what_is_found_before_a_subscription_is_active_is_not_given_out():
+    host = Core("h")
+    text = TEXT.replace("Temp(val > 3)", "Temp(val > 3) as a then Temp(val < 3) as b")
+    host.tell(messages.SpecificationSubmitted("c", "r", text), 1_001)
+    host.event("1", 1_500)
+    host.event("2", 1_600, val=1.0)
+    assert host.found == []
+    host.tell(told.Activated((("x", "S"),)), 2_001)
+    host.event("3", 2_500, val=2.0, now=2_500)  # its partner would be from before
+    host.event("4", 2_600, now=2_600)
+    host.event("5", 2_700, val=2.0, now=2_700)
+    assert host.found == [{"a": ["4"], "b": ["5"]}]
