@@ -70,6 +70,8 @@ class Monitor:
                 self._note(key, log)
             self._count()
             self._stopping.wait(EVERY_S)
+        for log in logs.values():
+            log.close()
 
     def _note(self, key: tuple[str, str], log: Log) -> None:
         try:

@@ -1,0 +1,74 @@
+"""The history as files: which of a folder count, so that it can be read without Spark.
+
+Owns the reading of the list that Spark keeps beside them. Must not know jobs. Invariant: what
+Spark's own reader gives is given, no more and no less: files of attempts that were killed stay in
+the folder and hold rows that stand in other files too.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from server.errors import ServerError
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+LIST: Final = "_spark_metadata"
+COMPACT: Final = ".compact"
+VERSION: Final = "v1"
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files that count, in the order in which they were written. Raises ServerError."""
+    batches = folder / LIST
+    if not batches.is_dir():
+        raise ServerError(f"{folder} holds no history: there is no {LIST}")
+    numbered = sorted(
+        (int(one.name.removesuffix(COMPACT)), one)
+        for one in batches.iterdir()
+        if one.name.removesuffix(COMPACT).isdigit()
+    )
+    # A compact one holds all before it as well.
+    whole = [number for number, one in numbered if one.name.endswith(COMPACT)]
+    found: dict[Path, bool] = {}
+    for number, one in numbered:
+        if not whole or number > whole[-1] or (number == whole[-1] and one.suffix == COMPACT):
+            found |= dict(_entries(folder, one))
+    return [path for path, added in found.items() if added]
+
+
+def table_of(folder: Path, columns: Sequence[str] | None = None) -> "pa.Table":
+    """All rows of a history, of these columns. Raises ServerError."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    wanted = None if columns is None else list(columns)
+    parts = [parquet.ParquetFile(path).read(columns=wanted) for path in files_of(folder)]
+    return pa.concat_tables(parts) if parts else pa.table({})
+
+
+def _entries(folder: Path, file: Path) -> list[tuple[Path, bool]]:
+    """(file, whether it counts) of one batch."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    if not lines or lines[0] != VERSION:
+        raise ServerError(f"{file}: found {(lines or ['nothing'])[0][:20]}, expected {VERSION}")
+    found = []
+    for line in lines[1:]:
+        said = json.loads(line)
+        path = Path(unquote(urlsplit(said["path"]).path))
+        if not path.is_file():
+            path = _moved(folder, path)
+        found.append((path, said.get("action", "add") == "add"))
+    return found
+
+
+def _moved(folder: Path, path: Path) -> Path:
+    """Where a file is now: the folder may have been moved, but below it all is as it was."""
+    parts = path.parts
+    if folder.name not in parts:
+        return folder / path.name
+    last = len(parts) - parts[::-1].index(folder.name)
+    return folder.joinpath(*parts[last:])

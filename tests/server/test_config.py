@@ -1,0 +1,183 @@
+"""Files of jobs: what is taken, and that every fault of a file is told at once."""
+
+import json
+
+import pytest
+
+from server.checkpoint import checkpoint, claim
+from server.config import duration_ms, read
+from server.errors import JobsError
+from server.process import streams_of
+
+GOOD = """
+[server]
+name = "valley"
+[sources.region]
+brokers = { b1 = "http://127.0.0.1:8080", b2 = "http://127.0.0.1:8081" }
+[jobs.history]
+kind = "history"
+source = "region"
+sink = ["archive", "db"]
+[jobs.hours]
+kind = "windows"
+source = "region"
+window = "1 h"
+sink = "db"
+[sinks.archive]
+kind = "parquet"
+path = "history"
+[sinks.db]
+kind = "database"
+url = "sqlite:///out.db"
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text=GOOD):
+        path = tmp_path / "jobs.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_good_file_is_complete(file, tmp_path):
+    jobs = read(file())
+    assert jobs.server["name"] == "valley"
+    assert jobs.server["trigger"] == 500
+    assert jobs.sources["region"].kind == "brokers"
+    assert jobs.jobs["hours"]["window"] == 3_600_000
+    assert jobs.jobs["history"]["sink"] == ("archive", "db")
+    assert jobs.path("x") == tmp_path / "x"
+    assert [stream.name for stream in streams_of(jobs)] == [
+        "history-archive",
+        "history-db",
+        "hours-db",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ('window = "1 h"', "", "jobs.hours: window is needed"),
+        ('window = "1 h"', "window = 60", "expected a length of time"),
+        ('"history"\nsource', '"histroy"\nsource', "expected history, windows"),
+        ('sink = "db"', 'sink = "bd"', "jobs.hours.sink: there is no bd; there are: archive, db"),
+        ('name = "valley"', 'nmae = "valley"', "no server.nmae; did you mean name?"),
+        ("[sources.region]", "[source.region]", "there is no source; did you mean sources?"),
+        ('kind = "parquet"', 'kind = "delta"', "sinks.archive: found kind delta"),
+        ("[jobs.hours]", '[jobs."a/b"]', "expected a table under a name"),
+        ("brokers = {", "brokers = 7 #", "expected a table of texts"),
+        ("[jobs.history]", "[jobs", "jobs.toml: "),
+    ],
+)
+def test_a_faulty_file_is_refused_with_the_reason(file, before, after, fault):
+    assert before in GOOD
+    with pytest.raises(JobsError) as refused:
+        read(file(GOOD.replace(before, after, 1)))
+    assert fault in str(refused.value)
+
+
+def test_every_fault_is_told(file):
+    text = GOOD.replace('window = "1 h"', "window = 60").replace("path =", "paht =")
+    with pytest.raises(JobsError) as refused:
+        read(file(text))
+    told = str(refused.value).splitlines()
+    assert len(told) == 3
+    assert all("jobs.toml: " in line for line in told)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(JobsError, match="no such file"):
+        read(tmp_path / "none.toml")
+
+
+def test_two_jobs_cannot_write_one_folder(file):
+    text = GOOD.replace('sink = "db"', 'sink = "archive"')
+    with pytest.raises(JobsError, match="history and hours cannot write one folder"):
+        streams_of(read(file(text)))
+
+
+@pytest.mark.parametrize(
+    ("said", "ms"),
+    [("250 ms", 250), ("10s", 10_000), ("5 mins", 300_000), ("2 h", 7_200_000), ("1 day", 86.4e6)],
+)
+def test_lengths_of_time(said, ms):
+    assert duration_ms(said) == ms
+
+
+@pytest.mark.parametrize("said", ["", "5", "-5 s", "5 weeks", "1.5 s", 5, None])
+def test_no_lengths_of_time(said):
+    with pytest.raises(ValueError, match="expected a length of time"):
+        duration_ms(said)
+
+
+# --- checkpoints ---------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_is_found_again(file):
+    jobs = read(file())
+    first = checkpoint(jobs, jobs.jobs["hours"], "db", "text")
+    assert checkpoint(jobs, jobs.jobs["hours"], "db", "text") == first
+    assert checkpoint(jobs, jobs.jobs["history"], "db").id != first.id
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("b2 = ", "b3 = "),  # a broker more and one less
+        ("[sources.region]", '[sources.region]\naway = "fail"\nbatch_rows = 10'),
+        ('name = "valley"', 'name = "valley"\ntrigger = "1 s"'),
+    ],
+)
+def test_what_does_not_change_the_meaning_may_change(file, before, after):
+    jobs = read(file())
+    first = checkpoint(jobs, jobs.jobs["hours"], "db")
+    later = read(file(GOOD.replace(before, after)))
+    assert checkpoint(later, later.jobs["hours"], "db") == first
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ('window = "1 h"', 'window = "2 h"', ""),
+        ('window = "1 h"', 'window = "1 h"\nby = ["subscription"]', ""),
+        ("", "", "another specification"),
+    ],
+)
+def test_another_meaning_is_refused_until_it_has_another_version(file, before, after, text):
+    jobs = read(file())
+    first = checkpoint(jobs, jobs.jobs["hours"], "db")
+    later = read(file(GOOD.replace(before, after)))
+    with pytest.raises(JobsError, match=r"jobs\.hours means something else"):
+        checkpoint(later, later.jobs["hours"], "db", text)
+    anew = read(file(GOOD.replace(before, after).replace('"1 h"', '"1 h"\nversion = 2', 1)))
+    if 'window = "2 h"' in after:
+        anew = read(file(GOOD.replace(before, after + "\nversion = 2")))
+    assert checkpoint(anew, anew.jobs["hours"], "db", text).id != first.id
+
+
+def test_a_damaged_checkpoint_is_a_sentence(file):
+    jobs = read(file())
+    place = checkpoint(jobs, jobs.jobs["hours"], "db")
+    (place.folder / "headwater.json").write_text('{"format": 1')
+    with pytest.raises(JobsError, match="damaged"):
+        checkpoint(jobs, jobs.jobs["hours"], "db")
+    (place.folder / "headwater.json").write_text(json.dumps({"format": 9, "mark": "", "id": ""}))
+    with pytest.raises(JobsError, match="newer Headwater"):
+        checkpoint(jobs, jobs.jobs["hours"], "db")
+
+
+def test_a_folder_of_history_belongs_to_one_checkpoint(file, tmp_path):
+    """Spark would pass over the first batches of another one without a word."""
+    jobs = read(file())
+    first = checkpoint(jobs, jobs.jobs["history"], "archive")
+    claim(tmp_path / "history", first)
+    claim(tmp_path / "history", first)
+    other = checkpoint(jobs, jobs.jobs["history"], "db")
+    with pytest.raises(JobsError, match="another checkpoint"):
+        claim(tmp_path / "history", other)
+    (tmp_path / "foreign" / "_spark_metadata").mkdir(parents=True)
+    with pytest.raises(JobsError, match="something else"):
+        claim(tmp_path / "foreign", first)

@@ -1,0 +1,208 @@
+"""What the server's process tells of itself: by HTTP, as metrics and on the command line."""
+
+import json
+import urllib.error
+import urllib.request
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from headwater.cli import main
+from server.config import read
+from server.errors import JobsError
+from server.face import Face
+from server.monitor import METRICS, Monitor, metrics
+from server.process import streams_of
+from server.source.log import Log
+from server.streams import AGAIN_S, Stream, short
+from tests.server.logs import FakeLog, result
+
+JOBS = """
+[server]
+name = "valley"
+[sources.region]
+brokers = { a = "%s", b = "%s" }
+[jobs.history]
+kind = "history"
+source = "region"
+sink = "archive"
+[sinks.archive]
+kind = "parquet"
+path = "history"
+"""
+
+
+def progress(number, rows, a, b, **more):
+    said = {
+        "batchId": number,
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": 250},
+        "eventTime": {"watermark": "2026-03-01T12:00:00.000Z"},
+        "sources": [{"endOffset": {"a": a, "b": b}}],
+        "stateOperators": [{"numRowsDroppedByWatermark": 2}],
+    }
+    return SimpleNamespace(json=json.dumps(said | more))
+
+
+@pytest.fixture
+def told(tmp_path):
+    """Streams at two brokers, one of which is away, and what is told of it."""
+    with FakeLog("ea") as a, FakeLog("eb") as b:
+        a.add(*[result(n, n) for n in range(10)])
+        (tmp_path / "jobs.toml").write_text(JOBS % (a.url, b.url))
+        b.close()
+        jobs = read(tmp_path / "jobs.toml")
+        (stream,) = streams_of(jobs)
+        recent = [progress(0, 0, "ea:0", "eb:0"), progress(1, 7, "ea:7:6000", "eb:4:5500")]
+        stream.running = SimpleNamespace(isActive=True, recentProgress=recent)
+        monitor = Monitor(jobs, [stream])
+        for name, log in (("a", a), ("b", b)):
+            asked = Log(name, log.url)
+            monitor._note(("region", name), asked)
+            asked.close()
+        yield SimpleNamespace(monitor=monitor, stream=stream, recent=recent)
+
+
+def test_the_lag_per_broker_and_who_is_away(told):
+    status = told.monitor.status()
+    (stream,) = status["streams"]
+    assert stream["state"] == "running"
+    assert (stream["batch"], stream["rows"], stream["late"]) == (1, 7, 2)
+    a, b = stream["brokers"]
+    assert a == {"broker": "a", "up": True, "next": 7, "reached": 6000, "lag": 3}
+    assert b == {"broker": "b", "up": False, "next": 4, "reached": 5500}
+    away = next(one for one in status["brokers"] if not one["up"])
+    assert "b cannot be reached" in away["why"]
+
+
+def test_rows_are_counted_once(told):
+    told.monitor.status()
+    told.recent[:] = [*told.recent[1:], progress(2, 5, "ea:10", "eb:6")]
+    assert told.monitor.status()["streams"][0]["rows"] == 12
+
+
+def test_metrics_are_what_prometheus_reads(told):
+    families = {
+        one.name: one for one in text_string_to_metric_families(metrics(told.monitor.status()))
+    }
+    assert set(families) == {name.removesuffix("_total") for name in METRICS}
+    lag = {
+        one.labels["broker"]: one.value for one in families["headwater_server_stream_lag"].samples
+    }
+    assert lag == {"a": 3.0}
+    up = {one.labels["broker"]: one.value for one in families["headwater_server_broker_up"].samples}
+    assert up == {"a": 1.0, "b": 0.0}
+    assert families["headwater_server_stream_batch_seconds"].samples[0].value == 0.25
+
+
+def test_names_that_would_break_the_text_are_escaped():
+    one = {"source": 'a"\n\\', "broker": "b", "up": True}
+    text = metrics({"brokers": [one], "streams": []})
+    (family,) = [f for f in text_string_to_metric_families(text) if f.samples]
+    assert family.samples[0].labels["source"] == 'a"\n\\'
+
+
+def ask(url, path):
+    with urllib.request.urlopen(url + path, timeout=15) as answer:
+        return answer.headers["Content-Type"], answer.read().decode()
+
+
+def test_the_face_tells_it_and_nothing_else(told):
+    face = Face("127.0.0.1:0", told.monitor.status)
+    try:
+        assert ask(face.url, "/healthz")[1] == "ok\n"
+        assert json.loads(ask(face.url, "/v1/status")[1])["server"] == "valley"
+        assert "headwater_server_stream_lag" in ask(face.url, "/metrics")[1]
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            ask(face.url, "/v1/jobs")
+    finally:
+        face.close()
+
+
+def test_the_command_shows_streams_and_brokers(told, capsys):
+    face = Face("127.0.0.1:0", told.monitor.status)
+    try:
+        assert main(["server", "status", "--server", face.url]) == 1  # a broker is away
+        shown = capsys.readouterr().out.splitlines()
+        assert shown[1].split() == [
+            "history-archive", "running", "1", "7", "2026-03-01T12:00:00.000Z", "3",
+        ]  # fmt: skip
+        assert any(line.split()[:3] == ["b", "history-archive", "away"] for line in shown)
+        main(["server", "status", "--server", face.url, "--json"])
+        assert json.loads(capsys.readouterr().out)["streams"][0]["stream"] == "history-archive"
+    finally:
+        face.close()
+    assert main(["server", "status", "--server", face.url]) == 3
+    assert "is `headwater server run` running?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["nowhere", "127.0.0.1:x", "127.0.0.1:70000"])
+def test_a_face_that_cannot_be_had(where):
+    with pytest.raises(JobsError, match=r"server\.http"):
+        Face(where, dict)
+
+
+# --- streams that fail ---------------------------------------------------------------------------
+
+
+class Falling(Stream):
+    """A stream whose runs end with these errors."""
+
+    def start(self, spark, *, once):
+        self._began_s = self.clock()
+        self.running = SimpleNamespace(isActive=True)
+
+    def fall(self, error):
+        self.running = SimpleNamespace(isActive=False, exception=lambda: error)
+
+
+def test_a_stream_that_failed_is_begun_again_later_each_time(told, capsys):
+    now = [0.0]
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: now[0])
+    stream.start(None, once=False)
+    for pause_s in (*AGAIN_S, AGAIN_S[-1]):
+        stream.fall("java.io.IOException: the disk")
+        assert stream.look(None, once=False)
+        assert stream.running is None
+        now[0] += pause_s - 0.01
+        stream.look(None, once=False)
+        assert stream.running is None
+        now[0] += 0.02
+        assert stream.look(None, once=False)
+        assert stream.running.isActive
+    now[0] += 1000.0
+    stream.fall("once more")
+    stream.look(None, once=False)
+    assert stream.failures == 1  # it had been up for long
+
+
+def test_what_would_lose_something_stays_down(told, capsys):
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink)
+    stream.fall("…\nserver.source.planning.LostError: broker a: offsets 3 to 8 (6 offsets) …")
+    assert not stream.look(None, once=False)
+    assert stream.down
+    assert stream.error == "broker a: offsets 3 to 8 (6 offsets) …"
+    assert "it stays down" in capsys.readouterr().err
+
+
+def test_a_stream_that_has_read_all_is_done(told):
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink)
+    stream.fall(None)
+    assert not stream.look(None, once=True)
+    assert not stream.down
+
+
+def test_errors_are_told_without_their_stacks():
+    long = "org.apache.X: Job aborted\n  File a\npkg.mod.SomeError: broker b1: it is gone\n\tat y"
+    assert short(long) == "broker b1: it is gone"
+    assert short("plain\nmore") == "plain"
+    assert short("") == "it failed without a word"
+
+
+def test_the_command_checks_a_file_without_running_it(tmp_path, capsys):
+    (tmp_path / "jobs.toml").write_text(JOBS % ("http://127.0.0.1:1", "http://127.0.0.1:2"))
+    assert main(["server", "run", "--check", str(tmp_path / "jobs.toml")]) == 0
+    (tmp_path / "jobs.toml").write_text("[server]\nport = 1")
+    assert main(["server", "run", "--check", str(tmp_path / "jobs.toml")]) == 2
+    assert "there is no server.port" in capsys.readouterr().err

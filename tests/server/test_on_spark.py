@@ -1,0 +1,290 @@
+"""On a real Spark: one session for all, few tests; what can be shown without a JVM is elsewhere."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import headwater
+from server.config import read
+from server.detection.mapping import event_of
+from server.process import streams_of
+from server.session import SparkSettings, start
+from tests.server.logs import FakeLog, result
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.filterwarnings("default")]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PATIENCE_S = 180.0
+MINUTE_MS = 60_000
+
+JOBS = """
+[server]
+http = "127.0.0.1:0"
+shuffle_partitions = 1
+trigger = "100 ms"
+[sources.region]
+brokers = {{ {brokers} }}
+batch_rows = {batch_rows}
+[sinks.archive]
+kind = "parquet"
+path = "history"
+[sinks.db]
+kind = "database"
+url = "sqlite:///{folder}/out.db"
+"""
+
+HISTORY = """
+[jobs.history]
+kind = "history"
+source = "region"
+sink = ["archive", "db"]
+"""
+
+OTHERS = """
+[jobs.minutes]
+kind = "windows"
+source = "region"
+window = "1 min"
+by = ["location", "subscription"]
+values = { coldest = "Min(n)" }
+sink = "db"
+[jobs.pairs]
+kind = "join"
+source = "region"
+left = { subscription = "Frost", broker = "a" }
+right = { subscription = "Heat", broker = "b" }
+within = "1 s"
+sink = "db"
+[jobs.once]
+kind = "dedup"
+source = "region"
+sink = "db"
+[jobs.both]
+kind = "detect"
+source = "region"
+specification = "next.hw"
+longest = "1 min"
+parted = true
+sink = "db"
+"""
+
+NEXT = """
+event Frost(n: int)
+event Heat(n: int)
+subscription Both seq 1 from team to desk
+detect Frost as a then[..1 s, next] Heat as b
+group by location
+"""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+            patch.setenv(name, os.environ.get(name, ""))
+            patch.delenv(name) if not os.environ[name] else None
+        session = start(SparkSettings(master="local[2]", partitions=1, memory="512m"))
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def two():
+    with FakeLog("ea") as a, FakeLog("eb") as b:
+        yield {"a": a, "b": b}
+
+
+def jobs_file(folder, logs, text, batch_rows=50_000):
+    brokers = ", ".join(f'{name} = "{log.url}"' for name, log in logs.items())
+    head = JOBS.format(brokers=brokers, folder=folder, batch_rows=batch_rows)
+    (folder / "jobs.toml").write_text(head + text)
+    (folder / "next.hw").write_text(NEXT)
+    return folder / "jobs.toml"
+
+
+def run_once(spark, file):
+    """All streams of a file, one after the other, up to where the logs end."""
+    for stream in streams_of(read(file)):
+        stream.start(spark, once=True)
+        stream.running.awaitTermination()
+        stream.stop()
+
+
+def table(folder, name):
+    with sqlite3.connect(folder / "out.db") as database:
+        database.row_factory = sqlite3.Row
+        rows = [dict(row) for row in database.execute(f"select * from {name}")]
+    database.close()
+    return rows
+
+
+def all_rows(logs):
+    return sorted((name, at) for name, log in logs.items() for at, _, _ in log.rows)
+
+
+def said(logs):
+    """(broker, result) of every row."""
+    return [(name, json.loads(text)) for name, log in logs.items() for _, text, _ in log.rows]
+
+
+def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(spark, two, tmp_path):
+    """The log of `b` begins ten minutes before that of `a`: still nothing of it is late."""
+    for n in range(600):
+        two["a"].add(result(n, 10 * MINUTE_MS + 1000 * n + 700, "Frost", f"hall-{n % 3}"))
+    for n in range(1200):
+        two["b"].add(result(n, 1000 * n + 1000, "Heat", f"hall-{n % 3}"))
+        if n % 100 == 0:  # the same result by two brokers
+            two["b"].add(result(n, 1000 * n + 1000, "Same"))
+            two["a"].add(result(n, 10 * MINUTE_MS + 1000 * n, "Same"))
+    for n, log in enumerate(two.values()):  # far later, so that every window is closed
+        log.add(result(9999, 60 * MINUTE_MS + n, "End"))
+        log.add(result(9998, 90 * MINUTE_MS + n, "End"))
+    run_once(spark, jobs_file(tmp_path, two, HISTORY + OTHERS, batch_rows=500))
+    every = said(two)
+
+    history = spark.read.parquet(str(tmp_path / "history"))
+    found = sorted(tuple(row) for row in history.select("broker", "offset").collect())
+    assert found == all_rows(two)
+    assert sorted((row["broker"], row["offset"]) for row in table(tmp_path, "history")) == found
+
+    closed = 60 * MINUTE_MS
+    windows = Counter(
+        (one["end"] // MINUTE_MS, one["group"]["location"], one["subscription"])
+        for _, one in every
+        if one["end"] < closed
+    )
+    rows = table(tmp_path, "minutes")
+    counted = {
+        (_ms(row["start"]) // MINUTE_MS, row["location"], row["subscription"]): row["count"]
+        for row in rows
+        if row["subscription"] != "End"
+    }
+    assert counted == windows
+    assert len({row["id"] for row in rows}) == len(rows)
+
+    frosts = [one for broker, one in every if (broker, one["subscription"]) == ("a", "Frost")]
+    heats = [one for broker, one in every if (broker, one["subscription"]) == ("b", "Heat")]
+    pairs = sorted(
+        (left["id"], right["id"])
+        for left in frosts
+        for right in heats
+        if left["group"] == right["group"] and 0 < right["end"] - left["end"] <= 1000
+    )
+    assert pairs
+    assert sorted((row["left_id"], row["right_id"]) for row in table(tmp_path, "pairs")) == pairs
+
+    ids = [row["id"] for row in table(tmp_path, "once")]
+    assert sorted(ids) == sorted({one["id"] for _, one in every})
+
+    engine = headwater.Engine(NEXT, lateness_ms=None)
+    engine.push([event_of(one, broker, {}) for broker, one in every])
+    expected = sorted(json.dumps(one) for one in engine.finish())
+    assert expected
+    assert sorted(row["payload"] for row in table(tmp_path, "both")) == [
+        json.dumps(json.loads(one), separators=(",", ":")) for one in expected
+    ]
+
+
+def _ms(text):
+    from datetime import UTC, datetime
+
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+class Driver:
+    """`headwater server run` in a process group of its own, so that all of it can be killed."""
+
+    def __init__(self, folder, file, *flags):
+        self.log = (folder / "driver.log").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "headwater.cli", "server", "run", str(file), *flags],
+            cwd=ROOT,
+            env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+        )
+
+    def kill(self):
+        """Driver, Java and whatever they began, at once."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+        self.log.close()
+
+    def end(self):
+        status = self.process.wait(PATIENCE_S)
+        self.log.close()
+        return status
+
+
+def until(condition, driver, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert driver.process.poll() is None, f"the driver ended before {what}"
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.05)
+
+
+def batches_of(folder):
+    """How many batches both sinks have, as far as can be seen from here."""
+    commits = [
+        sum(1 for one in place.iterdir() if one.name.isdigit())
+        for place in (folder / "state").glob("*/spark/commits")
+    ]
+    return min(commits) if len(commits) == 2 else 0
+
+
+def kill_and_go_on(folder, logs, times):
+    """Kill the driver so often while it works, the last time let it end; both sinks' rows."""
+    file = jobs_file(folder, logs, HISTORY, batch_rows=40)
+    number = Counter()
+
+    def feed():
+        for name, log in logs.items():
+            for _ in range(40):
+                number[name] += 1
+                log.add(result(number[name], 1000 * number[name]))
+
+    for _ in range(times):
+        before = batches_of(folder)
+        driver = Driver(folder, file)
+        try:
+            feed()
+            until(lambda: feed() or batches_of(folder) > before + 2, driver, "a few batches")  # noqa: B023
+        finally:
+            driver.kill()
+    last = Driver(folder, file, "--once")
+    try:
+        assert last.end() == 0, (folder / "driver.log").read_text()[-3000:]
+    finally:
+        last.kill()
+
+
+def check_exact(spark, folder, logs):
+    found = spark.read.parquet(str(folder / "history")).select("broker", "offset").collect()
+    assert sorted(map(tuple, found)) == all_rows(logs)
+    rows = table(folder, "history")
+    assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
+
+
+def test_a_driver_that_is_killed_loses_and_doubles_nothing(spark, two, tmp_path):
+    kill_and_go_on(tmp_path, two, 1)
+    check_exact(spark, tmp_path, two)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_ten_drivers_that_are_killed_lose_and_double_nothing(spark, two, tmp_path):
+    kill_and_go_on(tmp_path, two, 10)
+    check_exact(spark, tmp_path, two)

@@ -1,0 +1,174 @@
+"""The sinks by themselves: a batch that is given twice, ids, and what cannot be written."""
+
+import asyncio
+import json
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from server.errors import JobsError, ServerError
+from server.sinks.alerts import Alerts, message_of
+from server.sinks.database import LEDGER, Database, expanded
+from tests.broker.running import RunningBroker, client, take
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("end", pa.timestamp("us", tz="UTC")),
+        ("count", pa.int64()),
+        ("temp", pa.float64()),
+        ("day", pa.date32()),
+        ("sure", pa.bool_()),
+    ]
+)
+
+
+def batch(*ids):
+    rows = [
+        {"id": one, "end": NOON, "count": 2**40, "temp": -1.5, "day": NOON.date(), "sure": True}
+        for one in ids
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'out.db'}"
+
+
+def rows_of(url, table="frost"):
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        rows = [
+            dict(row) for row in connection.execute(sa.text(f"select * from {table}")).mappings()
+        ]
+    engine.dispose()
+    return rows
+
+
+def written(url, *batches, checkpoint="c1", stream="frost-db"):
+    """Whether each of the batches was new."""
+    database = Database(url, "frost", stream, checkpoint)
+    found = [database.write(rows, number) for number, rows in batches]
+    database.close()
+    return found
+
+
+def test_values_keep_their_types(url):
+    written(url, (0, batch("a")))
+    engine = sa.create_engine(url)
+    table = sa.Table("frost", sa.MetaData(), autoload_with=engine)
+    with engine.connect() as connection:
+        (row,) = connection.execute(sa.select(table)).mappings()
+    engine.dispose()
+    assert dict(row) == {
+        "id": "a",
+        "end": datetime(2026, 3, 1, 12),  # noqa: DTZ001 - as the database has it, in UTC
+        "count": 2**40,
+        "temp": -1.5,
+        "day": date(2026, 3, 1),
+        "sure": True,
+    }
+
+
+def test_a_batch_that_is_given_again_is_passed_over(url):
+    """A driver that dies between the database's commit and Spark's gives it again."""
+    assert written(url, (0, batch("a", "b")), (1, batch("c"))) == [True, True]
+    assert written(url, (1, batch("c")), (2, batch("d"))) == [False, True]
+    assert [row["id"] for row in rows_of(url)] == ["a", "b", "c", "d"]
+    (ledger,) = rows_of(url, LEDGER)
+    assert ledger == {"stream": "frost-db", "checkpoint": "c1", "batch": 2, "rows": 4}
+
+
+def test_a_batch_that_fails_leaves_nothing(url, monkeypatch):
+    written(url, (0, batch("a")))
+    import server.sinks.database as module
+
+    def torn(rows):
+        yield [{"id": "x"}]
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(module, "_chunks", torn)
+    with pytest.raises(OSError, match="full"):
+        written(url, (1, batch("b")))
+    monkeypatch.undo()
+    assert written(url, (1, batch("b"))) == [True]
+    assert [row["id"] for row in rows_of(url)] == ["a", "b"]
+
+
+def test_an_empty_batch_is_noted_too(url):
+    assert written(url, (0, batch()), (0, batch("late"))) == [True, False]
+    assert rows_of(url) == []
+
+
+def test_many_rows_go_in_parts(url):
+    written(url, (0, batch(*map(str, range(2500)))))
+    assert len(rows_of(url)) == 2500
+
+
+def test_another_checkpoint_is_refused_and_not_taken_for_what_is_there(url):
+    written(url, (0, batch("a")))
+    with pytest.raises(ServerError, match="another checkpoint"):
+        written(url, (0, batch("a")), checkpoint="c2")
+    assert len(rows_of(url)) == 1
+
+
+def test_streams_have_lines_of_their_own(url):
+    written(url, (0, batch("a")))
+    assert written(url, (0, batch("b")), stream="other-db", checkpoint="c2") == [True]
+
+
+def test_a_url_takes_secrets_from_the_environment():
+    assert expanded("postgresql://u:$SECRET@h/d", {"SECRET": "x"}) == "postgresql://u:x@h/d"
+    with pytest.raises(JobsError, match="SECRET, which is not set"):
+        expanded("postgresql://u:$SECRET@h/d", {})
+    with pytest.raises(JobsError, match="not understood"):
+        Database("nosuch://x", "t", "s", "c").write(batch("a"), 0)
+
+
+# --- alerts --------------------------------------------------------------------------------------
+
+
+def test_a_message_is_the_result_itself_under_a_topic_of_its_columns():
+    row = {"actor": "desk", "subscription": "a+b#", "payload": '{"id":"x"}'}
+    assert message_of("alerts/{actor}/{subscription}", row) == ("alerts/desk/a_b_", b'{"id":"x"}')
+    topic, said = message_of("w/{location}/{nothing}", {"location": "hall/3", "end": NOON, "id": 1})
+    assert topic == "w/hall/3/none"
+    assert json.loads(said) == {"location": "hall/3", "end": NOON.timestamp() * 1000, "id": 1}
+
+
+@pytest.mark.parametrize("url", ["http://x", "mqtt://", "mqtt://u:p@x"])
+def test_no_server_of_mqtt(url):
+    with pytest.raises(JobsError, match="expected mqtt://"):
+        Alerts(url, "t")
+
+
+def test_no_topic_to_publish_to():
+    with pytest.raises(JobsError, match="no topic"):
+        Alerts("mqtt://x", "alerts/#")
+
+
+def test_alerts_reach_a_broker_with_the_ids_of_their_results(tmp_path):
+    rows = [
+        {"actor": "desk", "subscription": "Long", "payload": json.dumps({"id": f"r{n}"})}
+        for n in range(20)
+    ]
+
+    async def scenario(broker):
+        async with client(broker.port(), "alerts/#") as one:
+            alerts = Alerts(f"mqtt://127.0.0.1:{broker.port()}", "alerts/{actor}/{subscription}")
+            assert await asyncio.to_thread(alerts.send, rows) == 20
+            return await take(one, 20)
+
+    with RunningBroker(tmp_path) as broker:
+        found = asyncio.run(scenario(broker))
+    assert found == [("alerts/desk/Long", {"id": f"r{n}"}) for n in range(20)]
+
+
+def test_alerts_that_cannot_be_sent_fail_the_batch():
+    with pytest.raises(ServerError, match="cannot be sent to 127"):
+        Alerts("mqtt://127.0.0.1:1", "t").send([{"id": 1}])
+    assert Alerts("mqtt://127.0.0.1:1", "t").send([]) == 0
