@@ -64,8 +64,8 @@ class LoadedState(State):
         self.on: Vector = np.zeros((count, len(self.limit)))
         self.trees: list[dict[int, tuple[Arc, ...]]] = [{} for _ in range(count)]
         self.hops: Vector = np.zeros(count)
-        self.blocked: npt.NDArray[np.uint8] = np.zeros((count, 1), dtype=np.uint8)
-        self._look()
+        self.blocked: npt.NDArray[np.uint8] = np.zeros((0, 0), dtype=np.uint8)
+        self._seen: list[Metric | None] = []
         self._lay(range(count))
         self._look()
 
@@ -75,7 +75,7 @@ class LoadedState(State):
         found = np.packbits(others + self.all_rates[:, None] > self.room, axis=1)
         old, self.blocked = self.blocked, found
         if old.shape != found.shape:
-            self._seen: list[Metric | None] = [None] * len(found)
+            self._seen = [None] * len(found)
             return list(range(len(found)))
         changed = np.flatnonzero((old != found).any(axis=1)).tolist()
         for number in changed:

@@ -31,6 +31,7 @@ TOLERANCE = 0.004  # by so much a placement may be worse than the one that it ca
 FAITHLESS_KICKS = 30  # after so many that found no better plan, back to the best
 KICKED_MAX = 12
 SCATTERED = 0.2  # of the kicks
+RETURNS = 0.4  # the chance of going back to the best rather than beginning anew
 GAIN = 1e-9  # a smaller part of the flow is no gain
 
 
@@ -161,7 +162,7 @@ class Search:
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
             if self.kicks - since > FAITHLESS_KICKS:
-                since, base = self.kicks, (0.0, self.best.flow, list(self.best.hosts))
+                since, base = self.kicks, self._anew(tabu, patience, stop, observer)
 
     def _descend(
         self, tabu: Tabu, patience: int, stop: Stop, observer: Observer | None
@@ -189,15 +190,27 @@ class Search:
             return fits or self.steps % ROUTE_EVERY_STEPS == 0
         return not self.model.limited or self.state.flow < flow_before
 
-    def _kick(self, tabu: Tabu, base: Sequence[int]) -> None:
-        """Back to a placement, and a few of its pieces elsewhere."""
+    def _anew(
+        self, tabu: Tabu, patience: int, stop: Stop, observer: Observer | None
+    ) -> tuple[float, float, list[int]]:
+        """Back to the best, or to a new beginning: half of all pieces or all of them anew."""
+        best = (0.0, self.best.flow, list(self.best.hosts))
+        if self.random.random() < RETURNS:
+            return best
+        share = self.random.choice((2, 1))
+        self._kick(tabu, self.best.hosts, max(2, self.model.pieces // share))
+        found = self._descend(tabu, 2 * patience, stop, observer)
+        return found if found[0] <= best[0] else best
+
+    def _kick(self, tabu: Tabu, base: Sequence[int], size: int = 0) -> None:
+        """Back to a placement, and some of its pieces elsewhere."""
         self.kicks += 1
         state, random = self.state, self.random
         state.apply([(p, h) for p, h in enumerate(base) if state.hosts[p] != h])
         state.recount()
         most = max(2, min(KICKED_MAX, self.model.pieces // 2))
-        pieces = some_near(state, random, random.randint(2, most))
-        if random.random() < SCATTERED:
+        pieces = some_near(state, random, size or random.randint(2, most))
+        if not size and random.random() < SCATTERED:
             moves = scatter(state, random, pieces[:4])
         else:
             moves = recreate(state, random, pieces)
