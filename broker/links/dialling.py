@@ -129,6 +129,8 @@ def sentence(error: Exception) -> str:
     """Why a connection failed, without the libraries' numbers and places."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not one of ours: {error.verify_message}"
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return "it does not speak TLS"
     if isinstance(error, sockets.gaierror):
         return "its host name is not known"
     if isinstance(error, ConnectionRefusedError):

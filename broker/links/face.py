@@ -44,6 +44,12 @@ FIRST_S = 0.2  # a broker that restarts is back after about as long
 TLS_HANDSHAKE_S = 5.0
 TOLD_MAX = 200  # different lines about connections that failed; further ones are counted only
 
+# Why a connection was refused during its TLS handshake reaches the other end only by luck.
+SILENT_TLS = (
+    "it closed without a word; it may not take the certificate of this broker, or ask for one"
+)
+SILENT_PLAIN = "it closed without a word; it may ask for TLS"
+
 logger = logging.getLogger(__name__)
 
 LinkNews: TypeAlias = Up | Down | Delivered | Congested | Refused
@@ -185,6 +191,8 @@ class LinkFace:
         """A socket is gone."""
         self._sockets.pop(socket.number, None)
         reason = "the connection was lost" if error is None else sentence(error)
+        if socket.dialled and not socket.heard:
+            reason = SILENT_TLS if self.security.dialling is not None else SILENT_PLAIN
         if not socket.closing and (dialler := self._diallers.get(socket.dialled)) is not None:
             dialler.closed(reason, fault=True)
         self.tell(Closed(socket.number, reason))

@@ -21,6 +21,7 @@ class Socket(asyncio.Protocol):
     def __init__(self, face: "LinkFace", dialled: str = "") -> None:
         self.dialled = dialled
         self.closing = False  # on this side
+        self.heard = False  # anything at all
         self.number = 0  # of the connection, once it is open
         self.transport: asyncio.Transport
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -37,6 +38,7 @@ class Socket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
+        self.heard = True
         self._face.received(self, data)
 
     def pause_writing(self) -> None:
