@@ -119,15 +119,23 @@ class Hosting(Linking):
     def _take(self, what: told.Forwarded) -> None:
         """Something of an origin for the tasks here."""
         known = self.durable.network.upstream.get(what.origin)
-        if known is None:
+        if known is None or self._is_open(what.origin):
             return
         fits = known.position is not None and known.life == what.life
         if not fits or what.after > (known.position or 0):
             self.counts["gaps"] += 1
-            if what.origin not in self.needs.asked and what.origin in self.ways.via:
+            if what.origin in self.ways.via:
                 self._ask(what.origin)
             return
         self._tell_network(what)
+
+    def _is_open(self, origin: str) -> bool:
+        """Whether a question to an origin is not answered yet.
+
+        Until it is, what passes may have been claimed where this broker's operators, or its way,
+        were not known yet. It is all in the answer, or comes behind it.
+        """
+        return origin in self.needs.asked
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         if one.host != self.me:
