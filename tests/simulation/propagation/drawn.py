@@ -16,9 +16,11 @@ def draw_tree(random, nodes):
     return [[random.randrange(node), node] for node in range(1, nodes)]
 
 
-def draw(seed, *, script=False, abstract=None, near=None):
-    """(scenario, rows); `abstract` None: mixed; `near`: subscriptions look for one place only."""
+def draw(seed, *, script=False, abstract=None, crowded=False):
+    """(scenario, rows); `abstract` None: mixed; `crowded`: subscriptions that cover each other."""
     random = Random(seed)
+    if crowded:
+        return draw_crowded(random, script)
     nodes = random.randint(2, 7)
     attributes = ATTRIBUTES[: random.randint(2, 4)]
     places = [[random.randint(0, 9), random.randint(0, 9)] for _ in range(random.randint(1, 4))]
@@ -52,6 +54,61 @@ def draw(seed, *, script=False, abstract=None, near=None):
     if script:
         scenario["script"] = draw_script(random, scenario, rows[-1][2] if rows else 1)
     return scenario, rows
+
+
+def draw_crowded(random, script):
+    """Many subscriptions of few users to the same two or three attributes, wide and narrow."""
+    nodes = random.randint(3, 5)
+    attributes = ATTRIBUTES[: random.randint(2, 3)]
+    sensors = [
+        {
+            "id": f"d{number}",
+            "node": random.randrange(nodes),
+            "attr": attributes[number % len(attributes)],
+            "loc": [random.randint(0, 9), random.randint(0, 9)],
+        }
+        for number in range(random.randint(len(attributes), 5))
+    ]
+    rows = []
+    for t in range(8):
+        for sensor in sensors:
+            if random.random() < 0.8:
+                rows.append([str(len(rows)), sensor["id"], t, float(random.randint(0, 9))])
+    homes = random.sample(range(nodes), 2)
+    abstract = random.random() < 0.6
+    asked = random.sample(attributes, 2) if abstract else random.sample(sensors, 2)
+    names = asked if abstract else [sensor["id"] for sensor in asked]
+    delta_l = random.choice([None, None, 6])
+    subscriptions = []
+    for number in range(random.randint(6, 12)):
+        one = {
+            "id": f"s{number}",
+            "node": random.choice(homes),
+            "type": "abstract" if abstract else "identified",
+            "delta_t": random.choice([2, 2, 2, 1, 4]),
+            "filters": {name: draw_wide(random) for name in names},
+        }
+        if abstract:
+            x = random.choice([-1, -1, 4])
+            right = random.choice([5, 10, 10])
+            one["region"] = [x, random.choice([-1, -1, 3]), right, random.choice([6, 10, 10])]
+            one["delta_l"] = delta_l
+        subscriptions.append(one)
+    scenario = {
+        "nodes": nodes,
+        "edges": draw_tree(random, nodes),
+        "sensors": sensors,
+        "subscriptions": subscriptions,
+        "center": 0,
+    }
+    if script:
+        scenario["script"] = draw_script(random, scenario, 8)
+    return scenario, rows
+
+
+def draw_wide(random):
+    low = random.choice([0, 0, 1, 3, 5])
+    return [low, random.choice([9, 9, 8, 6, 5])]
 
 
 def draw_range(random):

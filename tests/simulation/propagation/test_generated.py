@@ -12,7 +12,9 @@ KINDS = {
     "mixed": {},
     "identified": {"abstract": False},
     "abstract": {"abstract": True},
+    "crowded": {"crowded": True},
     "changing": {"script": True},
+    "changing crowded": {"script": True, "crowded": True},
     "changing abstract": {"script": True, "abstract": True},
 }
 
@@ -52,7 +54,7 @@ def test_recall_is_one_and_nothing_is_extra(kind, tmp_path):
         delivers(tmp_path, seed, KINDS[kind])
 
 
-@pytest.mark.parametrize("kind", ["mixed", "identified", "abstract"])
+@pytest.mark.parametrize("kind", ["mixed", "identified", "abstract", "crowded"])
 def test_loads_are_those_that_a_count_link_by_link_gives(kind, tmp_path):
     for seed in range(FAST):
         loads(tmp_path, seed, KINDS[kind])
