@@ -34,7 +34,7 @@ from language.tree import (
 )
 from language.walk import descendants
 
-CONDITION_CHARS_MAX = 65_536  # a condition of a text of the greatest size is far shorter
+CONDITION_CHARS_MAX = 8_192  # every broker on the way reads and keeps it; a long set has no place
 COMPILED_MAX = 4_096  # texts kept compiled; the same condition comes from every neighbour
 
 Test = Callable[[Any], bool]

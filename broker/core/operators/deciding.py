@@ -27,7 +27,7 @@ from broker.core.operands import (
     Silence,
     operands,
 )
-from broker.core.operators.times import Spans, Times
+from broker.core.operators.times import Spans
 from broker.core.pattern import Layout
 
 WAYS_MAX = 8  # of a pattern in which each place may stay empty: one operator each
@@ -60,18 +60,18 @@ class Travel:
     whole: tuple[str, ...] = ()
 
 
-def decide(layout: Layout, made: frozenset[str], times: Times, *, partitioned: bool) -> Travel:
+def decide(layout: Layout, spans: Spans, *, partitioned: bool) -> Travel:
     """What travels for a pattern.
 
-    `made` are the types that definitions make at the home: their events are there already.
+    Of the types that definitions make at the home (`spans.here`) the events are there already.
     `partitioned`: with `group by` a silence begins in each partition with its first event.
     """
     parts = list(operands(layout.root))
     contiguous = any(isinstance(one, Joint) and one.next for one in parts)
     if contiguous or (partitioned and any(isinstance(one, Silence) for one in parts)):
         named = (leaf.event_type for leaf in layout.leaves)
-        return Travel(whole=tuple(dict.fromkeys(one for one in named if one not in made)))
-    decider = _Decider(layout, made, times)
+        return Travel(whole=tuple(dict.fromkeys(one for one in named if one not in spans.here)))
+    decider = _Decider(layout, spans)
     decider.place(layout.root, root=True)
     return decider.travel
 
@@ -90,11 +90,9 @@ class _Members:
 
 
 class _Decider:
-    def __init__(self, layout: Layout, made: frozenset[str], times: Times) -> None:
+    def __init__(self, layout: Layout, spans: Spans) -> None:
         self.travel = Travel()
-        self._made = made
-        self._times = times
-        self._spans = Spans(times, made)
+        self._spans = spans
         self._chain = _plain_chain(layout)
 
     # --- operands whose occurrences must be what they are -----------------------------------
@@ -229,7 +227,7 @@ class _Decider:
 
     def _span(self, operand: Operand) -> int | None:
         span_ms = self._spans.of(operand)
-        return None if span_ms is None or span_ms > self._times.delta_t_ms_max else span_ms
+        return None if span_ms is None or span_ms > self._spans.times.delta_t_ms_max else span_ms
 
     def _group(
         self, operand: Operand, mandatory: list[Leaf], optional: list[Leaf], span_ms: int
@@ -240,7 +238,7 @@ class _Decider:
 
     def _comes(self, leaf: Leaf) -> bool:
         """Whether its events come from other brokers at all."""
-        return leaf.event_type not in self._made
+        return leaf.event_type not in self._spans.here
 
     def _alone(self, leaf: Leaf) -> None:
         if self._comes(leaf):

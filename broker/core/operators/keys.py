@@ -17,7 +17,7 @@ from typing import Any
 
 from broker.core.expressions import RESERVED_CODE, conjuncts
 from broker.core.operands import Leaf
-from broker.core.operators.conditions import members_of, text_of, travels
+from broker.core.operators.conditions import members_of, read_condition, text_of, travels
 from broker.core.routing.operator import Key, Range, Region
 from language.tree import (
     Attribute,
@@ -58,8 +58,17 @@ def key_of(leaf: Leaf, kinds: Mapping[str, str], *, alone: bool = True) -> Key:
         region=said.region,
         ranges=tuple(said.ranges[name] for name in sorted(said.ranges)),
         equals=tuple(sorted(said.equals.items())),
-        condition=text_of(told) if said.more else "",
+        condition=_readable(text_of(told)) if said.more else "",
     )
+
+
+def _readable(text: str) -> str:
+    """The text, if others can read it; what is too long for them is left to the home as well."""
+    try:
+        read_condition(text)
+    except ValueError:
+        return ""
+    return text
 
 
 def _within(region: RegionLiteral) -> Expression:

@@ -7,7 +7,7 @@ whoever installs them counts how often.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +16,7 @@ from broker.core.identity import digest
 from broker.core.operands import Leaf
 from broker.core.operators.deciding import Group, decide
 from broker.core.operators.keys import key_of
-from broker.core.operators.times import Times
+from broker.core.operators.times import Spans, Times
 from broker.core.pattern import Layout, lay_out
 from broker.core.routing.operator import Key, Operator
 from language.taskgraph import cases_of
@@ -31,34 +31,55 @@ def operators_of(graph: TaskGraph, root: str, times: Times) -> tuple[Operator, .
 
     All these tasks run at the home, so that what definitions make does not travel.
     """
-    tasks = [graph.tasks[key] for key in (*graph.active([root]), root)]
-    return _distinct(one for task in tasks for one in task_operators(task, times))
+    needed, waiting = {root: None}, [root]
+    while waiting:
+        for need in graph.tasks[waiting.pop()].needs.values():
+            if need not in needed:
+                needed[need] = None
+                waiting.append(need)
+    return _distinct(one for key in needed for one in task_operators(graph.tasks[key], times))
 
 
-def task_operators(task: Task, times: Times) -> tuple[Operator, ...]:
-    """What one task needs of the primitive events among its inputs, by id."""
+def task_operators(
+    task: Task, times: Times, away: Collection[str] = frozenset()
+) -> tuple[Operator, ...]:
+    """What one task needs of others among its inputs, by id.
+
+    `away` are the keys of definitions that run elsewhere: what they make travels like events of a
+    source, of the type that `agents.input_name` says.
+    """
+    here = frozenset(name for name, key in task.needs.items() if key not in away)
     window = task.node.window if isinstance(task.node, Definition) else None
     found = []
     for case in cases_of(task.node):
         if window is not None and window.aggregated:
-            layout = lay_out(case)
-            alone = [leaf for leaf in layout.leaves if leaf.event_type not in task.needs]
+            alone = [leaf for leaf in lay_out(case).leaves if leaf.event_type not in here]
             found += [_single(_key(leaf, task, alone=False)) for leaf in alone]
         else:
-            found += _of_pattern(case, lay_out(case), task, times)
+            found += _of_pattern(
+                case, lay_out(case), task, Spans(times, here, frozenset(task.needs))
+            )
     return _distinct(found)
 
 
-def _of_pattern(case: Case, layout: Layout, task: Task, times: Times) -> list[Operator]:
-    travel = decide(layout, frozenset(task.needs), times, partitioned=bool(case.group_by))
-    found = [_single(Key(name, name)) for name in travel.whole]
+def _of_pattern(case: Case, layout: Layout, task: Task, spans: Spans) -> list[Operator]:
+    travel = decide(layout, spans, partitioned=bool(case.group_by))
+    found = [_single(Key(_type(task, name), _type(task, name))) for name in travel.whole]
     found += [_single(_key(leaf, task)) for leaf in travel.alone]
     found += [_joined(group, task) for group in travel.groups]
     return found
 
 
 def _key(leaf: Leaf, task: Task, *, alone: bool = True) -> Key:
-    return key_of(leaf, task.types[leaf.event_type].attributes, alone=alone)
+    key = key_of(leaf, task.types[leaf.event_type].attributes, alone=alone)
+    name = _type(task, leaf.event_type)
+    return msgspec.structs.replace(key, name=name, type_name=name)
+
+
+def _type(task: Task, name: str) -> str:
+    """What the events of an input are called outside: as agents.input_name has it."""
+    made_by = task.needs.get(name)
+    return name if made_by is None else f"{name}@{made_by}"
 
 
 def _single(key: Key) -> Operator:

@@ -7,7 +7,6 @@ earliest start to its latest end by nominal times.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -51,23 +50,25 @@ class Times:
         return floor(limit_ms * (1 + self.drift)) + 2 * self.uncertainty_ms_max
 
 
-DurationOf = Callable[[Leaf], int | None]
-
-
 class Spans:
     """The greatest spans of the occurrences of operands."""
 
-    def __init__(self, times: Times, made: frozenset[str]) -> None:
-        """`made`: the types that definitions make; how long their events last nobody knows."""
-        self._times = times
-        self._made = made
+    def __init__(
+        self, times: Times, here: frozenset[str], made: frozenset[str] | None = None
+    ) -> None:
+        """`made`: the types that definitions make; how long their events last nobody knows.
+        `here`: those of them whose events are made at the home (None: all are).
+        """
+        self.times = times
+        self.here = here
+        self._made = here if made is None else made
         self._doubt_ms = 2 * times.uncertainty_ms_max
 
     def of(self, operand: Operand) -> int | None:
         """The greatest span in milliseconds; None where there is no limit."""
         found = self._natural(operand)
         if operand.within_ms is not None:
-            found = least(found, self._times.loose(operand.within_ms))
+            found = least(found, self.times.loose(operand.within_ms))
         for place, within_ms in operand.anchors:
             if operand.low <= place < operand.high:
                 found = least(found, self._anchored(operand, place, within_ms))
@@ -79,12 +80,12 @@ class Spans:
         duration_ms = None if anchor is None else self._leaf(anchor)
         if duration_ms is None:
             return None
-        return max(duration_ms, self._doubt_ms) + self._times.loose(within_ms)
+        return max(duration_ms, self._doubt_ms) + self.times.loose(within_ms)
 
     def _leaf(self, leaf: Leaf) -> int | None:
         if leaf.event_type in self._made:
             return None
-        return least(self._times.duration_ms_max, stated_duration_ms(leaf.conditions))
+        return least(self.times.duration_ms_max, stated_duration_ms(leaf.conditions))
 
     def _natural(self, operand: Operand) -> int | None:
         if isinstance(operand, Leaf):
@@ -108,7 +109,7 @@ class Spans:
         if joint.operator == "or":
             return max(left, right)
         if joint.bound is not None and joint.bound.high_ms is not None:
-            return left + self._times.loose(joint.bound.high_ms) + right
+            return left + self.times.loose(joint.bound.high_ms) + right
         if joint.operator != "and" and joint.operator not in FOLLOWS:
             return left + right + self._doubt_ms  # they share an instant, or may
         return None

@@ -7,8 +7,9 @@ from math import inf, nextafter
 
 import pytest
 
-from broker.core.operators.making import operators_of
+from broker.core.operators.making import operators_of, task_operators
 from broker.core.operators.times import DAY_MS, WEEK_MS, Times
+from broker.core.routing.operator import Range
 from language import check_text
 
 DECLARED = "".join(f"event {name}(n: int, v: float, tag: text)\n" for name in "ABCDE")
@@ -102,6 +103,23 @@ def test_what_definitions_make_does_not_travel_and_is_no_partner_on_the_way():
     assert said(" X and C within 5 s", before=before) == ["A B", "C"]
     assert said(" X and C and D within 5 s", before=before) == ["A B", "C D"]
     assert said(" X then[recent] C within 5 s", before=before) == ["A B", "C"]
+
+
+def test_what_a_definition_makes_elsewhere_travels_like_events_of_a_source():
+    before = "define X(m) detect A and B within 2 s assign m = A.n\n"
+    text = f"{DECLARED}{before}subscription S from me to you detect X(m > 1) and C within 5 s"
+    graph = check_text(text).demand().graph
+    task = graph.tasks[graph.roots[0]]
+    (made,) = task.needs.values()
+    (one,) = task_operators(task, CERTAIN, away={made})
+    assert one.correlated
+    assert [key.type_name for key in one.keys] == ["C", f"X@{made}"]
+    assert [key.name for key in one.keys] == ["C", f"X@{made}"]
+    assert one.keys[1].ranges == (Range("m", 1.0, None, True),)
+    # How long an X lasts nobody knows, so that a bound holds nothing together.
+    other = check_text(text.replace("and C within 5 s", "then[..5 s] C")).demand().graph
+    task = other.tasks[other.roots[0]]
+    assert not any(one.correlated for one in task_operators(task, CERTAIN, away={made}))
 
 
 def test_each_case_of_a_definition_asks_for_itself():

@@ -99,6 +99,11 @@ def test_what_the_home_alone_can_judge_is_left_to_it():
     assert operator.keys[0] == Key("A", "A", ranges=(Range("n", 1, None, True),))
 
 
+def test_what_is_too_long_for_others_to_read_is_left_to_the_home():
+    members = ", ".join(map(str, range(0, 20_000, 2)))
+    assert key(f"n in {{{members}}}") == Key("A", "A", ranges=(Range("n", 0, 19_998),))
+
+
 # --- texts ----------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from tests.broker.core.operators.test_what_travels import WRITTEN, Counts, hold,
 STANDS_IN = {
     deciding: [(making, "decide")],
     keys: [(making, "key_of")],
-    times: [(deciding, "Spans"), (times.Times, "loose")],
+    times: [(making, "Spans"), (times.Times, "loose")],
 }
 SEEDS_MAX = 400
 
@@ -58,8 +58,8 @@ FAULTS = {
     ),
     "bound-without-durations": Fault(
         times,
-        "left + self._times.loose(joint.bound.high_ms) + right",
-        "self._times.loose(joint.bound.high_ms)",
+        "left + self.times.loose(joint.bound.high_ms) + right",
+        "self.times.loose(joint.bound.high_ms)",
         "and-bound/unrestricted",
         9,
     ),
@@ -148,7 +148,7 @@ FAULTS = {
     # --- keys
     "made-at-home-awaited": Fault(
         deciding,
-        "return leaf.event_type not in self._made",
+        "return leaf.event_type not in self._spans.here",
         "return True",
         "definition/unrestricted",
         30,
