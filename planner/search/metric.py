@@ -57,20 +57,23 @@ class Metric:
                 np.minimum(found, found[:, node, None] + found[node], out=found)
             near: Vector = np.minimum(found, FAR)
             return near
-        inward: list[list[tuple[int, float]]] = [[] for _ in range(self.nodes)]
-        for (a, b), weight in sorted(self.weights.items()):
-            inward[b].append((a, weight))
+        inward: list[list[int]] = [[] for _ in range(self.nodes)]
+        for a, b in sorted(self.weights):
+            inward[b].append(a)
+        prices = [
+            np.array([[self.weights[a, node]] for a in others])
+            for node, others in enumerate(inward)
+        ]
         columns = np.ascontiguousarray(found.T)  # columns[v, u] is the distance from u to v
         order = self._walk()
         changed = True
         while changed:
             changed = False
             for node in order:
-                own = columns[node]
-                for other, weight in inward[node]:
-                    way = columns[other] + weight
-                    if (way < own).any():
-                        np.minimum(own, way, out=own)
+                if inward[node]:
+                    way = (columns[inward[node]] + prices[node]).min(axis=0)
+                    if (way < columns[node]).any():
+                        np.minimum(columns[node], way, out=columns[node])
                         changed = True
             order = order[::-1]
         return np.ascontiguousarray(columns.T)
@@ -105,7 +108,9 @@ class Metric:
             found = (self.distance + onward).min(axis=1)
         else:
             cost, arcs = self.tree(ends[0], ends[1:])
-            found = cost + self.distance[:, _nodes(ends[0], arcs)].min(axis=1)
+            nodes = _nodes(ends[0], arcs)
+            near = self.distance[nodes].min(axis=0) if self.symmetric else None
+            found = cost + (self.distance[:, nodes].min(axis=1) if near is None else near)
         return self._keep(ends, found)
 
     def to_everywhere(self, source: int, ends: Ends) -> Vector:

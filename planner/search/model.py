@@ -4,6 +4,7 @@ Owns the compiled problem. Must not know a placement. Invariant: nothing here ch
 runs, but the prices that `priced` makes new metrics for.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,6 +15,8 @@ from planner.network import Arc, Network
 from planner.search.metric import Metric, Vector
 
 EXACT_CELLS_MAX = 20_000  # up to 140 brokers, trees to six ends are exact; beyond, to fewer
+CLASSES_LARGE_MAX = 4  # metrics of many brokers are large; streams of about one rate share one
+ROOM = 1e-9  # of a limit: sums of fractions may be this much over it
 TINY = 1e-6  # streams without a rate weigh so much of the smallest that has one: they must arrive
 
 
@@ -35,6 +38,7 @@ class Model:
             self.allowed[number, list(piece.hosts)] = True
         self._streams()
         self.exact_ends = 6 if self.nodes**2 <= EXACT_CELLS_MAX else 3 if self.nodes <= 300 else 1
+        self.classes_max = 1000 if self.nodes <= 300 else CLASSES_LARGE_MAX
         self.prices: dict[Arc, float] = {}
         self.metrics = self._metrics()
 
@@ -81,30 +85,31 @@ class Model:
 
     def _metrics(self) -> tuple[list[Metric], list[Metric]]:
         """For each stream, and each aggregate's partials, the metric of its rate."""
-        made: dict[frozenset[Arc], Metric] = {}
-        by_rate: dict[float, Metric] = {}
+        limits = {limit for limit in (*self.network.limits.values(), *self.egress) if limit}
+        steps = sorted(limits)
+        if len(steps) > self.classes_max:  # what is too large for a link within a class is routed
+            steps = [steps[len(steps) * i // self.classes_max] for i in range(self.classes_max)]
+        made: dict[int, Metric] = {}
 
         def of(rate: float) -> Metric:
-            if rate not in by_rate:
-                weights = self.weights(rate)
-                key = frozenset(weights)
-                if key not in made:
-                    made[key] = Metric(self.nodes, weights, self.exact_ends)
-                by_rate[rate] = made[key]
-            return by_rate[rate]
+            kind = bisect_left(steps, rate / (1 + ROOM))
+            if kind not in made:
+                least = steps[kind - 1] * (1 + 2 * ROOM) if kind else 0.0
+                made[kind] = Metric(self.nodes, self.weights(least), self.exact_ends)
+            return made[kind]
 
         return [of(rate) for rate in self.rates], [of(rate) for rate in self.partial_rates]
 
     def weights(self, rate: float) -> dict[Arc, float]:
-        """The links with room for a stream of that rate, with their prices."""
+        """The links with room for a stream of that rate or just above, with their prices."""
         found: dict[Arc, float] = {}
         for a, others in enumerate(self.network.neighbours):
             out = self.egress[a]
-            if out is not None and rate > out * (1 + 1e-9):
+            if out is not None and rate > out * (1 + ROOM):
                 continue
             for b in others:
                 limit = self.network.limits.get((a, b))
-                if limit is None or rate <= limit * (1 + 1e-9):
+                if limit is None or rate <= limit * (1 + ROOM):
                     found[a, b] = 1.0 + self.prices.get((a, b), 0.0)
         return found
 

@@ -1,4 +1,4 @@
-"""The search from begin to end: start, tabu, kicks, windows, routes.
+"""The search from begin to end: start, tabu, kicks, renewal, routes.
 
 Owns the order of steps and what is the best so far. Must not know clocks: `Stop` objects say when
 it ends. Invariant: the best plan is one whose limits were counted with its routes, and it never
@@ -13,6 +13,7 @@ from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.kicks import recreate, scatter, some_near
+from planner.search.large import Renewal
 from planner.search.loaded import LoadedState
 from planner.search.model import Model
 from planner.search.routing import Routed, route
@@ -21,10 +22,8 @@ from planner.search.state import State
 from planner.search.stops import Progress, Stop
 from planner.search.tabu import Tabu
 
-CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a window of pieces only
-WINDOW_PIECES = 40
-WINDOW_STEPS = 60
-SETTLE_EVERY_WINDOWS = 60
+CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a few pieces only
+SETTLE_EVERY_STEPS = 2000
 ROUTE_EVERY_STEPS = 25
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
@@ -128,7 +127,7 @@ class Search:
     def run(self, stop: Stop, observer: Observer | None = None) -> Best:
         """Searches until the stop says so, between steps."""
         if self.model.pieces:
-            (self._whole if self.whole else self._windows)(stop, observer)
+            (self._whole if self.whole else self._large)(stop, observer)
         return self.best
 
     def progress(self) -> Progress:
@@ -232,21 +231,17 @@ class Search:
 
     # --- problems too large to look at whole ----------------------------------------------------
 
-    def _windows(self, stop: Stop, observer: Observer | None) -> None:
-        """Descends over all pieces, then searches small windows one after the other."""
-        price = self.first_price()
-        windows = 0
-        order = list(range(self.model.pieces))
-        for at in range(0, len(order), WINDOW_PIECES):
-            if self._ends(stop):
-                return
-            self._window(order[at : at + WINDOW_PIECES], price, stop)
-        self.consider(thorough=True)
+    def _large(self, stop: Stop, observer: Observer | None) -> None:
+        """Descends over all pieces, then renews a few at a time; routes now and then."""
+        renewal = Renewal(self.state, self.random)
+        better_at = 0
         while not self._ends(stop):
-            self._window(self._around(), price, stop)
-            windows += 1
+            if renewal.step():
+                better_at = self.steps
+            self.steps += 1
             self._tell(observer)
-            if windows % SETTLE_EVERY_WINDOWS == 0 or self.best.excess > 0:
+            due = self.steps % SETTLE_EVERY_STEPS == 0 and better_at > self.improved_at
+            if due or (self.best.excess > 0 and not self.steps % self.model.pieces):
                 self._settle()
         self._settle()
 
@@ -256,41 +251,6 @@ class Search:
         self.consider(thorough=True)
         if self.model.limited and self._reprice():
             self.state.recount()
-
-    def _window(self, window: Sequence[int], price: float, stop: Stop) -> None:
-        """Tabu among some pieces; what is not better than before is undone."""
-        before = [(piece, self.state.hosts[piece]) for piece in window]
-        best, kept = (self.state.excess(), self.state.flow), before
-        tabu = Tabu(self.state, window, self.random, price)
-        for _ in range(WINDOW_STEPS):
-            if self._ends(stop):
-                break
-            tabu.step(best[1] if best[0] == 0 else float("inf"))
-            self.steps += 1
-            now = (self.state.excess(), self.state.flow)
-            if now < best:
-                best = now
-                kept = [(piece, self.state.hosts[piece]) for piece in window]
-                self.improved_at = self.steps
-        self.state.apply([(p, h) for p, h in kept if self.state.hosts[p] != h])
-
-    def _around(self) -> list[int]:
-        """A piece, those that it concerns, and those at their brokers, up to a window's size."""
-        first = self.random.randrange(self.model.pieces)
-        found = [first]
-        met = {first}
-        for piece in found:  # grows while it is walked
-            near = [other for other in self.model.near[piece] if other not in met]
-            self.random.shuffle(near)
-            for other in near[: WINDOW_PIECES - len(found)]:
-                met.add(other)
-                found.append(other)
-        while len(found) < min(WINDOW_PIECES, self.model.pieces):
-            other = self.random.randrange(self.model.pieces)
-            if other not in met:
-                met.add(other)
-                found.append(other)
-        return sorted(found)
 
 
 def as_plan(model: Model, best: Best) -> Plan:
