@@ -197,3 +197,64 @@ def centralised(scenario, rows):
         for each in scenario["subscriptions"]
     )
     return operators, events
+
+
+def placed(scenario, rows):
+    """(operators, events) of operator placement: registered one after the other, an operator that
+    an earlier one with the same keys covers stops where it arrives; all have their result sets.
+    """
+    side_of = sides(scenario)
+    uncovered = {}
+    total = [0, 0]
+
+    def arrive(node, came_from, subscription, operator):
+        known = uncovered.setdefault((node, came_from), [])
+        if any(includes(other, operator) for other in known):
+            return
+        known.append(operator)
+        for (near, there), side in side_of.items():
+            if there != node or near == came_from:
+                continue
+            part, mandatory = projected(scenario, subscription, side)
+            if part:
+                total[0] += 1
+                total[1] += len(result_set(scenario, subscription, rows, side))
+                arrive(near, node, subscription, least(subscription, part, mandatory))
+
+    for subscription in scenario["subscriptions"]:
+        filters = subscription["filters"]
+        arrive(
+            subscription["node"], None, subscription, least(subscription, filters, list(filters))
+        )
+    return tuple(total)
+
+
+def least(subscription, part, mandatory):
+    """What tells two operators apart; distances do not matter where nothing has to be found."""
+    joined = mandatory and len(part) > 1
+    abstract = subscription["type"] == "abstract"
+    return {
+        "kind": (
+            subscription["type"],
+            sorted(part),
+            sorted(mandatory) if joined else [],
+            subscription["delta_t"] if joined else None,
+            subscription.get("delta_l") if joined and abstract else None,
+        ),
+        "filters": part,
+        "region": subscription["region"] if abstract else [0, 0, 0, 0],
+    }
+
+
+def includes(wide, narrow):
+    """Whether one operator asks for all that another asks for."""
+    if wide["kind"] != narrow["kind"]:
+        return False
+    a, b = wide["region"], narrow["region"]
+    return (
+        a[0] <= b[0] and a[1] <= b[1] and a[2] >= b[2] and a[3] >= b[3]
+        and all(
+            low <= narrow["filters"][key][0] and high >= narrow["filters"][key][1]
+            for key, (low, high) in wide["filters"].items()
+        )
+    )  # fmt: skip

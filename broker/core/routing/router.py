@@ -32,7 +32,7 @@ from broker.core.routing.messages import (
 )
 from broker.core.routing.operator import Advertisement, Operator
 from broker.core.routing.rows import Condition
-from broker.core.routing.sources import Directory
+from broker.core.routing.sources import Directory, simplest
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD, Plan, Strategy, parts, plan
 
 HELD_MAX = 200_000  # events, some 100 MB with their places in indexes; a busy minute of a Pi
@@ -160,6 +160,7 @@ class Router:
         An operator takes the place of an earlier one of its id from there. Events still held that
         it wants are released at once.
         """
+        operator = simplest(operator)
         entries = self._entries[came_from]
         entry = entries.get(operator.id)
         if entry is not None and entry.operator == operator:

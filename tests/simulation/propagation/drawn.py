@@ -102,8 +102,22 @@ def draw_crowded(random, script):
         "center": 0,
     }
     if script:
-        scenario["script"] = draw_script(random, scenario, 8)
+        scenario["script"] = draw_partings(random, scenario)
     return scenario, rows
+
+
+def draw_partings(random, scenario):
+    """Half of the subscriptions, earlier ones sooner, go while those that they cover stay."""
+    steps = []
+    for number, subscription in enumerate(scenario["subscriptions"]):
+        if random.random() < 0.3:
+            steps.append({"t": random.randint(0, 2), "op": "subscribe", "id": subscription["id"]})
+        if random.random() < (0.8 if number < 4 else 0.2):
+            steps.append({"t": random.randint(2, 4), "op": "unsubscribe", "id": subscription["id"]})
+    if random.random() < 0.3:
+        sensor = random.choice(scenario["sensors"])["id"]
+        steps.append({"t": random.randint(1, 4), "op": "advertise", "id": sensor})
+    return sorted(steps, key=lambda step: step["t"])
 
 
 def draw_wide(random):
