@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 import secrets
+from collections import deque
 from typing import Any, Protocol, TypeAlias
 
 from broker.config.links import LinksSection, address_of
@@ -89,6 +90,8 @@ class LinkFace:
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ms = 0
         self._told: dict[str, None] = {}
+        self._effects: deque[Any] = deque()
+        self._performing = False
         self._up_since_s: dict[str, float] = {}
 
     # --- what others ask -----------------------------------------------------------------
@@ -215,15 +218,25 @@ class LinkFace:
         return int(self._loop.time() * 1000)
 
     def _perform(self, effects: list[Any]) -> None:
-        for effect in effects:
-            if isinstance(effect, Write):
-                if (socket := self._sockets.get(effect.connection)) is not None:
-                    socket.transport.write(effect.data)
-            elif isinstance(effect, Close):
-                self._close(effect)
-            else:
-                self._news(effect)
+        self._effects.extend(effects)
+        if self._performing:
+            return  # a receiver has offered something: that comes after what is being carried out
+        self._performing = True
+        try:
+            while self._effects:
+                self._carry_out(self._effects.popleft())
+        finally:
+            self._performing = False
         self._arm()
+
+    def _carry_out(self, effect: Any) -> None:
+        if isinstance(effect, Write):
+            if (socket := self._sockets.get(effect.connection)) is not None:
+                socket.transport.write(effect.data)
+        elif isinstance(effect, Close):
+            self._close(effect)
+        else:
+            self._news(effect)
 
     def _news(self, news: LinkNews) -> None:
         if isinstance(news, Up):

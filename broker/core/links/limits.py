@@ -35,10 +35,10 @@ class LinkLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = 1_000
     credit_events_max: Annotated[
         int, said("events that a neighbour may send ahead while all is held", "it has to wait")
-    ] = 16_384
+    ] = 65_536
     credit_bytes_max: Annotated[
         int, said("the same in bytes of messages; one frame more may come", "it has to wait")
-    ] = 8_388_608
+    ] = 16_777_216
 
     # --- what goes out -----------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """What links are told, and what they want done: the doors of `Links` and `LinkSession`.
 
 Owns these types. Must not know who tells or carries out. Invariant: effects are carried out in the
-order given. A connection is a number that whoever owns sockets has chosen and never chooses again;
-a neighbour is named by its broker's name. `now` is in milliseconds and never goes back.
+order given, all before those of anything that is told later. A connection is a number that whoever
+owns sockets has chosen and never chooses again; a neighbour is named by its broker's name. `now` is
+in milliseconds and never goes back.
 """
 
 from __future__ import annotations

@@ -146,6 +146,36 @@ def test_a_broker_that_takes_no_events_makes_the_other_wait_and_control_goes_on(
     run(course)
 
 
+def test_what_a_receiver_offers_while_it_is_told_keeps_the_order(run):
+    """Two brokers that answer each message with the next, with frames of others in between."""
+
+    async def course():
+        async with face("a") as a, face("b", [a]) as b:
+            await both_up(a, b)
+
+            def answering(one, other):
+                take = one.heard.on_link
+
+                def on_link(news):
+                    take(news)
+                    for message in getattr(news, "messages", ()):
+                        if int(message) < 2000:
+                            one.offer(other, [b"%d" % (int(message) + 2)] * 1, events=1)
+                            one.offer(other, [b"%d" % 9999] * 3, events=3)
+
+                return on_link
+
+            a._receiver.on_link, b._receiver.on_link = answering(a, "b"), answering(b, "a")
+            for n in (1, 2):
+                a.offer("b", [b"%d" % n], events=1)
+            for one in (a, b):
+                await one.heard.until(lambda one=one: one.heard.events.count(b"9999") > 2000)
+            for one in (a, b):
+                assert [len(one.heard.ups()), one.faults] == [1, 0]
+
+    run(course)
+
+
 def test_a_receiver_that_fails_stops_no_link(run):
     async def course():
         async with face("a") as a, face("b", [a]) as b:
