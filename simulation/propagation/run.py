@@ -246,7 +246,7 @@ class _Run:
 
 def simulate(
     scenario: Scenario,
-    approach: str,
+    approach: str | Strategy,
     wanted: dict[str, set[str]] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
@@ -254,7 +254,7 @@ def simulate(
 
     `progress` is told how much is done and how much there is. KeyError: no such approach.
     """
-    run = _Run(scenario, STRATEGIES[approach])
+    run = _Run(scenario, STRATEGIES[approach] if isinstance(approach, str) else approach)
     total = len(scenario.steps) + len(scenario.readings)
     done = 0
     steps = deque(scenario.steps)

@@ -1,0 +1,176 @@
+"""Running the settings: one cell for each setting, number of subscriptions and approach.
+
+Owns what is run and the figures of each cell. Must not know how they are shown. Invariant: a cell's
+figures depend on the recording, the seed and the cell alone; one that was done is not done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from broker.core.routing.covering import Check
+from broker.core.routing.strategies import STRATEGIES, Strategy
+from simulation.papers import drawing
+from simulation.papers.bound import lower_bound
+from simulation.papers.recording import read_recording
+from simulation.papers.settings import BEYOND, PAPER, WIDTHS, Setting
+from simulation.propagation.needed import needed
+from simulation.propagation.reading import read_scenario
+from simulation.propagation.run import simulate
+
+FSF, OP, MJ = "filter-split-forward", "operator-placement", "multi-join"
+NAIVE, CENTRALISED = "naive", "centralised"
+APPROACHES = (NAIVE, OP, MJ, FSF, CENTRALISED)
+ARRIVAL, SAMPLED = "covering at arrival alone", "sampled covering at arrival"
+"""Filter-split-forward as the paper has it: what a neighbour asked for is filtered where it
+arrives. The brokers' own strategy also filters before it sends."""
+
+VARIANTS = {
+    ARRIVAL: Strategy(ARRIVAL, received=Check.EXACT),
+    SAMPLED: Strategy(SAMPLED, received=Check.SAMPLED),
+}
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One run."""
+
+    setting: str
+    count: int
+    approach: str
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What came of it. `needed`: pairs of a subscription and an event that it needs."""
+
+    cell: Cell
+    subscription: int
+    publication: int
+    recall: float
+    bound: int
+    needed: int
+    readings: int
+
+
+def cells(settings: Sequence[Setting]) -> list[Cell]:
+    """What is run of these settings."""
+    return [
+        Cell(setting.name, count, approach)
+        for setting in settings
+        for count in setting.counts
+        for approach in approaches_of(setting)
+    ]
+
+
+def approaches_of(setting: Setting) -> tuple[str, ...]:
+    """All where the paper has figures; elsewhere those that a comparison is about."""
+    name = setting.name
+    if name in {one.name for one in PAPER}:
+        return (*APPROACHES, ARRIVAL, SAMPLED)
+    return (MJ, FSF) if name in {one.name for one in WIDTHS} else (OP, MJ, FSF)
+
+
+def all_settings() -> tuple[Setting, ...]:
+    """In the order of the page."""
+    return (*PAPER, *BEYOND, *WIDTHS)
+
+
+def identity(data: Path, seed: int, settings: Sequence[Setting]) -> str:
+    """What figures depend on, as a digest: those of another one are not to be reused."""
+    digest = hashlib.sha256(data.read_bytes())
+    digest.update(repr((seed, tuple(settings))).encode())
+    return digest.hexdigest()[:16]
+
+
+def run_cell(folder: Path, cell: Cell) -> Figures:
+    """One run, over the scenario that lies in the folder."""
+    scenario = drawing.first(read_scenario(folder / f"{cell.setting}.json"), cell.count)
+    wanted = needed(scenario)
+    strategy = VARIANTS.get(cell.approach) or STRATEGIES[cell.approach]
+    outcome = simulate(scenario, strategy, wanted)
+    return Figures(
+        cell,
+        outcome.subscription,
+        outcome.publication,
+        outcome.recall,
+        lower_bound(scenario, wanted),
+        sum(map(len, wanted.values())),
+        len(scenario.readings),
+    )
+
+
+class Experiment:
+    """Settings over a recording. Scenarios are written to `folder`, or to a temporary one."""
+
+    def __init__(
+        self, data: Path, settings: Sequence[Setting], seed: int, folder: Path | None = None
+    ) -> None:
+        self.data = data
+        self.settings = tuple(settings)
+        self.seed = seed
+        self._folder = folder
+
+    def run(
+        self,
+        todo: Sequence[Cell],
+        jobs: int,
+        done: Callable[[Figures], None] = lambda _: None,
+    ) -> list[Figures]:
+        """The figures of these cells, in their order. Raises RecordingError, OSError."""
+        with TemporaryDirectory() as temporary:
+            folder = self._folder or Path(temporary)
+            folder.mkdir(parents=True, exist_ok=True)
+            recording = read_recording(self.data)
+            names = {cell.setting for cell in todo}
+            for setting in self.settings:
+                if setting.name in names:
+                    drawing.write(setting, recording, self.seed, folder)
+            found = {}
+            for figures in _carried_out(folder, todo, jobs):
+                found[figures.cell] = figures
+                done(figures)
+        return [found[cell] for cell in todo]
+
+
+def _carried_out(folder: Path, todo: Sequence[Cell], jobs: int) -> Iterator[Figures]:
+    if jobs == 1:
+        yield from map(partial(run_cell, folder), todo)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        for future in as_completed([pool.submit(run_cell, folder, cell) for cell in todo]):
+            yield future.result()
+
+
+# --- figures that were kept -------------------------------------------------------------------
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    identity: str
+    figures: Figures
+
+
+def kept(path: Path, identity_: str) -> dict[Cell, Figures]:
+    """What an earlier run wrote of the same experiment; a line cut short is passed over."""
+    found: dict[Cell, Figures] = {}
+    if not path.exists():
+        return found
+    for line in path.read_bytes().splitlines():
+        try:
+            one = msgspec.json.decode(line, type=_Kept)
+        except msgspec.DecodeError:
+            continue
+        if one.identity == identity_:
+            found[one.figures.cell] = one.figures
+    return found
+
+
+def keep(path: Path, identity_: str, figures: Figures) -> None:
+    """Add a line."""
+    with path.open("ab") as file:
+        file.write(msgspec.json.encode(_Kept(identity_, figures)) + b"\n")
