@@ -286,3 +286,32 @@ def test_the_last_of_two_is_told_as_soon_as_no_other_can_come():
         *(("A", "a", 0), ("B", "b", 1), ("C", "c", 2), ("A", "d", 7), ("A", "e", 7.1)),
     )
     assert found == [[], [], [], [], [["a", "b", "c"]]]
+
+
+@pytest.mark.parametrize(
+    "detect",
+    [
+        "A during B",
+        "B contains A",
+        "(A and C within 3 h) during B",
+        "B contains (A and C within 3 h)",
+        "A without[1 s] C during B",
+    ],
+)
+def test_the_first_that_lasts_finds_what_came_while_it_lasted(detect):
+    text = f"event A()\nevent B()\nevent C()\nsubscription S from tester to out\ndetect {detect}"
+    events = [
+        {"type": kind, "id": name, "start": start * 3_600_000, "end": end * 3_600_000}
+        for kind, name, start, end in (
+            ("A", "a", 5, 5),
+            ("C", "c", 7, 7),
+            ("A", "a8", 8, 8),
+            ("C", "c9", 9, 9),
+            ("B", "b", 0, 10),
+            ("C", "c11", 11, 11),
+        )
+    ]
+    stream, recording = headwater.Engine(text), headwater.Engine(text, lateness_ms=None)
+    found = [one for event in events for one in stream.push([event])]
+    recording.push(events)
+    assert [one["events"] for one in found] == [one["events"] for one in recording.finish()] != []

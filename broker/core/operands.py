@@ -215,6 +215,23 @@ def _sum(*spans: int | None) -> int | None:
     return sum(known) if len(known) == len(spans) else None
 
 
+# Of each relation that no reading can meet: which sides have to last.
+_LAST = {
+    "during": (False, True), "starts": (False, True), "finishes": (False, True),
+    "contains": (True, False), "overlaps": (True, True),
+}  # fmt: skip
+
+
+def types_that_last(root: Operand) -> frozenset[str]:
+    """The event types of which no mere reading is of use somewhere in the pattern."""
+    found = set()
+    for joint in operands(root):
+        if isinstance(joint, Joint):
+            sides = zip(_LAST.get(joint.operator, (False, False)), joint.parts, strict=True)
+            found |= {one.event_type for last, one in sides if last and isinstance(one, Leaf)}
+    return frozenset(found)
+
+
 def span_max_ms(operand: Operand, duration_ms: DurationMs) -> int | None:
     """The longest span that an occurrence of the operand can have; None where unbounded.
 

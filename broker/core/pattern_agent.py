@@ -28,7 +28,7 @@ from broker.core.occurrence import (
     sorted_events,
     span_of,
 )
-from broker.core.operands import FOLLOWS
+from broker.core.operands import FOLLOWS, types_that_last
 from broker.core.outcome import assigned_lag
 from broker.core.partition import Discipline, Partition, instant, instants, take
 from broker.core.pattern import Layout
@@ -78,9 +78,8 @@ def discipline_of(
 ) -> Discipline:
     """How the case's occurrences are chosen and consumed."""
     selection = Selection(layout, duration_max_ms, foresight) if layout.last else None
-    consuming: tuple[int, ...] = ()
-    if layout.joints:  # an occurrence of one event is in no later one
-        consuming = tuple(layout.places[name] for name in case.consuming)
+    names = case.consuming if layout.joints else ()  # one event's occurrence is in no later one
+    consuming = tuple([layout.places[name] for name in names])
     contextual = any(joint.context != "unrestricted" for joint in layout.joints)
     return Discipline(selection, consuming, bool(consuming) and contextual)
 
@@ -104,6 +103,7 @@ class PatternAgent:
         self._layout = self.layout = layout
         self._duration_max_ms = duration_max_ms
         self._occurrences_max = occurrences_max
+        foresight = foresight and foresight.of(types_that_last(layout.root))
         self._discipline = discipline_of(case, layout, duration_max_ms, foresight)
         contexts = {joint.context for joint in layout.joints if joint.operator != "or"}
         self.ordered = self._discipline.stepwise or "recent" in contexts
@@ -119,7 +119,7 @@ class PatternAgent:
         )
         self._program.keeps_latest_only(allowed=not self._discipline.consuming)
         self._foresight = foresight if self._program.asks_durations() or layout.last else None
-        self._changes = -1  # how often more was known of durations when it was looked ahead
+        self._changes = -1  # of durations, when it was looked ahead
         self._horizon_ms, self._log_keep_ms = self._program.horizon_ms(), self._program.reach_ms()
         self._lags = assigned_lag(case, layout)
         self._pending: list[tuple[Order, int, Event]] = []
@@ -394,7 +394,7 @@ class PatternAgent:
 
     def _starts(self) -> list[int]:
         starts = [order[1] for order, _, _ in self._pending]
-        for partition in self._partitions.values():
-            for items in (*(store.items for store in partition.stores), partition.found):
+        for one in self._partitions.values():
+            for items in (*(store.items for store in one.stores), one.found):
                 starts += [event.start for item in items for event in events_of(item) if event]
         return starts

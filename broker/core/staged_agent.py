@@ -18,7 +18,7 @@ from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence, sort_in_order
-from broker.core.operands import Silence, composite, least, operands
+from broker.core.operands import Silence, composite, least, operands, types_that_last
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
 from broker.core.pattern_agent import (
@@ -75,7 +75,7 @@ class StagedAgent:
         self._layout = self.layout = layout
         self._outcome = self.outcome = outcome
         self._classes = classes
-        self._durations = durations
+        self._durations = durations = durations.of(types_that_last(layout.root))
         self._occurrences_max = occurrences_max
         at_most = None if subscription is None else subscription.at_most
         self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most, durations)

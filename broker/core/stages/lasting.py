@@ -24,7 +24,7 @@ class Durations:
     """
 
     def __init__(self, limit_ms: int, *, strict: bool) -> None:
-        self._limit_ms = limit_ms
+        self.limit_ms = limit_ms
         self._strict = strict
         self._longest: dict[str, int] = {}
         self.changes = 0  # how often it turned out that another type has events that last
@@ -56,20 +56,20 @@ class Durations:
         if self._foreseen is not None and not detected:
             return self._foreseen.get(event_type, 0)
         seen = self._longest.get(event_type, 0)
-        return self._limit_ms if seen and self._strict else seen
+        return self.limit_ms if seen and self._strict else seen
 
-    def reach_ms(self, event_type: str, *, detected: bool) -> int:
+    def reach_ms(self, event_type: str, *, lasts: bool) -> int:
         """How long before its end an event that is still to come may begin, for what is kept.
 
         Waiting for the longest so far is a bet on the others; what is dropped cannot come again.
-        So here an event of a type that has lasted may last up to the limit, and so may a detected
-        one, whatever came before.
+        So here an event of a type that has lasted may last up to the limit, and so may one that is
+        of use only if it lasts, whatever came before. (A detected one always may.)
         """
-        if detected:
-            return self._limit_ms
         if self._foreseen is not None:
             return self._foreseen.get(event_type, 0)
-        return self._limit_ms if event_type in self._longest else 0
+        if lasts:
+            return self.limit_ms
+        return self.limit_ms if event_type in self._longest else 0
 
     def longest(self, event_type: str) -> int:
         """How long the longest of the type so far has lasted."""
@@ -78,10 +78,18 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """The durations of one task's inputs; `inputs`: type as the task names it → its class's."""
+    """The durations of one task's inputs; `inputs`: type as the task names it → its class's.
+
+    `lasting` are those of which readings are of no use to a pattern: what it waits for will last.
+    """
 
     durations: Durations
     inputs: Mapping[str, str]
+    lasting: frozenset[str] = frozenset()
+
+    def of(self, lasting: frozenset[str]) -> Foresight:
+        """The same for one of the task's patterns."""
+        return Foresight(self.durations, self.inputs, lasting)
 
     def longest_ms(self, event_type: str) -> int:
         """How long an event of the type that is still to come may last."""
@@ -91,7 +99,9 @@ class Foresight:
     def reach_ms(self, event_type: str) -> int:
         """How long before its end such an event may begin, for what is kept."""
         name = self.inputs[event_type]
-        return self.durations.reach_ms(name, detected=name != event_type)
+        if name != event_type:
+            return self.durations.limit_ms
+        return self.durations.reach_ms(name, lasts=event_type in self.lasting)
 
     def observe(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> None:
         """Remember how long these events lasted."""
