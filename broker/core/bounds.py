@@ -24,7 +24,7 @@ from broker.core.bounds_window import DAY_LONGEST_MS
 from broker.core.bounds_window import passed as window_passed
 from broker.core.chain_agent import links_of
 from broker.core.limits import Limits
-from broker.core.operands import Joint, least, operands, span_max_ms
+from broker.core.operands import Joint, least, operands, span_max_ms, types_that_last
 from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout, lay_out
 from broker.core.reach import keep_ms
@@ -178,8 +178,10 @@ class _Bounds:
 
     def _pattern(self, task: Task, case: Case, held: Held) -> Passed:
         layout = lay_out(case)
-        # A type whose events were all readings is taken to have readings only (Durations).
-        duration_ms = self._limits.event_duration_ms_max if task.needs else 0
+        # A type whose events were all readings is taken to have readings only (Durations), unless
+        # none but events that last are of use.
+        lasts = task.needs or types_that_last(layout.root)
+        duration_ms = self._limits.event_duration_ms_max if lasts else 0
         leaves, lag_ms = self._leaves(task, [leaf.event_type for leaf in layout.leaves])
         if lag_ms is None:
             held.add(None, matches=False, reason="it waits for what may never be decided")

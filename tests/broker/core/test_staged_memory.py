@@ -68,7 +68,6 @@ JOINS = [
     "A then[recent, ..5 s] B consuming A",
     "A and[..5 s] B",
     "A equals B",
-    "A during B",
     "A then[..5 s] last B",
 ]
 BOUNDED = [
