@@ -18,14 +18,24 @@ from random import Random
 
 from planner.rounds.ball import Ball, Value
 
+SWINGS = 3  # how often a look goes from bearing worse to bearing nothing, from the best each time
+
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long to look: kicks in all, and by how much of the flow a valley may be worse first."""
+    """How long to look: kicks in all, and by how much of the flow a valley may be worse first.
+
+    `deep_for_each` is for the look at all pieces of the vicinity, once a quick one finds nothing.
+    """
 
     kicks: int = 10
     kicks_for_each: float = 0.25
-    worse: float = 0.02
+    worse: float = 0.08
+    deep_for_each: float = 3.0
+
+    def deep(self) -> Effort:
+        """The effort of a deep look."""
+        return Effort(self.kicks, self.deep_for_each, self.worse, self.deep_for_each)
 
 
 def improve(
@@ -43,9 +53,12 @@ def improve(
     now, stands = best, kept
     count = effort.kicks + int(effort.kicks_for_each * len(pieces))
     for turn in range(count):
+        if turn and turn * SWINGS % count < SWINGS:
+            _return(ball, kept)
+            now, stands = best, kept
         touched = _kick(ball, pieces, random)
         _descend(ball, _around(ball, touched))
-        room = int(best[1] * effort.worse * (count - turn) / count)
+        room = int(best[1] * effort.worse * (1 - turn * SWINGS % count / count))
         if ball.value < best:
             best, kept = ball.value, dict(ball.at)
         if _near(ball.value, now, best, room):
@@ -107,13 +120,11 @@ def _settle(ball: Ball, group: tuple[int, ...]) -> None:
 
 
 def _groups(ball: Ball, pieces: list[int]) -> list[tuple[int, ...]]:
-    """What stands together and shares an input or makes another's; and all that is at a member."""
+    """What stands together and shares an input, or makes what another takes."""
     found: dict[tuple[int, ...], None] = {}
     streams: dict[int, None] = {}
-    nodes: dict[int, None] = {}
     for piece in pieces:
         streams.update(dict.fromkeys(ball.consumed(piece)))
-        nodes[ball.at[piece]] = None
     for stream in streams:
         by_node: dict[int, list[int]] = {}
         for piece in ball.consumers(stream):
@@ -131,16 +142,11 @@ def _groups(ball: Ball, pieces: list[int]) -> list[tuple[int, ...]]:
             if piece in ball.at:
                 by_node.setdefault(ball.at[piece], []).append(piece)
         found.update(dict.fromkeys(tuple(one) for one in by_node.values() if len(one) > 1))
-    standing: dict[int, list[int]] = {}
-    for piece, node in ball.at.items():
-        if node in nodes:
-            standing.setdefault(node, []).append(piece)
-    found.update(dict.fromkeys(tuple(one) for one in standing.values() if len(one) > 1))
     return list(found)
 
 
 def _around(ball: Ball, touched: list[int]) -> list[int]:
-    """The pieces that a change of some may send elsewhere: those, and what they deal with."""
+    """The pieces that a change of some may send elsewhere: those, what they deal with, crowds."""
     streams = ball.view.layout.streams
     found = dict.fromkeys(touched)
     for piece in touched:
@@ -149,8 +155,9 @@ def _around(ball: Ball, touched: list[int]) -> list[int]:
             maker = streams[stream].piece
             if maker is not None and maker in ball.at:
                 found[maker] = None
-    nodes = {ball.at[piece] for piece in touched}
-    found.update(dict.fromkeys(piece for piece, node in ball.at.items() if node in nodes))
+    if ball.violation:
+        full = set(ball.overloaded())
+        found.update(dict.fromkeys(piece for piece, node in ball.at.items() if node in full))
     return sorted(found)
 
 
@@ -167,7 +174,9 @@ def _kick(ball: Ball, pieces: list[int], random: Random) -> list[int]:
     if kind == 0:
         return _scatter(ball, random.sample(pieces, min(len(pieces), 2)), random)
     if kind == 1:
-        return _swap(ball, random.choice(pieces), random.choice(pieces))
+        return _swap(ball, random.choice(pieces), random.choice(sorted(ball.at)))
+    if kind == 2:
+        return _crowd(ball, random.choice(pieces), random)
     return _gather(ball, random.choice(pieces), random)
 
 
@@ -186,6 +195,35 @@ def _swap(ball: Ball, one: int, other: int) -> list[int]:
     return [one, other]
 
 
+def _crowd(ball: Ball, piece: int, random: Random) -> list[int]:
+    """Takes a piece to where it wants to be, whatever runs there, and sends others away."""
+    if not ball.allowed[piece]:
+        return [piece]
+    goals = sorted(ball.allowed[piece])
+    flows = []
+    for goal in goals:
+        ball.move(piece, goal)
+        flows.append((ball.flow, goal))
+    flows.sort()
+    goal = flows[min(len(flows) - 1, random.randrange(3))][1]
+    ball.move(piece, goal)
+    return [piece, *_make_room(ball, goal, [piece], random)]
+
+
+def _make_room(ball: Ball, goal: int, kept: list[int], random: Random) -> list[int]:
+    """Sends others away from where something came, while limits are broken; which they are."""
+    there = [one for one, node in sorted(ball.at.items()) if node == goal and one not in kept]
+    random.shuffle(there)
+    moved = []
+    for one in there:
+        if not ball.violation:
+            break
+        _settle(ball, (one,))
+        if ball.at[one] != goal:
+            moved.append(one)
+    return moved
+
+
 def _gather(ball: Ball, piece: int, random: Random) -> list[int]:
     """Brings together what consumes an input of a piece, at its source or where one of them is."""
     streams = ball.consumed(piece)
@@ -200,4 +238,4 @@ def _gather(ball: Ball, piece: int, random: Random) -> list[int]:
     moved = [one for one in chosen if goal in ball.allowed[one]]
     for one in moved:
         ball.move(one, goal)
-    return moved or [piece]
+    return [*moved, *_make_room(ball, goal, moved, random)] or [piece]

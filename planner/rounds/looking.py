@@ -31,11 +31,14 @@ class Proposal:
     moves: tuple[tuple[int, int, int], ...]
 
 
-def look(view: View, settings: Settings, random: Random) -> Proposal | None:
-    """The best plan found, where it is worth a turn."""
+def look(view: View, settings: Settings, random: Random, *, deep: bool) -> Proposal | None:
+    """The best plan found, where it is worth a turn; `deep`: for all pieces, not its own first."""
     ball = Ball(view, prices(view, settings))
     before = ball.value
-    moves = improve(ball, settings.effort, random, focus(ball))
+    if deep:
+        moves = improve(ball, settings.effort.deep(), random)
+    else:
+        moves = improve(ball, settings.effort, random, focus(ball))
     after = ball.value
     least = int(settings.gain * before[1])
     if after[0] >= before[0] and before[1] - after[1] <= least:

@@ -78,6 +78,7 @@ class Rounds:
         self._known: dict[int, Summary] = {}
         self._followers: dict[int, None] = {}
         self._looked: object = None
+        self._stage = 0
         self._plan_at = self._widen_at = None
         self._adopt_at = now + self.settings.adopt_ms
         self.keeping.begin(layout, tree, costs)
@@ -230,12 +231,17 @@ class Rounds:
         if view is None:
             return  # somebody's word is on its way: it sets the time to look again
         seen = tuple((one.broker, one.version) for one in view.summaries)
-        if seen == self._looked:
+        deep = self.settings.effort.deep_for_each > 0
+        stage = 1 + (self._looked == seen) * self._stage
+        if stage > 1 + deep:
             return
-        self._looked = seen
-        proposal = look(view, self.settings, self._random)
+        self._looked, self._stage = seen, stage
+        proposal = look(view, self.settings, self._random, deep=stage > 1)
         if proposal is not None:
             self._lead(proposal)
+        elif stage == 1 and deep:
+            later = now + self.settings.settle_ms
+            self._plan_at = later + self._random.randrange(4 * self.settings.spread_ms + 1)
         elif troubled(self._summary(), self._tree):
             self._widen_at = now + self.settings.widen_ms
         else:

@@ -16,7 +16,7 @@ from planner.rounds.trial import Conditions, Trial
 from planner.rounds.units import scaled
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
-QUICK = Effort(4, 0)
+QUICK = Effort(4, 0, deep_for_each=0)
 
 
 def quick(radius: int, price: float = 0.0) -> Settings:
