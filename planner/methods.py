@@ -99,7 +99,7 @@ def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
     best = search.run(stops.First(tuple(limits)), observe)
     plan = as_plan(model, best)
     in_time = wanted.steps is not None or not clock(search.progress())
-    return Found(plan, evaluate(layout, plan), search.steps, complete=in_time)
+    return Found(plan, evaluate(layout, plan, model.network), search.steps, complete=in_time)
 
 
 def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Found:

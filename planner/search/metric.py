@@ -21,6 +21,7 @@ Ends = tuple[int, ...]
 
 FAR = 1e7  # the distance where there is no way: dearer than any detour
 FLOYD_NODES_MAX = 200
+IMPROVED_NODES_MAX = 300  # beyond, trees are improved for the final plan only
 KEPT_BYTES_MAX = 150_000_000  # what is remembered between questions is let go beyond this
 
 
@@ -30,14 +31,15 @@ class Metric:
     def __init__(self, nodes: int, weights: Mapping[Arc, float], exact_ends: int) -> None:
         self.nodes = nodes
         self.weights = weights
-        self.onward: list[list[tuple[int, float]]] = [[] for _ in range(nodes)]
-        for (a, b), weight in sorted(weights.items()):
-            self.onward[a].append((b, weight))
+        self.onward: list[list[int]] = [[] for _ in range(nodes)]
+        for a, b in sorted(weights):
+            self.onward[a].append(b)
         self.symmetric = all(weights.get((b, a)) == w for (a, b), w in weights.items())
         is_tree = self.symmetric and len(weights) == 2 * (nodes - 1)
         self.exact_ends = 1 if is_tree else exact_ends
-        self.improves = not is_tree
+        self.improves = not is_tree and nodes <= IMPROVED_NODES_MAX
         self.distance = self._distances()
+        self._onward = self._next_hops()
         self._kept: dict[object, Vector] = {}
         self._trees: dict[tuple[int, Ends], tuple[float, tuple[Arc, ...]]] = {}
         self._kept_max = max(1000, KEPT_BYTES_MAX // (8 * nodes))
@@ -78,6 +80,16 @@ class Metric:
             order = order[::-1]
         return np.ascontiguousarray(columns.T)
 
+    def _next_hops(self) -> npt.NDArray[np.int32]:
+        """For each pair, the first broker on the way: the least number among equals."""
+        found = np.full((self.nodes, self.nodes), -1, dtype=np.int32)
+        for node, others in enumerate(self.onward):
+            if others:
+                weights = np.array([[self.weights[node, other]] for other in others])
+                best = (self.distance[others] + weights).argmin(axis=0)
+                found[node] = np.array(others, dtype=np.int32)[best]
+        return found
+
     def _walk(self) -> list[int]:
         met, order = set[int](), []
         for start in range(self.nodes):
@@ -86,7 +98,7 @@ class Metric:
             met.add(start)
             ring = [start]
             for node in ring:
-                for other, _ in self.onward[node]:
+                for other in self.onward[node]:
                     if other not in met:
                         met.add(other)
                         ring.append(other)
@@ -141,7 +153,15 @@ class Metric:
             return 0.0
         if len(ends) <= self.exact_ends or len(ends) == 1:
             return float(self.from_everywhere(ends)[source])
+        if len(ends) == 2 and self.symmetric:
+            return float(self._three(source, ends).min())
         return self.tree(source, ends)[0]
+
+    def _three(self, source: int, ends: Ends) -> Vector:
+        """For each broker, the cost of a tree that joins a source and two ends there."""
+        distance = self.distance
+        found: Vector = distance[source] + distance[ends[0]] + distance[ends[1]]
+        return found
 
     def _branching(self, ends: Ends) -> Vector:
         """For each broker, the cost of trees from there to the ends that part at once."""
@@ -166,27 +186,34 @@ class Metric:
         if (known := self._trees.get(key)) is None:
             if len(self._trees) >= self._kept_max:
                 self._trees.clear()
-            arcs: set[Arc] = set()
-            if len(ends) <= self.exact_ends:
-                self._grow(source, ends, arcs)
-            else:
-                self._join(source, ends, arcs)
-            kept = self._trimmed(source, ends, arcs)
-            if self.improves and len(ends) > self.exact_ends:
-                kept = self._improved(source, ends, kept)
+            kept = self._tree(source, ends)
             lost = sum(self.distance[source, end] >= FAR for end in ends)
             cost = sum(self.weights[arc] for arc in kept) + FAR * float(lost)
             known = self._trees[key] = (cost, tuple(kept))
         return known
 
+    def _tree(self, source: int, ends: Ends) -> list[Arc]:
+        arcs: set[Arc] = set()
+        if len(ends) <= self.exact_ends:
+            self._grow(source, ends, arcs)
+            return self._trimmed(source, ends, arcs)
+        if len(ends) == 2 and self.symmetric:
+            fork = int(np.argmin(self._three(source, ends)))
+            ways = [(source, fork), (fork, ends[0]), (fork, ends[1])]
+            if all(self.distance[a, b] < FAR for a, b in ways):
+                return sorted(arc for a, b in ways for arc in self.path(a, b))
+        self._join(source, ends, arcs)
+        kept = sorted(arcs)
+        return self.improved(source, ends, kept) if self.improves else kept
+
     def path(self, a: int, b: int) -> list[Arc]:
         """The links of a shortest way; none where there is no way."""
         if self.distance[a, b] >= FAR:
             return []
-        to = self.distance[:, b]
+        onward = self._onward
         arcs = []
         while a != b:
-            other = min(self.onward[a], key=lambda way: way[1] + to[way[0]])[0]
+            other = int(onward[a, b])
             arcs.append((a, other))
             a = other
         return arcs
@@ -245,7 +272,7 @@ class Metric:
                 node = parent[node]
         return sorted(kept)
 
-    def _improved(self, source: int, ends: Ends, arcs: list[Arc]) -> list[Arc]:
+    def improved(self, source: int, ends: Ends, arcs: list[Arc]) -> list[Arc]:
         """Tries to hang each end's own branch elsewhere, until none can be had for less."""
         best = sum(self.weights[arc] for arc in arcs)
         improved = True

@@ -25,6 +25,7 @@ from planner.search.tabu import Tabu
 CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a few pieces only
 SETTLE_EVERY_STEPS = 2000
 ROUTE_EVERY_STEPS = 25
+POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
 FAITHLESS_KICKS = 30  # after so many that found no better plan, back to the best
@@ -244,6 +245,19 @@ class Search:
             if due or (self.best.excess > 0 and not self.steps % self.model.pieces):
                 self._settle()
         self._settle()
+        self._polish()
+
+    def _polish(self) -> None:
+        """Improves the trees of the best plan, which a search of many brokers leaves alone."""
+        if self.model.limited or self.best.excess > 0:
+            return
+        metric = self.model.metrics[0][0] if self.model.metrics[0] else None
+        for stream in carried(self.model.layout, self.best.hosts):
+            arcs = self.best.trees[stream.name]
+            if metric is not None and 2 < len(stream.targets) <= POLISHED_ENDS_MAX:
+                better = metric.improved(stream.source, stream.targets, list(arcs))
+                self.best.flow -= stream.rate * (len(arcs) - len(better))
+                self.best.trees[stream.name] = tuple(better)
 
     def _settle(self) -> None:
         """Counts anew, routes, and reprices what was crowded."""
