@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from broker.core.event import slot_of
-from broker.core.expressions import NEVER_NULL, RESERVED_CODE, Writer
+from broker.core.expressions import NEVER_NULL, RESERVED_CODE, Writer, divide
 from broker.core.functions import FUNCTIONS
 from broker.core.routing.operator import Key, Range, Region
 from broker.core.source import Constants, build
 from language.printing.expressions import expression_text
 from language.tree import (
+    Arithmetic,
     Atom,
     Attribute,
     Call,
@@ -94,6 +95,26 @@ class _AnyScope:
         return f"getattr(e, {slot_of(node.name)!r}, None)", True
 
 
+def number(value: Any) -> Any:
+    """The value, if one can reckon with it: nobody has checked that it is no text."""
+    if value.__class__ is int or value.__class__ is float:
+        return value
+    raise TypeError("no number")
+
+
+class _Careful(Writer):
+    """Writes texts of others, whose types were checked elsewhere or nowhere."""
+
+    def _arithmetic(self, node: Arithmetic, guards: list[str]) -> str:
+        self._constants.helper("number", number)
+        left = f"number({self._strict(node.left, guards)})"
+        right = f"number({self._strict(node.right, guards)})"
+        if node.operator == "/":
+            self._constants.helper("divide", divide)
+            return self._guarded(f"divide({left}, {right})", guards)
+        return f"({left} {node.operator} {right})"
+
+
 @lru_cache(maxsize=COMPILED_MAX)
 def compile_condition(text: str) -> Test:
     """The test of an event that a key's condition says; "" passes all.
@@ -104,7 +125,7 @@ def compile_condition(text: str) -> Test:
     if not text:
         return lambda _: True
     constants = Constants()
-    code = Writer(_AnyScope(), constants).condition(read_condition(text))
+    code = _Careful(_AnyScope(), constants).condition(read_condition(text))
     lines = (
         "def test(e):",
         "    try:",

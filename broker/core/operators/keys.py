@@ -19,6 +19,7 @@ from broker.core.expressions import RESERVED_CODE, conjuncts
 from broker.core.operands import Leaf
 from broker.core.operators.conditions import members_of, read_condition, text_of, travels
 from broker.core.routing.operator import Key, Range, Region
+from language.printing.expressions import expression_text
 from language.tree import (
     Attribute,
     Comparison,
@@ -47,7 +48,8 @@ def key_of(leaf: Leaf, kinds: Mapping[str, str], *, alone: bool = True) -> Key:
         asked += [_within(region) for region in leaf.regions] + leaf.conjuncts
     parts = [part for condition in asked for part in conjuncts(rewrite(condition, _bare))]
     said = _Said(kinds)
-    told = [part for part in parts if travels(part)]
+    # In one order, so that a key does not depend on how its conditions were written down.
+    told = sorted((part for part in parts if travels(part)), key=expression_text)
     for part in told:
         said.take(part)
     return Key(

@@ -28,10 +28,11 @@ class Passed(NamedTuple):
 
 
 class Wanted:
-    """Operators, and which of their keys an event passes.
+    """Operators of this broker's own tasks, and which of their keys an event passes.
 
-    Events are those of declared types: their classes have the attributes that keys speak of. Where
-    a class may lack some, ask key by key (`conditions.compile_condition`).
+    What they ask was checked against the types that are declared here, and events are of these. It
+    is not for operators of others, which may take an attribute to be of another type: these are
+    asked by `conditions.compile_condition`, which no text and no event makes fail.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:

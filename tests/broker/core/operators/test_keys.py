@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
+from broker.core.event import event_class
 from broker.core.intake import IntakeOptions
 from broker.core.operators.conditions import compile_condition, conditions_of, read_condition
 from broker.core.operators.making import operators_of
@@ -130,6 +132,61 @@ def test_a_condition_on_an_attribute_that_is_missing_or_of_another_type():
     assert compile_condition("n > 1")(Event()), "who wants it will judge"
     assert not compile_condition("m > 1")(Event()), "a missing attribute is null"
     assert compile_condition("")(Event())
+
+
+GOOD = (
+    *("n > 1", "n in {1, 2} and not flag", 'tag < "q" or v * n <= 2.5', "round(v / n) = 2"),
+    *("position in circle(45.5, 7.1, 3 km)", 'location in path("b/1")', "length(tag) >= min(n, 2)"),
+    *('concat(tag, "x") != upper(tag)', "sqrt(n) > abs(-v)", "duration < 2 s and 0 < n < 9"),
+    "floor(v * 1e300 * 1e300) > 3",
+)
+WORDS = [*(word for text in GOOD for word in text.split()), *'()"`#\n\\,{}.@*-']
+
+
+def spoiled(draw):
+    """A good condition with some words of others in it."""
+    words = draw.choice(GOOD).split(" ")
+    for _ in range(draw.randint(1, 4)):
+        words[draw.randrange(len(words))] = draw.choice(WORDS)
+    return " ".join(words)
+
+
+def hold_on_any_text(seeds):
+    """It is refused, or a test that never fails, and then its canonical text says the same."""
+    kind = event_class("A", {"n": "int", "v": "float", "tag": "text", "flag": "bool"})
+    full = {"source": "s", "location": "b/1", "position": [45.0, 7.0]}
+    events = [
+        kind(id="e", start=0, end=5, **full, a_n=3, a_v=1e308, a_tag="p", a_flag=True),
+        kind(id="e", start=0, end=0),
+        kind(id="e", start=0, end=0, a_n=2**62, a_v=-0.0, a_tag=""),
+    ]
+    taken = 0
+    for seed in seeds:
+        text = spoiled(random.Random(seed))
+        try:
+            condition = read_condition(text)
+        except ValueError:
+            continue
+        assert {compile_condition(text)(event) for event in events} <= {True, False}, text
+        assert read_condition(expression_text(condition)) == condition, text
+        taken += 1
+    assert taken > len(seeds) // 20
+
+
+def test_a_text_of_anybody_is_refused_or_makes_a_test():
+    hold_on_any_text(range(300))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_many_texts_of_anybody_are_refused_or_make_tests():
+    hold_on_any_text(range(300, 20_000))
+
+
+def test_a_text_is_no_number_to_reckon_with():
+    kind = event_class("A", {"n": "int", "tag": "text"})
+    huge = kind(id="e", start=0, end=0, a_n=2**62, a_tag="much")
+    assert compile_condition("concat(tag, tag) * n = n")(huge), "who wants it will judge"
 
 
 def events_and_keys(seed):
