@@ -50,14 +50,21 @@ START = "\0start"
 METRES = ("\0x", "\0y")
 DEGREES = ("\0latitude", "\0longitude")
 
+SPOTS_MAX = 16_384  # places that events come from, told apart by a number; more are told anew
+
 
 class Held:
-    """One event at one broker; `sent` has a bit for each direction that has it."""
+    """One event at one broker; `sent` has a bit for each direction that has it.
 
-    __slots__ = ("end", "event", "place", "sent", "start", "via")
+    `spot` is the same number for events of one source and place that came the same way, where an
+    index remembers what it found for them; 0: not told.
+    """
 
-    def __init__(self, event: EventView, via: str) -> None:
+    __slots__ = ("end", "event", "place", "sent", "spot", "start", "via")
+
+    def __init__(self, event: EventView, via: str, spot: int = 0) -> None:
         self.event = event
+        self.spot = spot
         self.via = via  # the neighbour it came from
         self.start: int = event.start
         self.end: int = event.end
@@ -90,6 +97,8 @@ class Store:
     def __init__(self) -> None:
         self._keys: dict[tuple[str, str, int], Held] = {}
         self._types: dict[str, tuple[list[int], list[Held]]] = {}
+        self._spots: dict[Any, int] = {}
+        self._next_spot = 1
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -100,10 +109,20 @@ class Store:
         if key in self._keys:
             return None
         held = Held(event, via)
+        held.spot = self._spot((event.source, event.location, held.place, via))
         self._keys[key] = held
         starts, kept = self._types.setdefault(event.event_type, ([], []))
         insert(starts, kept, held.start, held)
         return held
+
+    def _spot(self, key: Any) -> int:
+        spot = self._spots.get(key)
+        if spot is None:
+            if len(self._spots) >= SPOTS_MAX:
+                self._spots.clear()
+            spot = self._spots[key] = self._next_spot
+            self._next_spot += 1  # no number twice: an index may still remember it
+        return spot
 
     def of_type(self, type_name: str) -> list[Held]:
         """The events of a type, in the order of their starts."""

@@ -314,6 +314,7 @@ class Router:
             entry.plan = {}
         for held in self._store.everything():
             held.via = LOCAL  # where it came from is not known in the new tree
+            held.spot = 0
             held.sent = 0
 
     def _all(self) -> list[_Entry]:

@@ -19,7 +19,7 @@ from broker.core.geometry import region_test, under_path
 from broker.core.routing.held import DEGREES, METRES, START, Held
 from broker.core.routing.operator import Key, Region, Scalar
 
-STEP = 16  # rows between two integers that are kept of a column; fewer cost memory, more time
+STEP = 8  # rows between two integers that are kept of a column; fewer cost memory, more time
 FRESH_MAX = 64  # rows asked one by one before the columns are built anew
 PLACES_MAX = 4_096  # places whose answers are kept
 GATES_MAX = (
@@ -105,17 +105,23 @@ class _Column:
     def __init__(self, ranges: list[tuple[int, Any]], others: int) -> None:
         """`ranges` are (bit, range) of the rows that ask; `others` are those that do not."""
         self._others = others
-        lows: list[tuple[tuple[float, int], int]] = []
-        highs: list[tuple[tuple[float, int], int]] = []
+        lows: list[tuple[float, int]] = []
+        highs: list[tuple[float, int]] = []
+        # Rows that have an end, but not the value itself.
+        self._open_lows: dict[float, int] = {}
+        self._open_highs: dict[float, int] = {}
         unbounded = 0
         for bit, one in ranges:
-            # A value v passes from (v, 0) on: an open end stands behind its value, or before it.
             if one.low is None:
                 unbounded |= bit
             else:
-                lows.append(((one.low, 1 if one.low_open else 0), bit))
+                lows.append((one.low, bit))
+                if one.low_open:
+                    self._open_lows[one.low] = self._open_lows.get(one.low, 0) | bit
             if one.high is not None:
-                highs.append(((one.high, -1 if one.high_open else 0), bit))
+                highs.append((one.high, bit))
+                if one.high_open:
+                    self._open_highs[one.high] = self._open_highs.get(one.high, 0) | bit
         lows.sort()
         highs.sort()
         self._low_ends = [end for end, _ in lows]
@@ -129,9 +135,12 @@ class _Column:
         """The rows that a value passes."""
         if value is None or value != value:  # noqa: PLR0124 - only what is no number is not
             return self._others
-        point = (value, 0)
-        begun = _sum(self._low_sums, self._low_bits, bisect_right(self._low_ends, point))
-        over = _sum(self._high_sums, self._high_bits, bisect_left(self._high_ends, point))
+        begun = _sum(self._low_sums, self._low_bits, bisect_right(self._low_ends, value))
+        over = _sum(self._high_sums, self._high_bits, bisect_left(self._high_ends, value))
+        if self._open_lows:
+            over |= self._open_lows.get(value, 0)
+        if self._open_highs:
+            over |= self._open_highs.get(value, 0)
         return (begun & ~over) | self._others
 
 
@@ -182,7 +191,7 @@ class RowIndex:
         self._gates: list[tuple[Gate, int]] = []
         self._open = 0  # rows that ask nothing of the place
         self._asking = 0  # rows with a condition of their own
-        self._places: dict[Any, int] = {}
+        self._places: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -234,17 +243,16 @@ class RowIndex:
     def _place(self, held: Held) -> int:
         if not self._gates:
             return self._open
-        event = held.event
-        place = (event.source, event.location, held.place, held.via)
-        bits = self._places.get(place)
+        bits = self._places.get(held.spot)
         if bits is None:
-            if len(self._places) >= PLACES_MAX:
-                self._places.clear()
             bits = self._open
             for gate, rows in self._gates:
                 if gate.test(held):
                     bits |= rows
-            self._places[place] = bits
+            if held.spot:
+                if len(self._places) >= PLACES_MAX:
+                    self._places.clear()
+                self._places[held.spot] = bits
         return bits
 
     def _build(self) -> None:

@@ -7,7 +7,7 @@ from simulation.propagation.run import APPROACHES, simulate
 from tests.oracles import propagation as oracle
 from tests.simulation.propagation.drawn import draw, write
 
-FAST, MANY = 12, 1500
+FAST, MANY = 12, 700
 KINDS = {
     "mixed": {},
     "identified": {"abstract": False},
