@@ -36,6 +36,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     join_messages: Mapping[str, int] = {}
     log_results: Mapping[str, int] = {}
     journal_bytes: Mapping[str, int] = {}
+    links: Mapping[str, int] = {}
+    link_events: Mapping[str, int] = {}
+    network: Mapping[str, int] = {}
     intake_held: int = 0
 
 

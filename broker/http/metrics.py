@@ -65,6 +65,15 @@ FAMILIES = (
         counter=False,
     ),
     Family(
+        "links",
+        "headwater_link_up",
+        "1 while the link to a broker is up, else 0",
+        "peer",
+        counter=False,
+    ),
+    Family("link_events", "headwater_link_events", "Events sent to a broker's link", "peer"),
+    Family("network", "headwater_network", "What happened among brokers", "what"),
+    Family(
         "intake_held",
         "headwater_intake_held",
         "1 while intake is held, as the disk fails or is behind, else 0",

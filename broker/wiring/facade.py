@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from broker.mqtt.server import MqttServer
     from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
+    from broker.wiring.networking import Networking
 
 
 class Facade:
     """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
 
     `proven`: clients log in, so that their names can be relied on. `keeping`: what is kept on disk.
-    `joined`: the other MQTT servers.
+    `joined`: the other MQTT servers. `networking`: the links to other brokers.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Facade:
         proven: bool,
         keeping: "Keeping | None" = None,
         joined: "Joined | None" = None,
+        networking: "Networking | None" = None,
     ) -> None:
         self.missing: list[str] = ["the MQTT face", "the HTTP face"]
         self._runner = runner
@@ -50,6 +52,7 @@ class Facade:
         self._proven = proven
         self._keeping = keeping
         self._joined = joined
+        self._networking = networking
         self._since_ms = runner.now_ms()
 
     def healthy(self) -> bool:
@@ -74,6 +77,9 @@ class Facade:
             join_messages=self._joined.counts() if self._joined else {},
             log_results=self._keeping.log.counts() if self._keeping else {},
             journal_bytes=self._keeping.sizes() if self._keeping else {},
+            links=self._networking.links_up() if self._networking else {},
+            link_events=self._networking.sent() if self._networking else {},
+            network=dict(self._networking.broker.counts) if self._networking else {},
             intake_held=int(self._keeping.gate.is_shut) if self._keeping else 0,
         )
 
@@ -115,6 +121,7 @@ class Facade:
             "http_followers": len(self._fan),
             "joins": self._joined.status() if self._joined else {},
             "journal": self._keeping.counters() if self._keeping else None,
+            "network": self._networking.status() if self._networking else None,
         }
 
     async def submit(self, text: str, client: str) -> Reply:

@@ -48,6 +48,7 @@ class Keeping:
         self.journal: Journal
         self.snapshots: Snapshots
         self.gate: Gate
+        self.on_durable: Callable[[int], None] | None = None  # told after promises are kept
         self._found = found
         self._effects = effects
 
@@ -111,6 +112,8 @@ class Keeping:
 
     def _durable(self, number: int) -> None:
         self.promises.durable(number)
+        if self.on_durable is not None:
+            self.on_durable(number)
         self.snapshots.look()
 
     def _pause(self) -> None:

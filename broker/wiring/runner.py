@@ -17,8 +17,18 @@ from typing import Any, Protocol, TypeAlias
 from broker.core import refusals
 from broker.core.broker import Broker
 from broker.core.durable import CoreFaultError, DurableBroker
-from broker.core.effects import Acknowledge, Append, Effect, Emit, Note, Publish, Reply
-from broker.core.messages import EventsReceived, Message, Payload, RequestRefused, Woken
+from broker.core.effects import (
+    Acknowledge,
+    Append,
+    Effect,
+    Emit,
+    Note,
+    Publish,
+    Reply,
+    SendFrame,
+)
+from broker.core.messages import EventsReceived, Payload, RequestRefused, Woken
+from broker.core.network.network_broker import Message, NetworkBroker
 from broker.wiring.clock import WallClock
 
 LOOK_AFTER_S = 0.02  # the core is asked for its waking once in so long, not after each batch
@@ -60,7 +70,7 @@ class Runner:
 
     `hold` lets messages wait that clients publish. `pause` also stops what the broker would tell
     its core by itself, and requests, whose line asks `running`. `append` is where the records of a
-    core with a journal go.
+    core with a journal go; `network` is told everything instead of the core, where it is around it.
     """
 
     def __init__(
@@ -69,8 +79,10 @@ class Runner:
         outside: Outside,
         clock: WallClock | None = None,
         append: Callable[[Append], None] | None = None,
+        network: NetworkBroker | None = None,
     ) -> None:
         self.core = core
+        self._machine: Any = network or core
         self.faults = 0
         self._outside = outside
         self._clock = clock or WallClock()
@@ -92,6 +104,10 @@ class Runner:
         }
         if append is not None:
             self._carry[Append] = append
+
+    def send_by(self, send: Callable[[SendFrame], None]) -> None:
+        """Have frames brought to their links by this."""
+        self._carry[SendFrame] = send
 
     def now_ms(self) -> int:
         """The time by which the core goes."""
@@ -178,7 +194,7 @@ class Runner:
     def handle(self, message: Message) -> None:
         """Handle a message at once, before all that waits."""
         try:
-            effects = self.core.handle(message, self._clock.now_ms())
+            effects = self._machine.handle(message, self._clock.now_ms())
         except Exception as error:
             self.faults += 1
             logger.exception("the core failed on %s", type(message).__name__)
@@ -195,7 +211,8 @@ class Runner:
             return []
         one: Any = message
         regret = RequestRefused(one.client, one.request, refusals.DEFECT, one.reply_to)
-        return self.core.handle(regret, self._clock.now_ms())
+        effects: list[Effect] = self._machine.handle(regret, self._clock.now_ms())
+        return effects
 
     def perform(self, effects: list[Effect]) -> None:
         """Carry out effects, in order; one that fails stops no other."""
@@ -213,7 +230,7 @@ class Runner:
             self._wake.cancel()
             self._wake = None
         began_s = perf_counter()
-        due_ms = self.core.next_wake()
+        due_ms = self._machine.next_wake()
         self._look_after_s = max(LOOK_AFTER_S, LOOK_SHARE * (perf_counter() - began_s))
         if due_ms is not None:
             wait_s = max(0, due_ms - self._clock.now_ms() + 1) / 1000

@@ -43,8 +43,14 @@ if TYPE_CHECKING:
     from broker.http.app import Listener as HttpListener
     from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
+    from broker.wiring.networking import Networking
+    from broker.wiring.promises import Promises
     from broker.wiring.runner import Outside
 
+NEEDS_A_FOLDER = (
+    "links to other brokers need a data directory, as events are kept there until others have them;"
+    " set broker.data_dir, or leave out [links]"
+)
 NOTHING_KEPT = "without a data directory (broker.data_dir) nothing outlasts this process"
 
 logger = logging.getLogger(__name__)
@@ -81,12 +87,14 @@ class Site:
             drift_ppm=config.intake.drift_ppm,
             idle_timeout_ms=config.intake.idle_timeout_ms,
             require_timestamp=config.intake.require_timestamp,
+            networked=is_networked(config),
             tables=_tables(config),
         )
         self._runner: Runner
         self._requests: Requests
         self._listening: Listening
         self._keeping: Keeping | None = None
+        self._networking: Networking | None = None
         self._serving: asyncio.Task[None] | None = None
         self._http: HttpListener | None = None
         self._started = False
@@ -109,6 +117,8 @@ class Site:
         each = len(addresses) // len(names)  # a host's name may stand for several addresses
         where = dict(zip(names, map(_address, addresses[::each]), strict=True))
         try:
+            if self._networking is not None:
+                where["links"] = await self._networking.start()
             if self._config.http.enabled:
                 where["http"] = await self._start_http()
         except BaseException:
@@ -127,6 +137,8 @@ class Site:
         clock = WallClock()
         outside: Outside = self._joined or self._delivery
         if self._folder is None:
+            if self._options.networked:
+                raise StartError(NEEDS_A_FOLDER)
             logs.tell("warning", "nothing_kept", reason=NOTHING_KEPT)
             runner = Runner(Broker(self._options, self._config.limits), outside, clock)
         else:
@@ -139,7 +151,7 @@ class Site:
             clock.not_before(keeping.core.now)
             await self._go_on(keeping)
             promises = keeping.join(outside, clock.now_ms)
-            runner = Runner(keeping.core, promises, clock, promises.append)
+            runner = self._make_runner(keeping, promises, clock)
             runner.hold(quietly=True)  # until what is left over from before has its place
         self._runner = runner
         prefix, name = self._config.mqtt.prefix, self._options.name
@@ -155,6 +167,20 @@ class Site:
         ).on_publish
         if self._joined is not None:
             self._joined.attach(runner, self._requests.put)
+
+    def _make_runner(self, keeping: "Keeping", promises: "Promises", clock: WallClock) -> Runner:
+        """The runner of a core with a journal, and with its links if it has any."""
+        if not self._options.networked:
+            return Runner(keeping.core, promises, clock, promises.append)
+        from broker.wiring.networking import Networking
+
+        one = self._networking = Networking(self._config, keeping.core, clock.now_ms())
+        runner = Runner(keeping.core, promises, clock, promises.append, one.broker)
+        runner.send_by(one.send)
+        promises.hold = one.holding(promises.hold)
+        keeping.on_durable = one.durable
+        one.attach(runner)
+        return runner
 
     async def _go_on(self, keeping: "Keeping") -> None:
         """Have MQTT sessions go on. Raises StartError."""
@@ -186,6 +212,7 @@ class Site:
             proven=bool(users),
             keeping=self._keeping,
             joined=self._joined,
+            networking=self._networking,
         )
         options = http.HttpOptions(
             text_bytes_max=config.limits.specification_bytes_max,
@@ -211,6 +238,8 @@ class Site:
             self._serving.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._serving
+        if self._networking is not None:
+            await self._networking.stop()
         if self._keeping is not None:
             await self._keeping.settle()  # so that who waits for an answer gets it
         if self._joined is not None:
@@ -233,6 +262,11 @@ def listeners(config: Config) -> list[Listener]:
         tls = Tls(mqtt.tls_cert, mqtt.tls_key, mqtt.tls_client_ca, required)
         found.append(Listener(mqtt.host, mqtt.tls_port, tls))
     return found
+
+
+def is_networked(config: Config) -> bool:
+    """Whether there are to be links to other brokers."""
+    return bool(config.links.host or config.links.peers)
 
 
 def faces(config: Config) -> list[str]:

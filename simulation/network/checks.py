@@ -60,6 +60,8 @@ def check_kept(place: Place) -> None:
         raise CheckFailedError(f"at {place.name} events of others came behind a watermark")
     if len(network.own):
         raise CheckFailedError(f"{place.name} still keeps {len(network.own)} events for others")
+    if process.network.counts["frames_malformed"]:
+        raise CheckFailedError(f"{place.name} did not understand what another broker said")
     if process.network.needs.asked:
         raise CheckFailedError(f"{place.name} still waits for {process.network.needs.asked}")
     lost = {name: one.lost for name, one in network.upstream.items() if one.lost}

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from broker.core import topology as topologies
 from broker.core.effects import Effect, SendFrame
 from broker.core.network import frames
@@ -33,6 +35,7 @@ class Linking:
         self.ways = Ways()
         self.router = Router((), compile_condition=compile_condition)
         self.counts = dict.fromkeys(COUNTED, 0)
+        self.sent_events: dict[str, int] = {}  # by neighbour
         self._out: list[Effect] = []
         self._now = 0
         self._own_types: tuple[str, ...] = ()
@@ -61,6 +64,8 @@ class Linking:
         if peer in self.sessions:
             data = frames.encoded(frames.Frame(*self.sessions.seal(peer), body))
             control = events < 0
+            if events > 0:
+                self.sent_events[peer] = self.sent_events.get(peer, 0) + events
             self._out.append(SendFrame(peer, data, control, max(events, 0), after))
 
     def _say_all(self, but: str, body: frames.Sealed) -> None:
@@ -156,9 +161,16 @@ class Linking:
             elif isinstance(frame, frames.Hello):
                 self._heard_hello(peer, frame)
             elif self.sessions.lets_in(peer, frame):
-                self._on_frame[type(frame.body)](peer, frame.body)
+                self._understood(peer, frame.body)
             else:
                 self.counts["frames_stale"] += 1
+
+    def _understood(self, peer: str, body: frames.Sealed) -> None:
+        """A frame that says what cannot be is passed over."""
+        try:
+            self._on_frame[type(body)](peer, body)
+        except (msgspec.MsgspecError, ValueError, LookupError, TypeError):
+            self.counts["frames_malformed"] += 1
 
     # --- ways to origins -------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from broker.core import messages as core_messages
 from broker.core import topology as topologies
-from broker.core.durable import DurableBroker
+from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.durable_events import unpacked
 from broker.core.effects import Effect
 from broker.core.event import Event
@@ -82,7 +82,14 @@ class NetworkBroker(Hosting):
 
     def handle(self, message: Message, now: int) -> list[Effect]:
         """What is to be done because of the message. Raises CoreFaultError."""
-        self._now = now = max(now, self._now)
+        self._now = max(now, self._now)
+        try:
+            self._handle(message)
+        except CoreFaultError as error:
+            raise CoreFaultError(self._taken() + error.effects) from error
+        return self._taken()
+
+    def _handle(self, message: Message) -> None:
         on = self._on.get(type(message))
         if on is not None:
             on(message)
@@ -92,7 +99,6 @@ class NetworkBroker(Hosting):
                 self._look_at_needs()
         if self._sources_seen != self.durable.network.sources_changed:
             self._advertise()
-        return self._taken()
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
@@ -141,6 +147,35 @@ class NetworkBroker(Hosting):
         if types != self._own_types:
             self._own_types = types
             self._say_all("", frames.Here(self.me, types))
+
+    # --- what is to be seen ----------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """The tree, the ways to origins, and who waits for whom, as plain data."""
+        network, ways = self.durable.network, self.ways
+        own = network.own
+        origins = {
+            name: {
+                "position": one.position,
+                "lost": one.lost,
+                "reachable": name in ways.via,
+                "answered": name not in self.needs.asked,
+                "watermarks": network.watermarks_of(name),
+            }
+            for name, one in network.upstream.items()
+        }
+        return {
+            "tree": self.topology.tree.neighbours,
+            "known": [name for name in self.topology.known if name != self.me],
+            "unreachable": dict(self.topology.unreachable),
+            "position": own.position,
+            "retained": len(own),
+            "hosts": {name: one.position for name, one in own.hosts.items()},
+            "origins": origins,
+            "waits": network.waits(),
+            "inactive": {name: list(waits) for (_, name), waits in self.needs.waits.items()},
+            "counts": dict(self.counts),
+        }
 
     # --- on the way ------------------------------------------------------------------------
 

@@ -210,6 +210,21 @@ class NetworkedBroker(RestorableBroker):
         """The types of which an origin says something."""
         return self._intake.clock.types_of(origin)
 
+    def watermarks_of(self, origin: str) -> dict[str, int]:
+        """What an origin has promised."""
+        return {
+            name: watermark
+            for name in sorted(self.heard_types(origin))
+            for watermark, other in self._intake.clock.waited_for(name)
+            if other == origin
+        }
+
+    def waits(self) -> dict[str, str]:
+        """By type that is wanted here: the origin that is furthest behind."""
+        clock = self._intake.clock
+        hindmost = {name: clock.waited_for(name) for name in self._matcher.wanted()}
+        return {name: some[0][1] for name, some in hindmost.items() if some}
+
     def tasks(self) -> dict[str, Task]:
         """The tasks that run here, by key."""
         return self._matcher.tasks()

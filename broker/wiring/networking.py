@@ -1,0 +1,135 @@
+"""A running broker's place among other brokers: links, frames and what they wait for.
+
+Owns the line of frames that wait for the journal, and the joining of links with the core. Must not
+know what frames say or how a link works. Invariant: no frame leaves before the record that it rests
+on is durable, and frames leave in the order in which they came.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from broker.config import Config
+from broker.core.durable import DurableBroker
+from broker.core.effects import SendFrame
+from broker.core.links import Congested, Delivered, Down, Refused, Up
+from broker.core.network.messages import (
+    ForgetRequested,
+    FramesReceived,
+    LinkDown,
+    LinkRefused,
+    LinkUp,
+)
+from broker.core.network.network_broker import NetworkBroker
+from broker.links import LinkConfigError, LinkFace
+from broker.links.face import LinkNews
+from broker.wiring.errors import StartError
+from broker.wiring.runner import Runner
+
+logger = logging.getLogger(__name__)
+
+
+class Networking:
+    """See the module; `attach` before anything else. Raises StartError."""
+
+    def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
+        epoch = max(core.now, now_ms)
+        self.broker = NetworkBroker(core, epoch)
+        self.too_long = 0
+        self._durable = 0
+        self._waiting: deque[SendFrame] = deque()
+        self._runner: Runner
+        try:
+            self._face = LinkFace(config.broker.name, epoch, config.links, self, config.link_limits)
+        except LinkConfigError as error:
+            raise StartError(str(error)) from None
+
+    def attach(self, runner: Runner) -> None:
+        """Tell this runner what links bring."""
+        self._runner = runner
+
+    async def start(self) -> str:
+        """Listen and dial; where other brokers are to link to, "" if nowhere. Raises StartError."""
+        self._runner.perform(self.broker.begun())
+        try:
+            await self._face.start()
+        except LinkConfigError as error:
+            raise StartError(str(error)) from None
+        host = self._face.settings.host
+        return f"{host}:{self._face.port}" if host else ""
+
+    async def stop(self) -> None:
+        """Close all links."""
+        await self._face.stop()
+
+    # --- frames ----------------------------------------------------------------------------
+
+    def send(self, frame: SendFrame) -> None:
+        """Bring a frame to its link, once the journal has what it rests on."""
+        if self._waiting or frame.after > self._durable:
+            self._waiting.append(frame)
+        else:
+            self._offer(frame)
+
+    def durable(self, number: int) -> None:
+        """All records up to the number are durable."""
+        self._durable = number
+        while self._waiting and self._waiting[0].after <= number:
+            self._offer(self._waiting.popleft())
+
+    def _offer(self, frame: SendFrame) -> None:
+        try:
+            self._face.offer(frame.link, [frame.data], control=frame.control, events=frame.events)
+        except ValueError:
+            self.too_long += 1
+            logger.exception("a frame for %s is too long for a link, and is lost", frame.link)
+
+    def holding(self, hold: Callable[..., None]) -> Callable[..., None]:
+        """`hold`, and hold the events of neighbours, too."""
+
+        def both(*, on: bool) -> None:
+            self._face.hold(on=on)
+            hold(on=on)
+
+        return both
+
+    # --- links -----------------------------------------------------------------------------
+
+    def on_link(self, news: LinkNews) -> None:
+        """See `broker.links.face.Receiver`."""
+        match news:
+            case Delivered(peer, messages):
+                self._runner.put(FramesReceived(peer, tuple(messages)))
+            case Up(peer, _, fresh):
+                self._runner.put(LinkUp(peer, fresh))
+            case Down(peer):
+                self._runner.put(LinkDown(peer))
+            case Refused(peer):
+                self._runner.put(LinkRefused(peer))
+            case Congested():
+                pass  # what waits is bounded by the link; what it refuses is offered again
+
+    # --- what is to be seen ----------------------------------------------------------------
+
+    def forget(self, broker: str) -> None:
+        """Nobody is to wait for a broker any more."""
+        self._runner.put(ForgetRequested(broker))
+        self._face.forget(broker)
+
+    def status(self) -> dict[str, Any]:
+        """For people: each link, each broker, and who waits for whom."""
+        return {
+            "links": self._face.status(),
+            **self.broker.status(),
+            "frames_waiting": len(self._waiting),
+            "frames_too_long": self.too_long,
+        }
+
+    def links_up(self) -> dict[str, int]:
+        """1 for each link that is up, by neighbour."""
+        return {name: int(one["state"] == "up") for name, one in self._face.status().items()}
+
+    def sent(self) -> dict[str, int]:
+        """Events sent over each link, by neighbour."""
+        return dict(self.broker.sent_events)

@@ -1,0 +1,153 @@
+"""Six broker processes in a tree, links that can be cut, and what came of it, for tests."""
+
+import asyncio
+import socket
+import time
+
+from tests.broker.running import PATIENCE_S, RunningBroker
+
+NAMES = ("b0", "b1", "b2", "b3", "b4", "b5")
+PARENTS = {"b1": "b0", "b2": "b0", "b3": "b1", "b4": "b1", "b5": "b2"}
+
+CONFIG = """
+[broker]
+name = "{name}"
+data_dir = "{folder}/data"
+[intake]
+lateness_ms = 0
+idle_timeout_ms = 3600000
+[mqtt]
+port = 0
+[http]
+port = 0
+[links]
+host = "127.0.0.1"
+port = {port}
+reconnect_ms_max = 300
+{peers}
+[log]
+format = "json"
+"""
+
+
+class Gap:
+    """A way to a broker's link port that can be cut; runs in the test's loop."""
+
+    def __init__(self, port):
+        self.target = port
+        self.open = True
+        self._server = None
+        self._writers = []
+        self._tasks = set()
+
+    async def start(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def _serve(self, reader, writer):
+        if not self.open:
+            writer.close()
+            return
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", self.target)
+        except OSError:
+            writer.close()
+            return
+        self._writers += [writer, back]
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+
+    async def _pump(self, reader, writer):
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+
+    def cut(self):
+        self.open = False
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+    def mend(self):
+        self.open = True
+
+    async def stop(self):
+        self.cut()
+        self._server.close()
+        await self._server.wait_closed()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Fleet:
+    """See the module; `gaps` are by child."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.ports = {name: free_port() for name in NAMES}
+        self.gaps = {}
+        self.brokers = {}
+
+    async def start(self):
+        for child, parent in PARENTS.items():
+            self.gaps[child] = await Gap(self.ports[parent]).start()
+        for name in NAMES:
+            self.begin(name)
+        for broker in self.brokers.values():
+            broker.__enter__()
+        return self
+
+    def begin(self, name):
+        """Start a process; it is ready after `__enter__`."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        peers = ""
+        if name in PARENTS:
+            address = f"127.0.0.1:{self.gaps[name].port}"
+            peers = f'[links.peers]\n{PARENTS[name]} = "{address}"'
+        config = CONFIG.format(name=name, folder=folder, port=self.ports[name], peers=peers)
+        self.brokers[name] = RunningBroker(folder, config)
+
+    async def kill(self, name):
+        """End a process as a failing machine would, and start it again."""
+        broker = self.brokers[name]
+        broker.process.kill()
+        broker.process.wait(PATIENCE_S)
+        broker.__exit__()
+        self.begin(name)
+        await asyncio.to_thread(self.brokers[name].__enter__)
+
+    def network(self, name):
+        return self.brokers[name].get("/v1/status")[1]["network"]
+
+    async def until(self, holds, patience_s=PATIENCE_S):
+        """Wait until something holds; asks again every now and then."""
+        deadline = time.monotonic() + patience_s
+        while not await asyncio.to_thread(holds):
+            assert time.monotonic() < deadline, "it did not come to that in time"
+            await asyncio.sleep(0.05)
+
+    def results(self, name):
+        """All results in a broker's log."""
+        _, offsets = self.brokers[name].get("/v1/log/offsets")
+        if not offsets["end"]:
+            return []
+        _, found = self.brokers[name].get(f"/v1/log?from=0&to={offsets['end']}&format=json")
+        return [row["result"] for row in found["rows"]]
+
+    async def stop(self):
+        for gap in self.gaps.values():
+            await gap.stop()
+        for broker in self.brokers.values():
+            if broker.process.poll() is None:
+                broker.process.terminate()
+        for broker in self.brokers.values():
+            await asyncio.to_thread(broker.__exit__)
