@@ -12,6 +12,8 @@ from collections import deque
 from broker.core.links.frames import Ack, Data, LinkError, encode
 from broker.core.links.limits import LinkLimits
 
+MESSAGE_BYTES = 40  # of a message that waits, beside its own: nothing is kept free of charge
+
 
 class Outbound:
     """See the module. A `restart` begins a stream: all that was there is gone."""
@@ -54,7 +56,7 @@ class Outbound:
     def offer_control(self, messages: list[bytes]) -> bool:
         """Take control; False where more is kept than may be: the session has to lapse."""
         self._control.extend(messages)
-        self.control_bytes += sum(map(len, messages))
+        self.control_bytes += sum(map(len, messages)) + MESSAGE_BYTES * len(messages)
         return self.control_bytes <= self._limits.control_bytes_max
 
     def offer_events(self, messages: list[bytes], events: int) -> bool:
@@ -176,7 +178,8 @@ class Outbound:
         frame = encode(Data(self.seq, control, events, messages))
         self._kept.append((self.seq, frame, control))
         if control:
-            self.control_bytes += len(frame) - sum(map(len, messages))
+            waited_bytes = sum(map(len, messages)) + MESSAGE_BYTES * len(messages)
+            self.control_bytes += len(frame) - waited_bytes
         else:
             self.kept_bytes += len(frame)
         return frame

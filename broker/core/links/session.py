@@ -67,6 +67,7 @@ class LinkSession:
         self._congested = False
         self._up_ms = 0
         self._heard_ms = 0
+        self._excused = False  # its silence, as this process slept
         self._flushed_ms = 0  # a frame of events
         self._telling = Telling(peer)
 
@@ -105,6 +106,7 @@ class LinkSession:
         """Frames came on a connection that was introduced."""
         if connection == self.connection:
             self._heard_ms = now_ms  # be it a part of a long frame
+            self._excused = False
         try:
             for frame in frames:
                 if connection == self.connection:
@@ -225,8 +227,9 @@ class LinkSession:
             return []
         limits = self.limits
         late_ms = now_ms - self._heard_ms - limits.silence_ms
-        if late_ms >= limits.heartbeat_ms:
+        if late_ms >= limits.heartbeat_ms and not self._excused:
             # This process itself slept; what came meanwhile may not have been read yet.
+            self._excused = True
             self._heard_ms = now_ms - limits.silence_ms + limits.heartbeat_ms
         elif late_ms >= 0:
             self._cut(f"it was silent for {limits.silence_ms} ms")

@@ -163,6 +163,14 @@ def test_a_broker_that_slept_itself_cuts_nobody_before_it_has_listened():
     assert world.links["a"].up("b")
 
 
+def test_a_broker_that_looks_seldom_cuts_a_silent_neighbour_all_the_same():
+    world, _ = met()
+    world.pipes = []
+    for _ in range(3):
+        world.pass_ms(60_000)
+    assert world.said("a", "down") == [("down", "b", False)]
+
+
 def test_events_leave_at_once_on_an_idle_link_and_in_company_on_a_busy_one():
     world, _ = met(flush_ms=5)
     world.pass_ms(100)

@@ -81,8 +81,11 @@ class Course:
         world.settle()
         world.dial("b", "a")
         world.settle()
-        assert world.links["a"].up("b")
-        assert world.links["b"].up("a")
+        for name, other in ("ab", "ba"):
+            assert world.links[name].up(other)
+            loads = world.links[name].sessions[other].loads()
+            del loads["repeated"]
+            assert set(loads.values()) == {0}, "nothing is kept that has arrived"
 
     def check(self, *, complete):
         for receiver, sender in (("b", "a"), ("a", "b")):
