@@ -1,0 +1,148 @@
+"""Executors and brokers that are killed under load: nothing is lost and nothing is twice."""
+
+import json
+import socket
+from collections import Counter
+
+import pytest
+
+import headwater
+from server.detection.mapping import event_of
+from server.history import table_of
+from tests.server.cluster import Cluster
+from tests.server.logs import FakeLog, result
+from tests.server.test_on_spark import (
+    HISTORY,
+    JOBS,
+    NEXT,
+    Driver,
+    all_rows,
+    batches_of,
+    said,
+    table,
+    until,
+)
+from tests.server.test_with_brokers import Site
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+DETECT = """
+[jobs.both]
+kind = "detect"
+source = "region"
+specification = "next.hw"
+longest = "1 min"
+delay = "0 s"
+sink = "db"
+"""
+
+
+def feed(logs, number):
+    for name, log in logs.items():
+        for _ in range(20):
+            number[name] += 1
+            n = number[name]
+            kind = "Frost" if name == "a" else "Heat"
+            log.add(result(n, 1000 * n + (600 if name == "b" else 0), kind, f"hall-{n % 3}"))
+
+
+def exact(folder, logs):
+    rows = table_of(folder / "history", ["broker", "offset"]).to_pylist()
+    assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
+    rows = table(folder, "history")
+    assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_executors_of_a_cluster_are_killed(tmp_path, times):
+    """Master and node are real; executors have neither our packages nor a path to them."""
+    number = Counter()
+    with FakeLog("ea") as a, FakeLog("eb") as b, Cluster(tmp_path) as cluster:
+        logs = {"a": a, "b": b}
+        brokers = ", ".join(f'{name} = "{log.url}"' for name, log in logs.items())
+        head = JOBS.format(brokers=brokers, folder=tmp_path, batch_rows=40)
+        head = head.replace(
+            "[server]",
+            f'[server]\nmaster = "{cluster.url}"\n'
+            'spark = { "spark.executor.memory" = "512m", "spark.task.maxFailures" = "20" }',
+        )
+        (tmp_path / "jobs.toml").write_text(head + HISTORY + DETECT)
+        (tmp_path / "next.hw").write_text(NEXT)
+        driver = Driver(tmp_path, tmp_path / "jobs.toml")
+        try:
+            feed(logs, number)
+            for _ in range(times):
+                before = batches_of(tmp_path)
+                until(
+                    lambda before=before: feed(logs, number) or batches_of(tmp_path) > before + 1,
+                    driver,
+                    "a few batches",
+                )
+                until(cluster.kill_executor, driver, "an executor to kill")
+        finally:
+            driver.kill()
+        for log in logs.values():
+            log.add(result(0, 3_600_000, "End"))
+            log.add(result(0, 7_200_000, "End"))
+        last = Driver(tmp_path, tmp_path / "jobs.toml", "--once")
+        try:
+            assert last.end() == 0, (tmp_path / "driver.log").read_text()[-3000:]
+        finally:
+            last.kill()
+        exact(tmp_path, logs)
+        engine = headwater.Engine(NEXT, lateness_ms=None)
+        engine.push([event_of(one, broker, {}) for broker, one in said(logs)])
+        expected = sorted(one["id"] for one in engine.finish())
+        assert expected
+        assert sorted(row["id"] for row in table(tmp_path, "both")) == expected
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def rows_of_broker(site):
+    standing = site.broker.get("/v1/log/offsets")[1]
+    path = f"/v1/log?from={standing['earliest']}&to={standing['end']}"
+    return [row["result"]["id"] for row in site.broker.get(path)[1]["rows"]]
+
+
+def test_brokers_are_killed_while_they_are_read(tmp_path):
+    """Ten times, in turns; each comes back at its address, with its disk."""
+    with Site(tmp_path, "north") as north, Site(tmp_path, "south") as south:
+        sites = [north, south]
+        for site in sites:
+            site.__exit__()
+            site.flags += ["--set", f"http.port={free_port()}"]
+            site.__enter__()
+            site.submit()
+        brokers = ", ".join(f'{site.name} = "{site.url}"' for site in sites)
+        head = JOBS.format(brokers=brokers, folder=tmp_path, batch_rows=40)
+        (tmp_path / "jobs.toml").write_text(head + HISTORY)
+        driver = Driver(tmp_path, tmp_path / "jobs.toml")
+        try:
+            for n in range(10):
+                for site in sites:
+                    site.feed(30)
+                before = batches_of(tmp_path)
+                until(lambda before=before: batches_of(tmp_path) > before, driver, "a batch")
+                killed = sites[n % 2]
+                killed.broker.process.kill()
+                killed.broker.ended()
+                killed.__exit__()
+                killed.__enter__()
+        finally:
+            driver.kill()
+        last = Driver(tmp_path, tmp_path / "jobs.toml", "--once")
+        try:
+            assert last.end() == 0, (tmp_path / "driver.log").read_text()[-3000:]
+        finally:
+            last.kill()
+        expected = sorted((site.name, one) for site in sites for one in rows_of_broker(site))
+        kept = table_of(tmp_path / "history", ["broker", "id"]).to_pylist()
+        assert sorted((row["broker"], row["id"]) for row in kept) == expected
+        rows = table(tmp_path, "history")
+        assert sorted((row["broker"], row["id"]) for row in rows) == expected
+        assert len(expected) == sum(json.loads(row["values"])["value"] < 0 for row in rows)
