@@ -42,6 +42,7 @@ def parser() -> ArgumentParser:
     made.add_argument("--data", type=Path, default=DATA, help="a recording (default: %(default)s)")
     made.add_argument("--seed", type=int, default=1, help="what is drawn (default: %(default)s)")
     made.add_argument("--quick", action="store_true", help="small networks: a look within a minute")
+    made.add_argument("--most", type=int, help="leave out runs with more subscriptions")
     made.add_argument("--only", help="only the settings with these names, with commas between")
     made.add_argument(
         "--jobs",
@@ -77,24 +78,28 @@ def _run(said: Namespace) -> int:
     recording = read_recording(said.data)
     mark = identity(said.data, said.seed, settings)
     found = kept(said.keep, mark) if said.keep else {}
-    todo = [cell for cell in cells(settings) if cell not in found]
+    wanted = cells(settings, said.most)
+    todo = [cell for cell in wanted if cell not in found]
     began = time.monotonic()
 
     def done(figures: Figures) -> None:
         found[figures.cell] = figures
         if said.keep:
             keep(said.keep, mark, figures)
-        _tell(figures, len(found), len(cells(settings)), time.monotonic() - began)
+        count = sum(cell in found for cell in wanted)
+        _tell(figures, count, len(wanted), time.monotonic() - began)
 
     Experiment(said.data, settings, said.seed, said.scenarios).run(todo, max(1, said.jobs), done)
+    ordered: dict[Cell, Figures] = {cell: found[cell] for cell in wanted}
     names = {one.name for one in PAPER}
-    pictures = plots.draw(found, [one for one in settings if one.name in names])
-    ordered: dict[Cell, Figures] = {cell: found[cell] for cell in cells(settings)}
+    pictures = plots.draw(ordered, [one for one in settings if one.name in names])
     about = (
         f"Recording: `{said.data.name}`, {readings_of(recording):,} readings of"
         f" {len(recording.stations)} complete stations from {_time(recording.since_s)} to"
         f" {_time(recording.until_s)}. Seed {said.seed}; {_time(int(time.time()))[:10]}."
     )
+    if said.most is not None:
+        about += f" Runs with more than {said.most} subscriptions were left out."
     shown = [f"![{title}]({name})" for name, (title, _) in plots.PICTURES.items()]
     text = f"{about}\n\n{tables.as_markdown(ordered, settings, shown if said.page else [])}"
     if said.page is None:

@@ -206,6 +206,8 @@ class _Drawn:
 def _spread(series: Series) -> tuple[float, float]:
     """Median and standard deviation, by the quartiles: a faulty reading does not widen it."""
     values = [value for _, value in series]
+    if len(values) < 2:
+        raise RecordingError("found a sensor with fewer than two readings in what is replayed")
     low, _, high = quantiles(values, n=4, method="inclusive")
     deviation = (high - low) / IQR_OF_NORMAL
     return median(values), deviation or 1.0

@@ -58,14 +58,16 @@ class Figures(msgspec.Struct, frozen=True):
     readings: int
 
 
-def cells(settings: Sequence[Setting]) -> list[Cell]:
-    """What is run of these settings."""
-    return [
+def cells(settings: Sequence[Setting], most: int | None = None) -> list[Cell]:
+    """What is run of these settings, with no more than `most` subscriptions; fewest first."""
+    found = [
         Cell(setting.name, count, approach)
         for setting in settings
         for count in setting.counts
         for approach in approaches_of(setting)
+        if most is None or count <= most
     ]
+    return sorted(found, key=lambda cell: cell.count)
 
 
 def approaches_of(setting: Setting) -> tuple[str, ...]:

@@ -173,6 +173,8 @@ def test_what_cannot_be_drawn_is_told(recording) -> None:
         drawing.draw(SMALL, few, 1)
     with pytest.raises(RecordingError, match="found no subscription"):
         drawing.draw(quick(SMALL)._replace(matching_min=10**6), recording, 1)
+    with pytest.raises(RecordingError, match="fewer than two readings"):
+        drawing.draw(quick(MIXED)._replace(hours=0), recording, 1)
 
 
 # --- the bound --------------------------------------------------------------------------------
@@ -253,6 +255,13 @@ def test_figures_are_kept_for_the_same_experiment_alone(tmp_path) -> None:
         file.write(b'{"identity": "')  # cut short
     assert kept(path, mark) == {figures.cell: figures}
     assert kept(path, "another") == {}
+
+
+def test_runs_with_few_subscriptions_come_first_and_those_with_many_can_be_left_out() -> None:
+    counts = [cell.count for cell in cells(PAPER)]
+    assert counts == sorted(counts)
+    assert len(counts) == len(PAPER) * 3 * (len(APPROACHES) + 2)
+    assert {cell.count for cell in cells(PAPER, 400)} == {100, 400}
 
 
 def test_cells_side_by_side_give_what_they_give_in_a_row(recording, tmp_path) -> None:
