@@ -322,8 +322,7 @@ class LinkSession:
     def _lapse(self, why: str) -> None:
         """What was kept is given up: the next connection begins anew."""
         self.counts["lapsed"] += 1
-        self._stream += 1
-        self._peer_stream = 0
+        self._peer_stream = 0  # which cannot be gone on with
         if self._current is not None:
             self._cut(why, lost=True)
         else:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.links import (
+    Choked,
     Close,
     Delivered,
     Down,
@@ -292,6 +293,12 @@ def test_a_neighbour_that_sends_beyond_its_credit_or_out_of_order_is_cut():
     assert inbound.take(Data(1, False, 2, [b"x"])) is None
     with pytest.raises(LinkError, match="credit"):
         inbound.take(Data(2, False, 0, [b"y"]))
+    few = Inbound(limits)
+    few.ack()
+    few.take(Data(1, False, 0, [bytes(99)]))
+    few.take(Data(2, False, 0, [bytes(99)]))
+    with pytest.raises(LinkError, match="credit"):
+        few.take(Data(3, False, 0, [b"z"]))
     with pytest.raises(LinkError, match="frame 5 came after frame 1"):
         inbound.take(Data(5, False, 0, [b"y"]))
     assert inbound.take(Data(1, False, 2, [b"x"])) is None
@@ -342,22 +349,55 @@ def test_of_two_that_dial_at_once_both_take_the_same_in_any_order(whole):
         assert [up[2] for up in world.said("a", "up")].count(True) == 1
 
 
-def test_a_neighbour_that_lost_its_end_is_believed_at_once():
+@pytest.mark.parametrize(("dialler", "other"), ["ab", "ba"])
+def test_a_neighbour_that_lost_its_end_and_dials_is_believed_at_once(dialler, other):
     """Else it would have to wait until the other has noticed by silence."""
-    for dialler, other in (("a", "b"), ("b", "a")):
-        world, _ = met()
-        gone = next(connection for name, connection in world.ends if name == "b")
-        pipe = world.ends[("b", gone)]
-        world.cut("b", gone)
-        world.pipes.remove(pipe)  # the other end does not hear of it
-        world.pass_ms(1)
-        if dialler == "b":
-            world.dial("b", "a")
-            world.settle()
-            assert world.links["a"].up("b")
-            assert world.links["b"].up("a")
-            assert world.now < 1000
-            assert [up[2] for up in world.said(other, "up")] == [True, False]
+    world = World(1)
+    world.dial(dialler, other)
+    world.settle()
+    (gone,) = (connection for name, connection in world.ends if name == "b")
+    pipe = world.ends["b", gone]
+    world.cut("b", gone)
+    world.pipes.remove(pipe)  # the other end does not hear of it
+    world.pass_ms(1)
+    world.dial("b", "a")
+    world.settle()
+    assert world.links["a"].up("b")
+    assert world.links["b"].up("a")
+    assert world.now < 1000
+    assert [up[2] for up in world.said("a", "up")] == [True, False]
+
+
+def test_a_welcome_that_was_overtaken_by_a_later_one_is_passed_over():
+    """Connections overtake each other; the decider has given up the earlier one."""
+    world = World(1)
+    to_a = {}
+    for _ in range(2):
+        world.dial("b", "a")
+        to_a[len(to_a)] = world.pipes[-2:]
+    first, second = to_a[0], to_a[1]
+    for pipes in (first, second):  # both up to where a has said welcome
+        for _ in range(2):
+            world.deliver(pipes[0])
+            world.deliver(pipes[1], behind=True)
+    assert world.links["a"].sessions["b"].turn == 2
+    for pipe in (second[1], first[1]):
+        world.deliver(pipe)
+    assert world.links["b"].sessions["a"].turn == 2
+    world.settle()
+    assert [len(world.said(name, "up")) for name in "ab"] == [1, 1]
+
+
+def test_nothing_is_written_to_a_socket_that_takes_no_more():
+    world, connection = met()
+    world.tell("a", Choked(connection, on=True))
+    before = len(world.ends["a", connection].bytes)
+    world.tell("a", Offered("b", [b"x"], control=True))
+    world.tell("a", Offered("b", [b"y"], events=1))
+    assert len(world.ends["a", connection].bytes) == before
+    world.tell("a", Choked(connection, on=False))
+    world.settle()
+    assert world.heard("b") + world.heard("b", control=True) == [b"y", b"x"]
 
 
 def test_a_forgotten_neighbour_begins_anew():

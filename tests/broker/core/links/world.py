@@ -129,6 +129,19 @@ class World:
                 self.tell(pipe.to, Closed(pipe.connection))
         return True
 
+    def deliver(self, pipe, behind=False):
+        """What is in a pipe arrives; `behind`: but for the last frame, where there are several."""
+        data = bytes(pipe.bytes)
+        if behind:
+            sizes, at = [], 0
+            while at < len(data):
+                sizes.append(at)
+                at += 4 + int.from_bytes(data[at : at + 4], "big")
+            data = data[: sizes[1]] if len(sizes) > 1 else data
+        if data:
+            del pipe.bytes[: len(data)]
+            self.tell(pipe.to, Received(pipe.connection, data))
+
     def settle(self):
         """Everything under way arrives, and what is due soon is done."""
         for _ in range(100_000):

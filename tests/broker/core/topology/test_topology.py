@@ -9,6 +9,7 @@ import pytest
 from broker.core.topology import (
     Edge,
     KnownChanged,
+    LinkDown,
     LinkState,
     LinkUp,
     Objected,
@@ -222,6 +223,35 @@ def test_who_was_forgotten_and_is_there_is_known_again():
     check(network)
 
 
+def test_a_broker_that_is_there_cannot_be_forgotten():
+    network = line("a", "b", "c")
+    network.forget("a", "c")
+    network.settle()
+    for name in "abc":
+        assert network.all[name].known == ("a", "b", "c")
+    assert network.told["a"][-2:] == [KnownChanged((), ("c",)), KnownChanged(("c",), ())]
+    check(network)
+
+
+def test_a_link_that_is_cut_is_not_told_before_its_time_whatever_else_is_due():
+    one = Topology("a", 1)
+    for peer in "bc":
+        one.handle(LinkUp(peer, fresh=True), 0)
+    one.handle(LinkDown("b"), 10)
+    one.handle(Woken(), 60)
+    assert one.links == ("b", "c")
+    assert one.handle(Woken(), 3009) == []
+    assert one.handle(Woken(), 3010) != []
+    assert one.links == ("c",)
+
+
+def test_of_two_costs_of_a_link_the_greater_counts():
+    one = Topology("a", 1)
+    one.handle(LinkUp("b", fresh=True, cost=2), 0)
+    one.handle(StatesReceived("b", encode([LinkState("b", 1, 1, (("a", 7),))])), 0)
+    assert one.edges() == [Edge(7, "a", "b")]
+
+
 def test_a_restarted_broker_knows_whom_it_knew():
     network = line("a", "b", "c")
     kept = network.kill("a")
@@ -239,6 +269,7 @@ def test_a_burst_of_news_gives_one_tree():
     assert one.next_wake() == 50
     changed = [e for e in one.handle(Woken(), 50) if isinstance(e, TreeChanged)]
     assert [e.neighbours for e in changed] == [("b",)]
+    assert one.tree.hops == {"a": 0, "b": 1}, "of the others one end alone has told"
 
 
 @pytest.mark.parametrize(
