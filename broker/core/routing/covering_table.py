@@ -60,7 +60,7 @@ class Table:
             more = np.empty((max(row, FIRST_ROWS), self._axes))
             self._lows = np.concatenate((self._lows, more))
             self._highs = np.concatenate((self._highs, more))
-        self._lows[row], self._highs[row] = box.lows, box.highs
+        self._lows[row], self._highs[row] = (np.inf, -np.inf) if box.empty else box
         self._names.append(name)
         self._rows[name] = row
 

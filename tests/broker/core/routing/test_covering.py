@@ -189,6 +189,22 @@ def test_without_axes_one_box_covers_every_other() -> None:
     assert not covered(box(()), [])
 
 
+def test_a_box_with_crossing_ends_holds_nothing_and_covers_nothing() -> None:
+    """Its volume is negative, or positive if it is empty twice: neither may count."""
+    whole = box((Side(0.0, 10.0), Side(0.0, 10.0)))
+    halves = [box((Side(0.0, 10.0), Side(0.0, 5.0))), box((Side(0.0, 10.0), Side(5.0, 10.0)))]
+    nothing = [
+        box((Side(7.0, 2.0), Side(0.0, 10.0))),
+        box((Side(9.0, 1.0), Side(9.0, 1.0))),
+        box((Side(3.0, 3.0, low_open=True), Side(0.0, 10.0))),
+    ]
+    found = decide(whole, [*nothing, *halves])
+    assert found.covered
+    assert found.places == (3, 4)
+    assert not covered(whole, [*nothing, halves[0]])
+    assert covered(nothing[0], [])
+
+
 def test_over_the_budget_nothing_is_covered_and_it_is_told() -> None:
     cells = [
         box((Side(float(x), x + 1.0), Side(float(y), y + 1.0))) for x in range(6) for y in range(6)
