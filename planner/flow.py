@@ -14,6 +14,7 @@ from planner.network import Arc, Network
 from planner.plan import Plan, placement
 from planner.problem import Number, Problem
 
+MISSED = 1000.0
 ROOM_RELATIVE = 1e-9  # sums of fractions may be this much over a limit that they meet
 
 
@@ -22,7 +23,8 @@ class Violation:
     """A limit that a plan breaks; `excess` is by how much, as a part of the limit.
 
     `kind` is capacity, egress, link, host (a broker that the task must not run at) or unreached (a
-    broker that a stream does not get to); the last two are exceeded by 1 each.
+    broker that a stream does not get to). The last two have no parts; each counts as MISSED, so
+    that no overload is spared by not doing what is wanted.
     """
 
     kind: str
@@ -88,7 +90,7 @@ def evaluate(layout: Layout, plan: Plan, network: Network | None = None) -> Eval
         for target in lost:
             where = net.names[target]
             sentence = f"{stream.name} does not get from {net.names[stream.source]} to {where}"
-            violations.append(Violation("unreached", where, 1.0, sentence))
+            violations.append(Violation("unreached", where, MISSED, sentence))
     loads = {arc: total(rates) for arc, rates in sorted(parts.items())}
     work = _work(layout, plan.hosts)
     violations += _misplaced(layout, plan.hosts, net.names)
@@ -124,7 +126,7 @@ def _work(layout: Layout, hosts: Sequence[int]) -> tuple[Number, ...]:
 
 def _misplaced(layout: Layout, hosts: Sequence[int], names: Sequence[str]) -> list[Violation]:
     return [
-        Violation("host", names[host], 1.0, f"{piece} must not run at {names[host]}")
+        Violation("host", names[host], MISSED, f"{piece} must not run at {names[host]}")
         for piece, host in zip(layout.pieces, hosts, strict=True)
         if len(piece.hosts) < len(names) and host not in piece.hosts
     ]

@@ -304,6 +304,10 @@ def _outcome(highspy: Any, highs: Any, formulation: _Formulation) -> Optimum:
     info = highs.getInfo()
     statuses = highspy.HighsModelStatus
     bound = max(0.0, float(info.mip_dual_bound))
+    if status == statuses.kModelEmpty:  # nothing is to be placed or sent
+        plan = formulation.plan([])
+        flow = float(evaluate(formulation.layout, plan).flow)
+        return Optimum(plan, flow, flow, proven=True, infeasible=False)
     if status == statuses.kInfeasible:
         return Optimum(None, float("inf"), float("inf"), proven=True, infeasible=True)
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:

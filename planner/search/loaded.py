@@ -125,6 +125,10 @@ class LoadedState(State):
         over = self.load > self.room
         return float((self.load - self.limit)[over].sum())
 
+    def fits(self) -> bool:
+        """Whether limits of links and of what brokers send are kept, and all targets reached."""
+        return not (self.load > self.room).any() and not (self.hops >= FAR).any()
+
     # --- metrics -----------------------------------------------------------------------------
 
     def _metric_by(self, number: int, blocked: npt.NDArray[np.uint8]) -> Metric:

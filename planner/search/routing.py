@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 
-from planner.flow import over
+from planner.flow import MISSED, over
 from planner.layout import Carried, carried
 from planner.network import Arc
 from planner.search.metric import Metric
@@ -99,6 +99,8 @@ def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Route
     load = _Load(model)
     for stream, arcs in zip(streams, trees, strict=True):
         load.add(arcs, stream.rate)
+    if model.limited:
+        _force(model, streams, trees, load)
     crowded = load.broken() if model.limited else []
     if crowded:
         _negotiate(model, streams, trees, load, ROUNDS_MAX if thorough else ROUNDS_MAX // 3)
@@ -107,7 +109,17 @@ def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Route
     lost = sum(len(_lost(s, t)) for s, t in zip(streams, trees, strict=True))
     flow = sum(s.rate * len(t) for s, t in zip(streams, trees, strict=True))
     named = {s.name: tuple(sorted(t)) for s, t in zip(streams, trees, strict=True)}
-    return Routed(named, flow, (load.excess() if model.limited else 0.0) + lost, crowded)
+    excess = (load.excess() if model.limited else 0.0) + MISSED * lost
+    return Routed(named, flow, excess, crowded)
+
+
+def _force(model: Model, streams: Sequence[Carried], trees: list[list[Arc]], load: _Load) -> None:
+    """Lays what no link has room for over links that have none."""
+    for index, stream in enumerate(streams):
+        if _lost(stream, trees[index]):
+            load.add(trees[index], -stream.rate)
+            trees[index] = _lay(model, stream, load, TOLL_FIRST, {})
+            load.add(trees[index], stream.rate)
 
 
 def _lost(stream: Carried, arcs: Sequence[Arc]) -> list[int]:

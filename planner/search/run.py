@@ -96,7 +96,7 @@ class Search:
         excess = self.state.excess()
         if not self.model.limited and not self.best.beaten(excess, self.state.flow):
             return False
-        if isinstance(self.state, LoadedState) and not excess and not self.state.overload():
+        if isinstance(self.state, LoadedState) and not excess and self.state.fits():
             found = Routed(self.state.named_trees(), self.state.flow, 0.0)
             if self.keep(hosts, excess, found):
                 return True
@@ -186,8 +186,7 @@ class Search:
     def _due(self, flow_before: float) -> bool:
         """Whether to look at the placement for a better plan; routing it takes long."""
         if isinstance(self.state, LoadedState):
-            fits = not self.state.overload()
-            return fits or self.steps % ROUTE_EVERY_STEPS == 0
+            return self.state.fits() or self.steps % ROUTE_EVERY_STEPS == 0
         return not self.model.limited or self.state.flow < flow_before
 
     def _anew(
