@@ -19,11 +19,13 @@ from broker.core.routing.covering import Check
 from broker.core.routing.strategies import STRATEGIES, Strategy
 from simulation.papers import drawing
 from simulation.papers.bound import lower_bound
+from simulation.papers.holding import estimate
 from simulation.papers.recording import read_recording
 from simulation.papers.settings import BEYOND, PAPER, WIDTHS, Setting
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import simulate
+from simulation.propagation.scenario import Scenario
 
 FSF, OP, MJ = "filter-split-forward", "operator-placement", "multi-join"
 NAIVE, CENTRALISED = "naive", "centralised"
@@ -31,6 +33,9 @@ APPROACHES = (NAIVE, OP, MJ, FSF, CENTRALISED)
 ARRIVAL, SAMPLED = "covering at arrival alone", "sampled covering at arrival"
 """Filter-split-forward as the paper has it: what a neighbour asked for is filtered where it
 arrives. The brokers' own strategy also filters before it sends."""
+
+HOLDING = "hold and probe"
+"""No approach of anybody's, but an estimate: see `simulation.papers.holding`."""
 
 VARIANTS = {
     ARRIVAL: Strategy(ARRIVAL, received=Check.EXACT),
@@ -74,8 +79,8 @@ def approaches_of(setting: Setting) -> tuple[str, ...]:
     """All where the paper has figures; elsewhere those that a comparison is about."""
     name = setting.name
     if name in {one.name for one in PAPER}:
-        return (*APPROACHES, ARRIVAL, SAMPLED)
-    return (MJ, FSF) if name in {one.name for one in WIDTHS} else (OP, MJ, FSF)
+        return (*APPROACHES, ARRIVAL, SAMPLED, HOLDING)
+    return (MJ, FSF) if name in {one.name for one in WIDTHS} else (OP, MJ, FSF, HOLDING)
 
 
 def all_settings() -> tuple[Setting, ...]:
@@ -94,6 +99,8 @@ def run_cell(folder: Path, cell: Cell) -> Figures:
     """One run, over the scenario that lies in the folder."""
     scenario = drawing.first(read_scenario(folder / f"{cell.setting}.json"), cell.count)
     wanted = needed(scenario)
+    if cell.approach == HOLDING:
+        return _estimated(scenario, cell, wanted)
     strategy = VARIANTS.get(cell.approach) or STRATEGIES[cell.approach]
     outcome = simulate(scenario, strategy, wanted)
     return Figures(
@@ -105,6 +112,12 @@ def run_cell(folder: Path, cell: Cell) -> Figures:
         sum(map(len, wanted.values())),
         len(scenario.readings),
     )
+
+
+def _estimated(scenario: Scenario, cell: Cell, wanted: dict[str, set[str]]) -> Figures:
+    pairs = sum(map(len, wanted.values()))
+    bound = lower_bound(scenario, wanted)
+    return Figures(cell, 0, estimate(scenario).held, 1.0, bound, pairs, len(scenario.readings))
 
 
 class Experiment:
