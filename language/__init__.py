@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from language.check import check
 from language.diagnostics import Collector, Diagnostic, report
 from language.errors import HeadwaterError, LanguageError
 from language.specification import EventType, Specification
@@ -75,6 +74,7 @@ def check_text(
     that the specification writes, or raises TableError; without it tables are not looked into, and
     what uses them cannot run.
     """
+    from language.check import check
     from language.reading.parser import read
 
     collector = Collector()

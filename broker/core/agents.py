@@ -1,43 +1,31 @@
-"""The making of agents: which kind runs a case, and how one takes over from another.
+"""What all agents of one place share.
 
-Owns the choice and what all agents of one place share: struct classes, durations, the doubt about
-times, when tasks began. Must not know who feeds them. Invariant: an agent that takes over reports
-what the other would have, from where that stopped.
+Owns struct classes, the durations of types, the doubt about times, when tasks began, and whoever
+makes agents (making.py). Must not know who feeds them.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from broker.core.chain_agent import ChainAgent, links_of
-from broker.core.grouped import GroupedPatternAgent, GroupedStagedAgent
-from broker.core.operands import composite
-from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
-from broker.core.pattern import Layout, lay_out
-from broker.core.pattern_agent import PatternAgent
-from broker.core.staged_agent import StagedAgent
-from broker.core.staged_partition import needs_stages
 from broker.core.stages.lasting import Durations, Foresight
 from broker.core.verdicts import Doubt
-from broker.core.window import WindowAgent, grid_of
-from broker.core.window_tick import TickAgent, TickOutcome
-from language.tree import Case, Definition, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from broker.core.agent import Agent
     from broker.core.event import Event
     from broker.core.limits import Limits
+    from broker.core.making import Maker
+    from broker.core.staged_agent import StagedAgent
     from language.taskgraph import Task
 
 EXACT = Fraction(0)
 
 
 class Agents:
-    """Makes the agents of one place."""
+    """What the agents of one place share."""
 
     def __init__(self, limits: Limits, *, strict: bool) -> None:
         """`strict`: see stages.base.Durations."""
@@ -46,7 +34,8 @@ class Agents:
         self.durations = Durations(limits.event_duration_ms_max, strict=strict)
         self._beginning: dict[str, list[StagedAgent]] = {}  # by task
         self._begin: int | None = None
-        self._doubt: Doubt | None = None
+        self.doubted: Doubt | None = None
+        self._maker: Maker | None = None
 
     # --- when tasks began ----------------------------------------------------------------
 
@@ -76,90 +65,30 @@ class Agents:
         """A task runs no more."""
         self._beginning.pop(key, None)
 
-    # --- making --------------------------------------------------------------------------
-
-    def make(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
-        """The agent of one case; `output` is the class of a definition's events."""
-        if output is None:
-            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, reported_layout(case)))
-            return self._of_pattern(task, case, outcome)
-        window = task.node.window if isinstance(task.node, Definition) else None
-        if window is not None and window.aggregated:
-            return WindowAgent(
-                task,
-                case,
-                output,
-                groups_max=self._limits.groups_max,
-                events_max=self._limits.events_held_max,
-                duration_max_ms=self._limits.event_duration_ms_max,
-                foresight=self._foresight(task),
-            )
-        outcome = DefinitionOutcome(task, case, reported_layout(case), output)
-        if window is None:
-            return self._of_pattern(task, case, outcome)
-        ticks = grid_of(window)
-        assert ticks is not None, "without `aggr` a window is `every`"
-        ticking = TickOutcome(outcome)
-        inner = self._of_pattern(task, case, ticking)
-        made = {output.event_type: output}
-        return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
-
-    def _of_pattern(
-        self, task: Task, case: Case, outcome: Any
-    ) -> PatternAgent | StagedAgent | ChainAgent:
-        layout = lay_out(case)
-        subscription = task.node if isinstance(task.node, Subscription) else None
-        if needs_stages(case, layout, subscription) or self._weighs(case, layout):
-            return self._staged(task, case, layout, outcome)
-        plain = self._plain(task, case, layout, outcome)
-        if not self._limits.chain_events_max or links_of(case, layout) is None:
-            return plain
-        return self._chain(case, plain)
-
-    def _chain(self, case: Case, plain: PatternAgent) -> ChainAgent:
-        return ChainAgent(
-            case,
-            plain,
-            self.classes,
-            capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
-            duration_max_ms=self._limits.event_duration_ms_max,
-        )
-
-    def _plain(self, task: Task, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
-        kind = GroupedPatternAgent if case.group_by else PatternAgent
-        agent = kind(
-            case,
-            layout,
-            outcome,
-            self.classes,
-            duration_max_ms=self._limits.event_duration_ms_max,
-            occurrences_max=self._limits.occurrences_held_max,
-            foresight=self._foresight(task),
-        )
-        if isinstance(agent, GroupedPatternAgent):
-            agent.groups_max = self._limits.groups_max
-        return agent
-
-    def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
-        kind = GroupedStagedAgent if case.group_by else StagedAgent
-        agent = kind(
-            case,
-            layout,
-            outcome,
-            self.classes,
-            self._foresight(task),
-            subscription=task.node if isinstance(task.node, Subscription) else None,
-            doubt=self._doubt,
-            occurrences_max=self._limits.occurrences_held_max,
-        )
-        if isinstance(agent, GroupedStagedAgent):
-            agent.groups_max = self._limits.groups_max
-        self._beginning.setdefault(task.key, []).append(agent)
+    def begins_with(self, key: str, agent: StagedAgent) -> None:
+        """It matters to an agent of the task when that began."""
+        self._beginning.setdefault(key, []).append(agent)
         if self._begin is not None:
             agent.begin(self._begin)
-        return agent
 
-    def _foresight(self, task: Task) -> Foresight:
+    def replaced(self, key: str, agent: StagedAgent) -> None:
+        """Another runs in place of an agent of the task."""
+        known = self._beginning[key]
+        known[:] = [one for one in known if one is not agent]
+
+    # --- making --------------------------------------------------------------------------
+
+    @property
+    def maker(self) -> Maker:
+        """Who makes agents; all their kinds are imported when it is first asked for."""
+        if self._maker is None:
+            from broker.core.making import Maker
+
+            self._maker = Maker(self, self._limits)
+        return self._maker
+
+    def foresight(self, task: Task) -> Foresight:
+        """How long the events of a task's inputs last."""
         return Foresight(self.durations, {name: input_name(task, name) for name in task.types})
 
     # --- uncertain times -----------------------------------------------------------------
@@ -167,75 +96,28 @@ class Agents:
     @property
     def doubting(self) -> bool:
         """Whether times are weighed."""
-        return self._doubt is not None
+        return self.doubted is not None
 
     def doubt(self, drift: Fraction) -> None:
         """From now on times may be uncertain."""
-        self._doubt = Doubt(drift)
+        self.doubted = Doubt(drift)
 
     def doubt_up_to(self, most_ms: int) -> None:
         """An uncertainty of so much is foreseen."""
-        if self._doubt is not None:
-            self._doubt.most_ms = max(self._doubt.most_ms, most_ms)
+        if self.doubted is not None:
+            self.doubted.most_ms = max(self.doubted.most_ms, most_ms)
 
     def state(self) -> dict[str, Any]:
         """What all agents share, as plain data; when tasks began is in their own states."""
-        doubt_ms = None if self._doubt is None else self._doubt.most_ms
+        doubt_ms = None if self.doubted is None else self.doubted.most_ms
         return {"doubt_ms": doubt_ms, "durations": self.durations.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up such a state, before there is any task."""
         self.durations.restore(state["durations"])
         if state["doubt_ms"] is not None:
-            self._doubt = self._doubt or Doubt(EXACT)
-            self._doubt.most_ms = max(self._doubt.most_ms, state["doubt_ms"])
-
-    def _weighs(self, case: Case, layout: Layout) -> bool:
-        """Whether uncertain times matter to a case at all."""
-        if self._doubt is None:
-            return False
-        root = layout.root
-        return composite(root) or root.within_ms is not None or case.detect.maybe_drop
-
-    def weighing(self, task: Task, case: Case, agent: Agent) -> Agent:
-        """An agent that weighs times, where the other has stopped."""
-        if isinstance(agent, TickAgent):
-            agent.inner = self.weighing(task, case, agent.inner)
-        elif isinstance(agent, StagedAgent):
-            known = self._beginning[task.key]
-            known[:] = [one for one in known if one is not agent]
-            made = self._staged(task, case, agent.layout, agent.outcome)
-            made.restore(agent.state())
-            return made
-        elif isinstance(agent, PatternAgent | ChainAgent) and self._weighs(case, agent.layout):
-            other = agent.hand_over()
-            made = self._staged(task, case, other.layout, other.outcome)
-            made.adopt(other)
-            return made
-        return agent
-
-    def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
-        """The agent in a state, also in that of one that did not weigh times, or had a limit."""
-        if isinstance(agent, PatternAgent) and "chain" in state:
-            agent = self._chain(case, agent)
-        elif isinstance(agent, StagedAgent) and "chain" in state:
-            chain = self._chain(case, self._plain(task, case, agent.layout, agent.outcome))
-            chain.restore(state)
-            return self.weighing(task, case, chain)
-        elif isinstance(agent, StagedAgent) and "doubt_ms" not in state:
-            plain = self._plain(task, case, agent.layout, agent.outcome)
-            plain.restore(state)
-            return self.weighing(task, case, plain)
-        agent.restore(state)
-        return agent
-
-
-def reported_layout(case: Case) -> Layout:
-    """The layout of what is reported: of `collect` each place has a list."""
-    layout = lay_out(case)
-    if case.detect.report != "collect":
-        return layout
-    return replace(layout, listed=frozenset(range(len(layout.leaves))))
+            self.doubted = self.doubted or Doubt(EXACT)
+            self.doubted.most_ms = max(self.doubted.most_ms, state["doubt_ms"])
 
 
 def weighed(state: Any) -> bool:

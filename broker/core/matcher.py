@@ -21,7 +21,6 @@ from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.pattern import lay_out
-from broker.core.pattern_agent import PatternAgent
 from broker.core.results import sort_results
 from broker.core.seats import Domain, Seat
 from language.tree import Case, Definition
@@ -129,7 +128,7 @@ class Matcher:
 
     def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
         layout = lay_out(case)
-        agent = self._agents.make(task, case, output)
+        agent = self._agents.maker.make(task, case, output)
         seat = Seat(self._next_index, task, agent, self._domain(task, case), [], case)
         seat.at_once = _at_once(seat)
         self._next_index += 1
@@ -156,7 +155,7 @@ class Matcher:
         self._agents.doubt(drift)
         self._agents.doubt_up_to(most_ms)
         for seat in self._seats.values():
-            seat.agent = self._agents.weighing(seat.task, seat.case, seat.agent)
+            seat.agent = self._agents.maker.weighing(seat.task, seat.case, seat.agent)
             seat.at_once = _at_once(seat)
             self._schedule(seat)
 
@@ -367,13 +366,17 @@ class Matcher:
             self.doubt()
         for key, states in state.items():
             for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
-                seat.agent = self._agents.restored(seat.task, seat.case, seat.agent, agent_state)
+                seat.agent = self._agents.maker.restored(
+                    seat.task, seat.case, seat.agent, agent_state
+                )
                 seat.at_once = _at_once(seat)
                 if seat.agent.waits:
                     self._schedule(seat)
 
 
 def _at_once(seat: Seat) -> Callable[[Sequence[Event]], list[Result]] | None:
+    from broker.core.pattern_agent import PatternAgent
+
     agent = seat.agent
     if seat.task.kind == "definition" or not isinstance(agent, PatternAgent):
         return None

@@ -1,0 +1,163 @@
+"""The choice of an agent: which kind runs a case, and how one takes over from another.
+
+Owns the choice. Must not know who feeds agents. Imports all kinds of agents, so it is imported with
+the first task. Invariant: an agent that takes over reports what the other would have, from where
+that stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from broker.core.chain_agent import ChainAgent, links_of
+from broker.core.grouped import GroupedPatternAgent, GroupedStagedAgent
+from broker.core.operands import composite
+from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
+from broker.core.pattern import Layout, lay_out
+from broker.core.pattern_agent import PatternAgent
+from broker.core.staged_agent import StagedAgent
+from broker.core.staged_partition import needs_stages
+from broker.core.window import WindowAgent, grid_of
+from broker.core.window_tick import TickAgent, TickOutcome
+from language.tree import Case, Definition, Subscription
+
+if TYPE_CHECKING:
+    from broker.core.agent import Agent
+    from broker.core.agents import Agents
+    from broker.core.event import Event
+    from broker.core.limits import Limits
+    from language.taskgraph import Task
+
+
+class Maker:
+    """Makes the agents of one place; see Agents for what they share."""
+
+    def __init__(self, shared: Agents, limits: Limits) -> None:
+        self._shared = shared
+        self._limits = limits
+
+    def make(self, task: Task, case: Case, output: type[Event] | None) -> Agent:
+        """The agent of one case; `output` is the class of a definition's events."""
+        if output is None:
+            outcome: Any = SubscriptionOutcome(SubscriptionTemplate(task, reported_layout(case)))
+            return self._of_pattern(task, case, outcome)
+        window = task.node.window if isinstance(task.node, Definition) else None
+        if window is not None and window.aggregated:
+            return WindowAgent(
+                task,
+                case,
+                output,
+                groups_max=self._limits.groups_max,
+                events_max=self._limits.events_held_max,
+                duration_max_ms=self._limits.event_duration_ms_max,
+                foresight=self._shared.foresight(task),
+            )
+        outcome = DefinitionOutcome(task, case, reported_layout(case), output)
+        if window is None:
+            return self._of_pattern(task, case, outcome)
+        ticks = grid_of(window)
+        assert ticks is not None, "without `aggr` a window is `every`"
+        ticking = TickOutcome(outcome)
+        inner = self._of_pattern(task, case, ticking)
+        made = {output.event_type: output}
+        return TickAgent(inner, ticking, ticks, made, self._limits.events_held_max)
+
+    def _of_pattern(
+        self, task: Task, case: Case, outcome: Any
+    ) -> PatternAgent | StagedAgent | ChainAgent:
+        layout = lay_out(case)
+        subscription = task.node if isinstance(task.node, Subscription) else None
+        if needs_stages(case, layout, subscription) or self._weighs(case, layout):
+            return self._staged(task, case, layout, outcome)
+        plain = self._plain(task, case, layout, outcome)
+        if not self._limits.chain_events_max or links_of(case, layout) is None:
+            return plain
+        return self._chain(case, plain)
+
+    def _chain(self, case: Case, plain: PatternAgent) -> ChainAgent:
+        return ChainAgent(
+            case,
+            plain,
+            self._shared.classes,
+            capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
+            duration_max_ms=self._limits.event_duration_ms_max,
+        )
+
+    def _plain(self, task: Task, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
+        kind = GroupedPatternAgent if case.group_by else PatternAgent
+        agent = kind(
+            case,
+            layout,
+            outcome,
+            self._shared.classes,
+            duration_max_ms=self._limits.event_duration_ms_max,
+            occurrences_max=self._limits.occurrences_held_max,
+            foresight=self._shared.foresight(task),
+        )
+        if isinstance(agent, GroupedPatternAgent):
+            agent.groups_max = self._limits.groups_max
+        return agent
+
+    def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
+        kind = GroupedStagedAgent if case.group_by else StagedAgent
+        agent = kind(
+            case,
+            layout,
+            outcome,
+            self._shared.classes,
+            self._shared.foresight(task),
+            subscription=task.node if isinstance(task.node, Subscription) else None,
+            doubt=self._shared.doubted,
+            occurrences_max=self._limits.occurrences_held_max,
+        )
+        if isinstance(agent, GroupedStagedAgent):
+            agent.groups_max = self._limits.groups_max
+        self._shared.begins_with(task.key, agent)
+        return agent
+
+    def _weighs(self, case: Case, layout: Layout) -> bool:
+        """Whether uncertain times matter to a case at all."""
+        if self._shared.doubted is None:
+            return False
+        root = layout.root
+        return composite(root) or root.within_ms is not None or case.detect.maybe_drop
+
+    def weighing(self, task: Task, case: Case, agent: Agent) -> Agent:
+        """An agent that weighs times, where the other has stopped."""
+        if isinstance(agent, TickAgent):
+            agent.inner = self.weighing(task, case, agent.inner)
+        elif isinstance(agent, StagedAgent):
+            self._shared.replaced(task.key, agent)
+            made = self._staged(task, case, agent.layout, agent.outcome)
+            made.restore(agent.state())
+            return made
+        elif isinstance(agent, PatternAgent | ChainAgent) and self._weighs(case, agent.layout):
+            other = agent.hand_over()
+            made = self._staged(task, case, other.layout, other.outcome)
+            made.adopt(other)
+            return made
+        return agent
+
+    def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
+        """The agent in a state, also in that of one that did not weigh times, or had a limit."""
+        if isinstance(agent, PatternAgent) and "chain" in state:
+            agent = self._chain(case, agent)
+        elif isinstance(agent, StagedAgent) and "chain" in state:
+            chain = self._chain(case, self._plain(task, case, agent.layout, agent.outcome))
+            chain.restore(state)
+            return self.weighing(task, case, chain)
+        elif isinstance(agent, StagedAgent) and "doubt_ms" not in state:
+            plain = self._plain(task, case, agent.layout, agent.outcome)
+            plain.restore(state)
+            return self.weighing(task, case, plain)
+        agent.restore(state)
+        return agent
+
+
+def reported_layout(case: Case) -> Layout:
+    """The layout of what is reported: of `collect` each place has a list."""
+    layout = lay_out(case)
+    if case.detect.report != "collect":
+        return layout
+    return replace(layout, listed=frozenset(range(len(layout.leaves))))
