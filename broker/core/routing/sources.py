@@ -12,7 +12,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from broker.core.geometry import region_test, under_path
-from broker.core.routing.operator import Advertisement, Key, Operator, Range
+from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
 
 CACHE_MAX = 65_536  # answers kept until an advertisement changes
 
@@ -50,6 +50,10 @@ class Directory:
         """Have these directions; what is not among them is forgotten, what is new is empty."""
         self._all = {name: self._all.get(name, {}) for name in directions}
         self._known.clear()
+
+    def serving(self, direction: str, key: Key) -> list[Advertisement]:
+        """The advertisements of a direction whose sources serve a key."""
+        return [each for each in self._all[direction].values() if serves(each, key)]
 
     def where(self, key: Key) -> tuple[str, ...]:
         """The directions that have a source for a key, in their order."""
@@ -110,8 +114,13 @@ def answerable(operator: Operator, directory: Directory) -> bool:
     return all(key.optional or directory.where(key) for key in operator.keys)
 
 
-def project(operator: Operator, direction: str, directory: Directory) -> Operator | None:
+def project(
+    operator: Operator, direction: str, directory: Directory, *, clip: bool = False
+) -> Operator | None:
     """What of an operator is asked of a direction; None: nothing.
+
+    `clip`: only within what its sources there have promised not to leave. Operators then differ
+    less and cover more; but each source that comes and promises less makes them be asked anew.
 
     A key of which some source lies elsewhere is optional there: that its events are wanted must not
     depend on there being one. Without such care events are lost (see `Key.optional`).
@@ -121,10 +130,55 @@ def project(operator: Operator, direction: str, directory: Directory) -> Operato
         where = directory.where(key)
         if direction in where:
             optional = operator.correlated and (key.optional or len(where) > 1)
-            keys.append(key if optional == key.optional else replace(key, optional=optional))
+            asked = clipped(key, directory.serving(direction, key)) if clip else key
+            keys.append(asked if optional == key.optional else replace(asked, optional=optional))
     if not keys:
         return None
     return simplest(replace(operator, keys=tuple(keys)))
+
+
+def clipped(key: Key, serving: list[Advertisement]) -> Key:
+    """A key within the hull of what the sources that serve it have promised."""
+    ranges = tuple(_within(one, serving) for one in key.ranges)
+    region = key.region
+    if region is not None and region.shape == "box":
+        region = _hull(region, serving)
+    if ranges == key.ranges and region == key.region:
+        return key
+    return replace(key, ranges=ranges, region=region)
+
+
+def _within(wanted: Range, serving: list[Advertisement]) -> Range:
+    bounds = [
+        next((one for one in each.domain if one.attribute == wanted.attribute), None)
+        for each in serving
+    ]
+    known = [one for one in bounds if one is not None]
+    if len(known) < len(bounds) or not known:
+        return wanted
+    low, high = min(one.low for one in known), max(one.high for one in known)
+    made = wanted
+    if made.low is None or made.low < low:
+        made = replace(made, low=low, low_open=False)
+    if made.high is None or made.high > high:
+        made = replace(made, high=high, high_open=False)
+    return made
+
+
+def _hull(region: Region, serving: list[Advertisement]) -> Region:
+    # What serves lies in the region, so the hull does: no other source comes into it.
+    spots = [_spot(each.position) for each in serving]
+    known = [spot for spot in spots if spot is not None]
+    if len(known) < len(spots) or not known:
+        return region
+    xs, ys = [x for x, _ in known], [y for _, y in known]
+    return Region("box", (min(xs), min(ys), max(xs), max(ys)), region.metric)
+
+
+def _spot(position: Any) -> tuple[float, float] | None:
+    if position is None:
+        return None
+    return (position[0], position[1]) if position.__class__ is list else (position.x, position.y)
 
 
 def simplest(operator: Operator) -> Operator:

@@ -30,7 +30,7 @@ class Strategy(NamedTuple):
     `received` decides which operators of a neighbour are covered where they arrive, `sent` which
     are not sent because what was sent before covers them. `each`: each operator has its own result
     set, covered ones included; else an event goes over a link once. `rings`: operators are split
-    into binary joins. `central`: everything happens at one broker.
+    into binary joins. `central`: everything happens at one broker. `clip`: see `project`.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Strategy(NamedTuple):
     each: bool = False
     rings: bool = False
     central: bool = False
+    clip: bool = False
 
 
 FILTER_SPLIT_FORWARD = Strategy("filter-split-forward", Check.EXACT, Check.EXACT)
@@ -63,7 +64,7 @@ def plan(strategy: Strategy, operator: Operator, came_from: str, directory: Dire
     others = [name for name in directory.directions if name not in (came_from, LOCAL)]
     if strategy.rings:
         return _rings(operator, others, directory)
-    asked = {name: project(operator, name, directory) for name in others}
+    asked = {name: project(operator, name, directory, clip=strategy.clip) for name in others}
     return {name: {one.id: one} for name, one in asked.items() if one is not None}
 
 

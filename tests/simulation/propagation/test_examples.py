@@ -1,7 +1,10 @@
 """The small scenarios that are shipped, and the page that shows them."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
 from headwater.cli import main
 from simulation.propagation.reading import read_scenario
-from simulation.propagation.run import Network, operator_of, simulate
+from simulation.propagation.run import APPROACHES, Network, operator_of, simulate
 from tests.oracles import propagation as oracle
 
 ROOT = Path(__file__).parents[3]
@@ -74,3 +77,19 @@ def test_the_page_shows_what_the_command_prints(tmp_path, monkeypatch, capsys):
     assert main(["simulate", scenario, "--approach", "naive"]) == 0
     written = json.loads(Path("loads.json").read_text(encoding="utf-8"))
     assert json.loads(capsys.readouterr().out) == {"naive": written["naive"]}
+
+
+def test_the_same_scenario_gives_the_same_bytes_whatever_hashes_are(tmp_path):
+    told = []
+    for hashes in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "headwater.cli", "simulate", str(EXAMPLES / "two-slopes.json")],
+            env=os.environ | {"PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT)},
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        told.append(done.stdout)
+    assert told[0] == told[1]
+    assert set(json.loads(told[0])) == set(APPROACHES)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import APPROACHES, simulate
 from tests.oracles import propagation as oracle
@@ -58,6 +59,21 @@ def test_recall_is_one_and_nothing_is_extra(kind, tmp_path):
 def test_loads_are_those_that_a_count_link_by_link_gives(kind, tmp_path):
     for seed in range(FAST):
         loads(tmp_path, seed, KINDS[kind])
+
+
+def test_clipping_to_what_sources_promise_changes_no_delivery(tmp_path):
+    saved = 0
+    for seed in range(4 * FAST):
+        scenario, rows = draw(seed, abstract=True, crowded=seed % 2 > 0, script=seed % 4 > 1)
+        read = read_scenario(write(tmp_path, scenario, rows))
+        plain = simulate(read, FILTER_SPLIT_FORWARD)
+        clipped = simulate(read, FILTER_SPLIT_FORWARD._replace(clip=True))
+        assert clipped.delivered == plain.delivered
+        if seed % 4 < 2:  # without a script nothing is asked anew
+            assert clipped.publication == plain.publication
+            assert clipped.subscription <= plain.subscription
+            saved += plain.subscription - clipped.subscription
+    assert saved > 0
 
 
 @pytest.mark.long

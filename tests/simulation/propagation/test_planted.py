@@ -32,8 +32,8 @@ def all_mandatory(patch):
     """A key found in several directions is demanded in each (algorithm 3 as printed)."""
     real = sources.project
 
-    def project(operator, direction, directory):
-        part = real(operator, direction, directory)
+    def project(operator, direction, directory, *, clip):
+        part = real(operator, direction, directory, clip=clip)
         if part is None or (not part.correlated and len(part.keys) < 2):
             return part
         keys = tuple(replace(key, optional=False) for key in part.keys)

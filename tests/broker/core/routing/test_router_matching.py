@@ -139,7 +139,6 @@ def test_operators_that_have_gone_want_nothing_and_their_slots_are_taken_again(s
     random = Random(seed)
     router = Router(["east"], NAIVE)
     kept, now, to_users = {}, {}, {}
-    came = 0
     for number in range(120):
         if random.random() < 0.3:
             name = f"u{number}"
@@ -152,8 +151,7 @@ def test_operators_that_have_gone_want_nothing_and_their_slots_are_taken_again(s
             assert to_users.get(name, set()) == wanted(kept[name], now.pop(name))
             router.operator_removed(LOCAL, name)
         x = random.randint(0, 9)
-        one = event(f"e{came}", random.choice(TYPES), number, x=x)
-        came += 1
+        one = event(f"e{number}", random.choice(TYPES), number, x=x)
         for seen in now.values():
             seen.append(one)
         gathered(router.events(LOCAL, [one]), set(), to_users)
