@@ -74,11 +74,11 @@ def test_what_travels_gives_the_results_of_all_events(construct):
 def test_where_much_travels_correlated_events_are_held_back_and_results_stay(construct):
     """So that the comparison is not one of everything with everything."""
     counts = Counts()
-    hold(construct, "unrestricted", range(100, 120), counts)
-    hold(construct, "recent", range(100, 110), counts)
-    assert counts.correlated >= 10
-    assert counts.held_back >= 8
-    assert counts.telling >= 3
+    hold(construct, "unrestricted", range(100, 112), counts)
+    hold(construct, "recent", range(100, 106), counts)
+    assert counts.correlated >= 8
+    assert counts.held_back >= 5
+    assert counts.telling >= 2
 
 
 # What generators seldom draw: two things that must not meet in one correlated operator.
