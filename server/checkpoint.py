@@ -5,9 +5,12 @@ on from a checkpoint only where it means the same as when that was begun; else i
 sentence, before Spark fails in many.
 """
 
+import fcntl
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +20,7 @@ from server.config import Jobs, Part
 from server.errors import JobsError
 
 FILE: Final = "headwater.json"
+LOCK: Final = "headwater.lock"
 FORMAT: Final = 1
 # What may change from one run to the next: it decides when, and not what.
 _FREE: Final = {
@@ -31,6 +35,25 @@ class Checkpoint:
 
     folder: Path
     id: str
+
+
+@contextmanager
+def claimed(jobs: Jobs) -> Iterator[None]:
+    """The folder of checkpoints is this process's alone. Raises JobsError where it is another's."""
+    folder = jobs.path(jobs.server["state"])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise JobsError(f"{folder}: cannot be written: {(error.strerror or '').lower()}") from None
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JobsError(f"{folder} is in use by another server: end that first") from None
+        yield
+    finally:
+        os.close(held)
 
 
 def checkpoint(jobs: Jobs, job: Part, sink: str, text: str = "") -> Checkpoint:

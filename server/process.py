@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from server.checkpoint import claimed
 from server.config import Jobs, read
 from server.errors import JobsError
 from server.face import Face
@@ -29,7 +30,11 @@ def run(path: Path, *, once: bool = False) -> int:
     0; 1 where a stream stays down. Raises ServerError where nothing can be started.
     """
     jobs = read(path)
-    streams = streams_of(jobs)
+    with claimed(jobs):
+        return _run(jobs, streams_of(jobs), once=once)
+
+
+def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
     stop = threading.Event()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
     monitor = Monitor(jobs, streams)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 AGAIN_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+ONCE_MAX: Final = 5  # attempts at a bounded run
 CALM_S: Final = 300.0  # up for so long, it is begun again at once when it fails
 # What trying again does not mend, by the names of errors as they come out of Spark's own.
 FINAL: Final = ("LostError", "EpochError", "OptionError", "JobsError", "LanguageError")
@@ -84,7 +85,7 @@ class Stream:
             failed = self.running.exception()
             if failed is None:
                 return False  # all is done
-            self._failed(str(failed))
+            self._failed(str(failed), once=once)
         return self._again(spark, once=once)
 
     def _again(self, spark: "SparkSession", *, once: bool) -> bool:
@@ -93,8 +94,8 @@ class Stream:
         try:
             self.start(spark, once=once)
         except ServerError as error:
-            self._failed(f"{type(error).__name__}: {error}")
-        return True
+            self._failed(f"{type(error).__name__}: {error}", once=once)
+        return not self.down
 
     @property
     def beginning(self) -> bool:
@@ -111,12 +112,13 @@ class Stream:
         if self._database is not None:
             self._database.close()
 
-    def _failed(self, error: str) -> None:
+    def _failed(self, error: str, *, once: bool) -> None:
         self.running = None
         calm = self.clock() - self._began_s > CALM_S
         self.failures = 1 if calm else self.failures + 1
         self.error = short(error)
-        self.down = any(name in error for name in FINAL)
+        # Who waits for the end of a bounded run is told rather than kept waiting for ever.
+        self.down = any(name in error for name in FINAL) or (once and self.failures == ONCE_MAX)
         pause_s = AGAIN_S[min(self.failures, len(AGAIN_S)) - 1]
         self._again_s = self.clock() + pause_s
         then = "it stays down" if self.down else f"again in {pause_s:g} s"

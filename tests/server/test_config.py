@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from server.checkpoint import checkpoint, claim
+from server.checkpoint import checkpoint, claim, claimed
 from server.config import duration_ms, read
 from server.errors import JobsError
 from server.process import streams_of
@@ -181,3 +181,13 @@ def test_a_folder_of_history_belongs_to_one_checkpoint(file, tmp_path):
     (tmp_path / "foreign" / "_spark_metadata").mkdir(parents=True)
     with pytest.raises(JobsError, match="something else"):
         claim(tmp_path / "foreign", first)
+
+
+def test_two_servers_do_not_share_a_folder_of_checkpoints(file):
+    jobs = read(file())
+    with claimed(jobs), pytest.raises(JobsError, match="in use by another server"), claimed(jobs):
+        pass
+    with claimed(jobs), pytest.raises(OSError, match="mine"):  # its own errors stay what they are
+        raise OSError("mine")
+    with claimed(jobs):
+        pass

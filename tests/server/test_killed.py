@@ -37,9 +37,9 @@ sink = "db"
 """
 
 
-def feed(logs, number):
+def feed(logs, number, rows_max):
     for name, log in logs.items():
-        for _ in range(20):
+        for _ in range(20 if number[name] < rows_max else 0):
             number[name] += 1
             n = number[name]
             kind = "Frost" if name == "a" else "Heat"
@@ -66,15 +66,17 @@ def test_executors_of_a_cluster_are_killed(tmp_path, times):
             f'[server]\nmaster = "{cluster.url}"\n'
             'spark = { "spark.executor.memory" = "512m", "spark.task.maxFailures" = "20" }',
         )
-        (tmp_path / "jobs.toml").write_text(head + HISTORY + DETECT)
+        text = head + HISTORY + DETECT
+        (tmp_path / "jobs.toml").write_text(text)
         (tmp_path / "next.hw").write_text(NEXT)
         driver = Driver(tmp_path, tmp_path / "jobs.toml")
         try:
-            feed(logs, number)
-            for _ in range(times):
+            for killed in range(1, times + 1):
                 before = batches_of(tmp_path)
                 until(
-                    lambda before=before: feed(logs, number) or batches_of(tmp_path) > before + 1,
+                    lambda before=before, rows_max=300 * killed: (
+                        feed(logs, number, rows_max) or batches_of(tmp_path) > before + 1
+                    ),
                     driver,
                     "a few batches",
                 )
@@ -82,8 +84,9 @@ def test_executors_of_a_cluster_are_killed(tmp_path, times):
         finally:
             driver.kill()
         for log in logs.values():
-            log.add(result(0, 3_600_000, "End"))
-            log.add(result(0, 7_200_000, "End"))
+            log.add(result(0, 36_000_000, "End"))
+            log.add(result(0, 72_000_000, "End"))
+        (tmp_path / "jobs.toml").write_text(text.replace("batch_rows = 40", "batch_rows = 50000"))
         last = Driver(tmp_path, tmp_path / "jobs.toml", "--once")
         try:
             assert last.end() == 0, (tmp_path / "driver.log").read_text()[-3000:]

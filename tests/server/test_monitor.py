@@ -15,7 +15,7 @@ from server.face import Face
 from server.monitor import METRICS, Monitor, metrics
 from server.process import streams_of
 from server.source.log import Log
-from server.streams import AGAIN_S, Stream, short
+from server.streams import AGAIN_S, ONCE_MAX, Stream, short
 from tests.server.logs import FakeLog, result
 
 JOBS = """
@@ -184,6 +184,16 @@ def test_what_would_lose_something_stays_down(told, capsys):
     assert stream.down
     assert stream.error == "broker a: offsets 3 to 8 (6 offsets) …"
     assert "it stays down" in capsys.readouterr().err
+
+
+def test_a_bounded_run_does_not_try_for_ever(told, capsys):
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: 0.0)
+    for _ in range(ONCE_MAX - 1):
+        stream.fall("broker b cannot be reached")
+        assert stream.look(None, once=True)
+    stream.fall("broker b cannot be reached")
+    assert not stream.look(None, once=True)
+    assert stream.down
 
 
 def test_a_stream_that_has_read_all_is_done(told):

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.timeout(400), pytest.mark.filterwarnings("default")]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_S = 180.0
+ROWS_MAX = 400  # of each log between two kills
 MINUTE_MS = 60_000
 
 JOBS = """
@@ -91,8 +92,10 @@ def spark(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
-            patch.setenv(name, os.environ.get(name, ""))
-            patch.delenv(name) if not os.environ[name] else None
+            known = os.environ.get(name)
+            patch.setenv(name, known or "set")  # so that it is put back afterwards
+            if not known:
+                patch.delenv(name)
         session = start(SparkSettings(master="local[2]", partitions=1, memory="512m"))
         yield session
         session.stop()
@@ -202,6 +205,38 @@ def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(sp
     ]
 
 
+KEPT = """
+[jobs.kept]
+kind = "history"
+source = "region"
+sink = "archive"
+"""
+
+
+def test_brokers_come_and_go_and_what_retention_took_is_told(spark, two, tmp_path):
+    """All with one checkpoint."""
+    for log in two.values():
+        log.add(*[result(n, 1000 * n) for n in range(30)])
+    run_once(spark, jobs_file(tmp_path, two, KEPT))
+    with FakeLog("ec") as third:
+        third.add(*[result(n, 1000 * n) for n in range(20)])
+        two["b"].add(result(30, 30_000))
+        later = {"b": two["b"], "c": third}
+        run_once(spark, jobs_file(tmp_path, later, KEPT))
+        every = {**two, "c": third}
+        rows = table_of(tmp_path / "history", ["broker", "offset"]).to_pylist()
+        assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(every)
+
+        two["b"].add(*[result(n, 1000 * n) for n in range(31, 90)])
+        two["b"].retain(50)
+        (stream,) = streams_of(read(jobs_file(tmp_path, later, KEPT)))
+        stream.start(spark, once=True)
+        while stream.look(spark, once=True):
+            time.sleep(0.05)
+        assert stream.down
+        assert "broker b: offsets 31 to 49 (19 offsets)" in stream.error
+
+
 def _ms(text):
     from datetime import UTC, datetime
 
@@ -245,10 +280,10 @@ def until(condition, driver, what):
 
 
 def batches_of(folder):
-    """How many batches both sinks have, as far as can be seen from here."""
+    """How many batches both sinks have; Spark forgets old ones, so the last number counts."""
     commits = [
-        sum(1 for one in place.iterdir() if one.name.isdigit())
-        for place in (folder / "state").glob("*/spark/commits")
+        max((int(one.name) + 1 for one in place.iterdir() if one.name.isdigit()), default=0)
+        for place in (folder / "state").glob("history-*/spark/commits")
     ]
     return min(commits) if len(commits) == 2 else 0
 
@@ -258,20 +293,26 @@ def kill_and_go_on(folder, logs, times):
     file = jobs_file(folder, logs, HISTORY, batch_rows=40)
     number = Counter()
 
-    def feed():
+    def feed(rows_max):
         for name, log in logs.items():
-            for _ in range(40):
+            for _ in range(20 if number[name] < rows_max else 0):
                 number[name] += 1
                 log.add(result(number[name], 1000 * number[name]))
 
-    for _ in range(times):
+    for turn in range(1, times + 1):
         before = batches_of(folder)
         driver = Driver(folder, file)
         try:
-            feed()
-            until(lambda: feed() or batches_of(folder) > before + 2, driver, "a few batches")  # noqa: B023
+            until(
+                lambda before=before, rows_max=ROWS_MAX * turn: (
+                    feed(rows_max) or batches_of(folder) > before + 2
+                ),
+                driver,
+                "a few batches",
+            )
         finally:
             driver.kill()
+    jobs_file(folder, logs, HISTORY)  # the rest at once
     last = Driver(folder, file, "--once")
     try:
         assert last.end() == 0, (folder / "driver.log").read_text()[-3000:]
