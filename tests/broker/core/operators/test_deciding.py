@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from math import inf, nextafter
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +149,25 @@ def test_two_tasks_that_ask_for_the_same_have_one_operator():
     (one,) = operators(" A(n > 1) and B as x within 5 s")
     (other,) = operators(" B and A(1 < n) as y within 5 s where B.n = y.n")
     assert one == other
+
+
+def test_operators_do_not_depend_on_the_hash_seed():
+    script = (
+        "from tests.broker.core.operators.test_deciding import operators\n"
+        'print(operators(\' (A(n > 1, tag in {"p", "q"}) or B) and (C or D) within 5 s\'))'
+    )
+    said_by = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).resolve().parents[4],
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said_by[0]
+    assert said_by[0] == said_by[1]
 
 
 # --- distances ------------------------------------------------------------------------------------
