@@ -31,7 +31,7 @@ class Effort:
     kicks: int = 10
     kicks_for_each: float = 0.25
     worse: float = 0.08
-    deep_for_each: float = 3.0
+    deep_for_each: float = 2.0
 
     def deep(self) -> Effort:
         """The effort of a deep look."""
@@ -81,21 +81,19 @@ def _return(ball: Ball, to: dict[int, int]) -> None:
 
 def _descend(ball: Ball, pieces: list[int]) -> None:
     """Moves each piece, and each group, to where it is best, until none is better elsewhere."""
-    while True:
-        before = ball.value
-        for piece in pieces:
-            _settle(ball, (piece,))
-        if ball.value == before:
+    pending = pieces
+    while pending:
+        moved = [piece for piece in pending if _settle(ball, (piece,))]
+        if not moved:
             for group in _groups(ball, pieces):
                 node = ball.at[group[0]]
-                if all(ball.at[piece] == node for piece in group):  # others may have moved some
-                    _settle(ball, group)
-        if ball.value >= before:
-            return
+                if all(ball.at[piece] == node for piece in group) and _settle(ball, group):
+                    moved += group  # others of the groups may have stood elsewhere since
+        pending = _around(ball, moved) if moved else []
 
 
-def _settle(ball: Ball, group: tuple[int, ...]) -> None:
-    """Puts what stands together where it is best; where nothing is better it stays."""
+def _settle(ball: Ball, group: tuple[int, ...]) -> bool:
+    """Puts what stands together where it is best; whether that is elsewhere."""
     start = ball.at[group[0]]
     allowed = frozenset.intersection(*(ball.allowed[piece] for piece in group))
     best, goal = ball.value, start
@@ -114,9 +112,11 @@ def _settle(ball: Ball, group: tuple[int, ...]) -> None:
         if after in allowed and ball.value < best:
             best, goal = ball.value, after
         trail.append((after, node, iter(ball.neighbours[after])))
-    if goal != start:
-        for piece in group:
-            ball.move(piece, goal)
+    if goal == start:
+        return False
+    for piece in group:
+        ball.move(piece, goal)
+    return True
 
 
 def _groups(ball: Ball, pieces: list[int]) -> list[tuple[int, ...]]:
