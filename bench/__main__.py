@@ -3,8 +3,8 @@
 Owns their order and the page of figures. Must not measure anything itself. Invariant: each bench
 runs in a process of its own, and its figures stand beside the machine that they were taken on.
 
-    python -m bench [--part broker|engine|durability|covering] [--quick] [--repeats N] [--json]
-                    [--page docs/benchmarks.md]
+    python -m bench [--part broker|engine|durability|covering|links] [--quick] [--repeats N]
+                    [--json] [--page docs/benchmarks.md]
 """
 
 import subprocess
@@ -38,6 +38,7 @@ PARTS = {
     "engine": ("bench.engine", "bench.state", "bench.ranges", "bench.window_average"),
     "durability": ("bench.durable",),
     "covering": ("bench.covering",),
+    "links": ("bench.links",),
 }
 BENCHES = tuple(name for part in PARTS.values() for name in part)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"

@@ -1,12 +1,13 @@
 """The two processes of a bench of links: one sends batches of events, the other takes the time.
 
-Owns the load, both transports' ends and what is measured. Must not know what is compared. Invariant:
-both transports carry the same bytes and decode them into the same structs.
+Owns the load, the ends of both transports and what is measured. Must not know what is compared.
+Invariant: both carry the same bytes and decode them into the same structs.
 
     python -m bench.link_ends receive|send LOAD [PORT]
 """
 
 import asyncio
+import logging
 import resource
 import sys
 import time
@@ -285,6 +286,7 @@ def _settings(load: Load, name: str, port: int = 0, *, listen: bool = False) -> 
 
 def main() -> None:
     """One of the two."""
+    logging.disable(logging.WARNING)  # each run ends with a cut
     load = msgspec.json.decode(sys.argv[2], type=Load)
     receiving = sys.argv[1] == "receive"
     uvloop.run(receive(load) if receiving else send(load, int(sys.argv[3])))

@@ -7,6 +7,7 @@ from tests.planted import (
     table_door,
     table_journal,
     table_language,
+    table_links,
     table_mqtt,
     table_patterns,
     table_stages,
@@ -24,4 +25,5 @@ FAULTS = [
     *table_store.TABLE,
     *table_journal.TABLE,
     *table_bounds.TABLE,
+    *table_links.TABLE,
 ]

@@ -285,6 +285,39 @@ def test_too_much_control_gives_the_session_up_and_both_begin_anew():
     assert world.heard("b", control=True) == []
 
 
+def test_a_beginning_of_which_the_other_never_heard_is_made_anew():
+    """The one that answers a welcome begins; if that answer is lost, nobody may go on with it."""
+    world, _ = met(control_bytes_max=1000)
+    for n in range(3):
+        world.tell("b", Offered("a", [b"old%d" % n], control=True))
+        world.settle()
+    for _ in range(20):
+        world.tell("b", Offered("a", [bytes(100)], control=True))
+    assert world.said("b", "down") == [("down", "a", True)]
+    for name, connection in list(world.ends):
+        world.cut(name, connection)
+    world.settle()
+    heard = len(world.heard("a", control=True))
+    world.dial("a", "b")
+    to_a = world.pipes[-1]
+    while not world.links["b"].up("a"):
+        world.step(whole=True)
+    for n in range(5):
+        world.tell("b", Offered("a", [b"lost%d" % n], control=True))
+    assert not world.links["a"].up("b")
+    to_a.bytes.clear()
+    for name, connection in list(world.ends):
+        world.cut(name, connection)
+    world.settle()
+    world.dial("a", "b")
+    world.settle()
+    world.tell("b", Offered("a", [b"new"], control=True))
+    world.settle()
+    assert world.heard("a", control=True)[heard:] == [b"new"]
+    assert [up[2] for up in world.said("a", "up")] == [True, True]
+    assert [up[2] for up in world.said("b", "up")] == [True, True, True]
+
+
 def test_a_neighbour_that_sends_beyond_its_credit_or_out_of_order_is_cut():
     limits = make_link_limits(credit_events_max=2, credit_bytes_max=100)
     inbound = Inbound(limits)
