@@ -52,6 +52,15 @@ class Actors:
         found = self._nearest.get(name)
         return None if found is None else found[1]
 
+    def brokers_of(self, name: str) -> list[str]:
+        """The brokers at which the actor listens."""
+        return [broker for broker, (_, actors) in self._known.items() if name in actors]
+
+    def of(self, broker: str) -> tuple[int, tuple[str, ...]]:
+        """(hops, actors) of a broker."""
+        hops, actors = self._known.get(broker, (0, {}))
+        return hops, tuple(actors)
+
     def state(self) -> Any:
         """Plain data."""
         return [[broker, hops, list(actors)] for broker, (hops, actors) in self._known.items()]

@@ -7,8 +7,9 @@ Whatever promises something to the outside is an effect of its own: `Acknowledge
 event is taken), `Emit` (to a subscriber: this was detected), `Reply` (to a client: this is
 installed). A core without a journal has them carried out at once. One with a journal
 (`broker.core.durable`) begins with `Append`, and these three, and `SendFrame` among brokers, tell
-`after` which record of the journal they have to wait for: whoever carries effects out holds them back, in order, until that
-record is on disk. `Publish` and `Note` promise nothing and need not wait.
+`after` which record of the journal they have to wait for: whoever carries effects out holds them
+back, in order, until that record is on disk. `Publish` and `Note` promise nothing and need not
+wait.
 """
 
 from __future__ import annotations

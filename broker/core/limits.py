@@ -126,6 +126,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "the oldest go: retained_lapsed, and who needed them is told the gap",
         ),
     ] = 1_000_000
+    copies_max: Annotated[
+        int,
+        said(
+            "results kept for the actors at one other broker until it has them",
+            "the oldest not sent there: copies_overflow; they stay in the output log",
+        ),
+    ] = 10_000
     brokers_max: Annotated[
         int, said("other brokers that this one knows", "further ones refused: too_many_brokers")
     ] = 1_000

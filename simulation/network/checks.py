@@ -35,6 +35,8 @@ def check_all(
         checkers.check_replay(specification, ((0, row) for _, row in rows), arrived, excused)
     for place in places:
         check_kept(place)
+        if place.listens:
+            check_heard(place, rows)
     return len(rows)
 
 
@@ -60,6 +62,8 @@ def check_kept(place: Place) -> None:
         raise CheckFailedError(f"at {place.name} events of others came behind a watermark")
     if len(network.own):
         raise CheckFailedError(f"{place.name} still keeps {len(network.own)} events for others")
+    if len(network.copies):
+        raise CheckFailedError(f"{place.name} still keeps {len(network.copies)} copies of results")
     if process.network.counts["frames_malformed"]:
         raise CheckFailedError(f"{place.name} did not understand what another broker said")
     if process.network.needs.asked:
@@ -67,6 +71,17 @@ def check_kept(place: Place) -> None:
     lost = {name: one.lost for name, one in network.upstream.items() if one.lost}
     if lost:
         raise CheckFailedError(f"{place.name} is told that events are lost: {lost}")
+
+
+def check_heard(place: Place, rows: Iterable[tuple[str, Emission]]) -> None:
+    """The actor was sent every result of other brokers where it listens, and nothing else."""
+    wanted = {row.payload for home, row in rows if home != place.name}
+    missing, surplus = wanted - place.heard.keys(), place.heard.keys() - wanted
+    if missing or surplus:
+        raise CheckFailedError(
+            f"of {len(wanted)} results for the actor at {place.name} {len(missing)} are missing and"
+            f" {len(surplus)} surplus"
+        )
 
 
 def _excused(arrived: Iterable[Said]) -> Callable[[Mapping[str, Any]], bool]:

@@ -5,7 +5,8 @@ mean. Invariant: from one fresh beginning to the next, frames arrive once and in
 class, control never behind events that were sent later; as `broker.core.links` has it.
 
 A cut that is short loses nothing: what was under way, and what is sent meanwhile, arrives when it
-is over. A long one, or the end of a process, loses all that had not arrived.
+is over. A long one, or the end of a process, loses all that had not arrived. A link that is full
+refuses events, and says so to the sender alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from broker.core.effects import SendFrame
-from broker.core.network.messages import FramesReceived, FromNetwork, LinkDown, LinkUp
+from broker.core.network.messages import FramesReceived, FromNetwork, LinkDown, LinkRefused, LinkUp
 from simulation.world import World
 
 
@@ -50,6 +51,7 @@ class _Way:
         self.arrives = {True: 0, False: 0}
         self.turn = 0  # ascends when it is stopped or goes on
         self.stalled = 0
+        self.refused = 0  # so many frames more are not taken
         self.load = Load()
 
     def clear(self) -> int:
@@ -91,6 +93,11 @@ class Link:
         way = self._ways[name]
         if self._fresh and not self.up:
             self.lost += 1
+            return
+        if way.refused and not frame.control:
+            way.refused -= 1
+            self.lost += 1
+            self._world.after(0, partial(self.ends[name].hear, LinkRefused(self.other(name).name)))
             return
         way.load.frames += 1
         way.load.events += frame.events
@@ -176,6 +183,10 @@ class Link:
             self._go_on()
 
         self._world.after(for_ms, over)
+
+    def refuse(self, name: str, frames: int) -> None:
+        """It is full: it does not take so many of the next frames of this end."""
+        self._ways[name].refused = frames
 
     def _tell_down(self) -> None:
         if self.up:

@@ -7,12 +7,14 @@ Owns the moments of ending and what left for clients. Must not know what frames 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply, SendFrame
-from broker.core.messages import Message
+from broker.core.messages import ActorsListening, Message
 from broker.core.network.messages import FromNetwork
+from broker.core.topics import actor
 from simulation.account import CheckFailedError
 from simulation.crashes.process import Machine
 from simulation.crashes.site import Client, EndedError
@@ -21,6 +23,7 @@ from simulation.network.process import BrokerProcess
 from simulation.world import World
 
 RESTART_MS_MAX = 3_000
+ACTOR = "alerts"  # of all results
 
 
 class Place:
@@ -36,6 +39,8 @@ class Place:
         self.links: dict[str, Link] = {}
         self.answers: dict[Any, Callable[[Any], None]] = {}
         self.late: list[dict[str, Any]] = []
+        self.listens = False  # whether the actor of all results does, here
+        self.heard: Counter[bytes] = Counter()  # what it was sent from other brokers
         self.states: list[str] = []  # what requests were answered
         self.ends = 0
         self.log = bytearray()
@@ -58,6 +63,8 @@ class Place:
         except EndedError:
             self._end()
             return
+        if self.listens:
+            self.hear(ActorsListening(self.name, 0, (ACTOR,), anew=True))
         for client in self.clients:
             client.reached()
         for link in self.links.values():
@@ -131,6 +138,8 @@ class Place:
                 for one in publications:
                     if one.topic.startswith("late/"):
                         self.late.append(json.loads(one.payload))
+                    elif one.topic == actor(ACTOR):
+                        self.heard[one.payload] += 1
 
     def delivered(self, rows: list[Emission]) -> None:
         """See Around."""
@@ -147,7 +156,7 @@ class Place:
 
     # --- what comes ------------------------------------------------------------------------
 
-    def hear(self, message: FromNetwork) -> None:
+    def hear(self, message: FromNetwork | ActorsListening) -> None:
         """See End."""
         process = self.process
         if process is not None:

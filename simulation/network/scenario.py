@@ -4,9 +4,9 @@ Owns what is drawn and when a run is good. Must not know how a check is done. In
 the same seed does the same, byte for byte; a failure names the seed that repeats it.
 
 Sources advertise at brokers all over the network and clients install subscriptions at others; when
-these are active, readings and faults begin: links are cut for long or short, stalled one way and
-slow, the network parts, processes end with or without their machine. Sensors say again what was not
-acknowledged, and sometimes what was.
+these are active, readings and faults begin: links are cut for long or short, stalled one way, slow
+or full, the network parts, processes end with or without their machine. Sensors say again what was
+not acknowledged, and sometimes what was.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ READY_S_MAX = 20  # sooner than a source that was advertised and is silent is pa
 CALM_MS = 4_000  # after the first readings, without faults
 IDLE_MS = 30_000
 SETTLED_MS = 120_000
-FAULTS = ("cut", "lose", "stall", "part", "end", "slow")
+FAULTS = ("cut", "lose", "stall", "part", "end", "slow", "refuse")
 
 
 class RunFailedError(AssertionError):
@@ -100,6 +100,7 @@ class Run:
         """All of it, with the checks."""
         self._plan_askers()
         self._plan_sensors()
+        self.world.random.choice(self.places).listens = True
         for place in self.places:
             place.start()
         self._get_ready()
@@ -139,7 +140,7 @@ class Run:
                 networked=True,
             ),
             limits=Limits(),
-            sync_ms=random.choice((0, 20, 200)),
+            sync_ms=random.choice((0, 100, 2_000)),
             commit_ms=random.choice((0, 50, 400)),
             snapshot_records=random.choice((10, 60, 400)),
             segment_bytes=random.choice((2_000, 50_000)),
@@ -246,8 +247,8 @@ class Run:
 
     def _plan_faults(self, end_ms: int) -> None:
         random = self.world.random
-        kinds = random.sample(FAULTS, random.randint(2, 4))
-        for _ in range(self.shape.faults or random.randint(5, 16)):
+        kinds = random.sample(FAULTS, random.randint(2, 5))
+        for _ in range(self.shape.faults or random.randint(8, 30)):
             at = random.randint(self.world.now + CALM_MS, end_ms)
             self.world.at(at, partial(self._fault, random.choice(kinds)))
 
@@ -257,14 +258,16 @@ class Run:
         link = random.choice(self.links) if self.links else None
         if kind == "end" or link is None:
             place = random.choice(self.places)
-            if random.random() < 0.5:
+            if random.random() < 0.3:
                 place.end()
-            else:
-                place.end_after(random.randint(1, 60))
+            else:  # in the midst of what it does
+                place.end_after(random.randint(1, 25))
         elif kind == "stall":
             link.stall(random.choice(list(link.ends)), random.randint(100, 4_000))
         elif kind == "slow":
             link.delay_ms = random.choice((5, 300, 1_500))
+        elif kind == "refuse":
+            link.refuse(random.choice(list(link.ends)), random.randint(1, 3))
         elif kind == "part":
             for one in random.sample(self.links, random.randint(1, len(self.links))):
                 one.cut(random.randint(2_000, 8_000), lost=random.random() < 0.5)

@@ -95,7 +95,38 @@ class Offered(Struct, array_like=True, frozen=True, tag="offered"):
     more: bool
 
 
-Sealed: TypeAlias = Routed | Here | Gone | Reoffer | Stored | Passed | Offered
+class Listening(Struct, array_like=True, frozen=True, tag="listening"):
+    """These actors, and no others, listen at a broker so many hops from the sender."""
+
+    broker: str
+    hops: int
+    actors: tuple[str, ...]
+
+
+class Copied(Struct, array_like=True, frozen=True, tag="copied"):
+    """A result of a home for an actor at one broker; all before `floor` need not come any more."""
+
+    home: str
+    to: str
+    life: int
+    floor: int
+    serial: int
+    actor: str
+    payload: bytes
+
+
+class CopiesTaken(Struct, array_like=True, frozen=True, tag="taken"):
+    """A broker has the copies of a home up to this number."""
+
+    home: str
+    broker: str
+    life: int
+    serial: int
+
+
+Sealed: TypeAlias = (
+    Routed | Here | Gone | Reoffer | Stored | Passed | Offered | Listening | Copied | CopiesTaken
+)
 
 
 class Frame(Struct, array_like=True, frozen=True, tag="sealed"):

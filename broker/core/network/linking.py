@@ -54,6 +54,9 @@ class Linking:
     def _lost(self, origin: str) -> None:
         """There is no way to the origin any more."""
 
+    def _stands(self, peer: str) -> None:
+        """A session stands with a neighbour since now."""
+
     def _forget(self, broker: str) -> None:
         """Nobody is to wait for the broker any more."""
 
@@ -146,6 +149,7 @@ class Linking:
             for origin, via in self.ways.via.items():
                 if via != peer:
                     self._say(peer, frames.Here(origin, self.ways.types[origin]))
+            self._stands(peer)
 
     def _frames_received(self, message: FramesReceived) -> None:
         peer = message.peer

@@ -23,7 +23,8 @@ from broker.core.durable_events import unpacked
 from broker.core.effects import Effect
 from broker.core.event import Event
 from broker.core.network import frames, told
-from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
+from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
+from broker.core.network.listening import ListeningBroker
 from broker.core.network.messages import (
     ForgetRequested,
     FramesReceived,
@@ -47,7 +48,7 @@ _END = 2**62
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(Hosting):
+class NetworkBroker(ListeningBroker):
     """See the module. `epoch` ascends with each process of this broker."""
 
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None = None) -> None:
@@ -69,6 +70,8 @@ class NetworkBroker(Hosting):
             frames.Stored: self._stored_by,
             frames.Passed: self._passed,
         }
+        self._listen()
+        durable.network.copies.fresh.clear()
         durable.network.spreads = True
         self._tick_soon(TICK_MS)
         self._advertise()
@@ -97,6 +100,8 @@ class NetworkBroker(Hosting):
             self._tell(cast("core_messages.Message", message))
             if isinstance(message, _REQUESTS):
                 self._look_at_needs()
+            elif isinstance(message, core_messages.ActorsListening):
+                self._actors_changed()
         if self._sources_seen != self.durable.network.sources_changed:
             self._advertise()
 
@@ -117,6 +122,8 @@ class NetworkBroker(Hosting):
         """Have the core handle it, and spread what others may have to hear of."""
         super()._tell(message)
         network = self.durable.network
+        if network.copies.fresh:
+            self._send_copies()
         if network.fresh:
             fresh, network.fresh = network.fresh, []
             for one in fresh:
@@ -125,7 +132,7 @@ class NetworkBroker(Hosting):
                 claim = (one.first - 1, last)
                 what = told.Forwarded(self.me, network.own.life, *claim, [], b"", one.watermarks)
                 self._spread(LOCAL, what, rows)
-            if any(one.events for one in fresh):
+            if any(one.events for one in fresh):  # time may stand still for long, too
                 self._tick_soon(PROMISE_MS)
                 self._tick_ms = TICK_MS
 
@@ -172,6 +179,8 @@ class NetworkBroker(Hosting):
             "retained": len(own),
             "hosts": {name: one.position for name, one in own.hosts.items()},
             "origins": origins,
+            "actors": network.actors(),
+            "copies": len(network.copies),
             "waits": network.waits(),
             "inactive": {name: list(waits) for (_, name), waits in self.needs.waits.items()},
             "counts": dict(self.counts),

@@ -2,11 +2,8 @@
 
 Owns the positions at other origins, what hosts need of this one, and the order in which events from
 afar come to tasks. Must not know links, routes or frames. Invariant: its state is a function of
-what the journal holds (but that more events may be kept for hosts than need be); an event from afar
-is fed once, as an origin's positions are passed in order.
-
-A subscription stays *accepted* until `Activated` is told. Before that a part of its events may be
-missing, so that nothing it finds is given out, and its tasks begin anew when it becomes active.
+what the journal holds (but that more may be kept for others than need be); an event from afar is
+fed once, as an origin's positions are passed in order.
 """
 
 from __future__ import annotations
@@ -14,31 +11,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 from msgspec import Struct
 
 from broker.core import messages, returned, sources
 from broker.core.agent import WATERMARK_NONE
 from broker.core.broker import BrokerOptions
 from broker.core.durable_events import said_again
-from broker.core.durable_state import RestorableBroker
 from broker.core.event import Event
 from broker.core.faults import Rejection
 from broker.core.intake import Admitted, ConflictError, Decoded
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.network import told
+from broker.core.network.activating import ActivatingBroker, Key
+from broker.core.network.copies import Copies
 from broker.core.network.own import OwnLog, types_of
 from broker.core.outgoing import Outgoing
-from broker.core.refusals import Answer
 from broker.core.routing.operator import Advertisement
 from language import EventType
 
 if TYPE_CHECKING:
-    from language import Task
     from language.tree import AttributeType
 
 PROMISE_MS = 50  # watermarks are promised anew at most so often
-Key = tuple[str, str]
 
 
 class Upstream(Struct):
@@ -57,22 +51,21 @@ class Fresh(Struct, frozen=True):
     watermarks: told.Watermarks = {}
 
 
-class NetworkedBroker(RestorableBroker):
+class NetworkedBroker(ActivatingBroker):
     """See the module. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
         self.own = OwnLog(self.limits.retained_events_max)
+        self.copies = Copies(self.limits.copies_max)
         self.upstream: dict[str, Upstream] = {}
         self.sources: dict[str, dict[str, None]] = {}  # here, with the types that they send
         self.sources_changed = 0
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.spreads = False
-        self.dormant = False  # whether any subscription is not active yet
         self._promised_at = 0
         self._types: dict[str, int] = {}  # how many sources here send a type
-        self._waiting: dict[Key, tuple[messages.SpecificationSubmitted, Answer]] = {}
         self._handlers[messages.NetworkTold] = self._network_told
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
@@ -81,6 +74,7 @@ class NetworkedBroker(RestorableBroker):
             told.HostStored: self._host_stored,
             told.Activated: self._activated,
             told.BrokerForgotten: self._broker_forgotten,
+            told.CopiesTaken: self._copies_taken,
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:
@@ -225,10 +219,6 @@ class NetworkedBroker(RestorableBroker):
         hindmost = {name: clock.waited_for(name) for name in self._matcher.wanted()}
         return {name: some[0][1] for name, some in hindmost.items() if some}
 
-    def tasks(self) -> dict[str, Task]:
-        """The tasks that run here, by key."""
-        return self._matcher.tasks()
-
     def wanted_by(self, key: Key) -> set[str]:
         """The primitive types that a subscription needs, its definitions' included."""
         one = self.catalogue.subscriptions[key]
@@ -284,81 +274,30 @@ class NetworkedBroker(RestorableBroker):
         self._intake.release(f"broker {one.broker}")
         self.upstream.pop(one.broker, None)
         self._intake.clock.forget_origin(one.broker)
+        self._actors.tell(one.broker, 0, (), (), anew=True)
+        self.copies.forget(one.broker)
         self._feed((), out)
 
-    # --- subscriptions ---------------------------------------------------------------------
-
-    def _activate(
-        self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
-    ) -> None:
-        if all(self.catalogue.subscriptions[key].state == "active" for key in answer.keys):
-            super()._activate(message, answer, out)
-            return
-        for key in answer.keys:
-            self._waiting[key] = (message, answer)
-
-    def _activated(self, one: told.Activated, out: Outgoing) -> None:
-        subscriptions = self.catalogue.subscriptions
-        self._begin_anew([key for key in one.subscriptions if key in subscriptions])
-        done: dict[int, tuple[messages.SpecificationSubmitted, Answer]] = {}
-        for key in one.subscriptions:
-            found = subscriptions.get(key)
-            if found is not None:
-                found.state = "active"
-            waiting = self._waiting.pop(key, None)
-            if waiting is not None:
-                done[id(waiting[1])] = waiting
-        for message, answer in done.values():
-            keys = [key for key in answer.keys if key in subscriptions]
-            if keys and all(subscriptions[key].state == "active" for key in keys):
-                super()._activate(message, msgspec.structs.replace(answer, keys=tuple(keys)), out)
-        self.dormant = bool(self.inactive())
-
-    def _begin_anew(self, keys: list[Key]) -> None:
-        """Have the tasks that no active subscription uses forget what they were fed so far."""
-        subscriptions = self.catalogue.subscriptions.values()
-        running = {
-            name
-            for one in subscriptions
-            if one.state == "active"
-            for name in (*one.definitions, one.task)
-        }
-        tasks = self.tasks()
-        named = [self.catalogue.subscriptions[key] for key in keys]
-        names = [name for one in named for name in (*one.definitions, one.task)]
-        fresh = [name for name in dict.fromkeys(names) if name not in running]
-        for name in reversed(fresh):
-            self._matcher.remove(name)
-        for name in fresh:
-            self._matcher.install(tasks[name], self._now)
-        self._matcher.due(self._watermark_of)  # types without a source are waited for from now
+    # --- results for actors at other brokers -----------------------------------------------
 
     def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
-        if not self.dormant:
-            super()._feed(events, out)
-            return
-        subscriptions = self.catalogue.subscriptions
-        for one in self._matcher.push(events, self._watermark_of, self._foreseen):
-            said = one.to_dict()
-            if subscriptions[said["subscriber"], said["subscription"]].state == "active":
-                self.ledger.results += 1
-                out.results.append(self._emission(one))
+        before = len(out.results)
+        super()._feed(events, out)
+        for one in out.results[before:]:
+            for broker in self._actors.brokers_of(one.actor):
+                if broker != self.options.name and self.copies.add(broker, one, self._now):
+                    self.ledger.note("copies_overflow")
 
-    def _specification_submitted(
-        self, message: messages.SpecificationSubmitted, out: Outgoing
-    ) -> None:
-        super()._specification_submitted(message, out)
-        self.dormant = bool(self.inactive())
+    def _copies_taken(self, one: told.CopiesTaken, _out: Outgoing) -> None:
+        self.copies.taken(one.broker, one.life, one.serial)
 
-    def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
-        super()._cancel_requested(message, out)
-        for key in [key for key in self._waiting if key not in self.catalogue.subscriptions]:
-            del self._waiting[key]
-        self.dormant = bool(self.inactive())
+    def actors(self) -> dict[str, list[str]]:
+        """The actors that are known, by the broker at which they listen."""
+        return {broker: actors for broker, _, actors in self._actors.state()}
 
-    def inactive(self) -> list[Key]:
-        """The subscriptions that are accepted and not yet active."""
-        return [key for key, one in self.catalogue.subscriptions.items() if one.state != "active"]
+    def actors_at(self, broker: str) -> tuple[int, tuple[str, ...]]:
+        """(hops, actors) of a broker as last told."""
+        return self._actors.of(broker)
 
     # --- the state -------------------------------------------------------------------------
 
@@ -371,6 +310,7 @@ class NetworkedBroker(RestorableBroker):
             ],
             "sources": [[name, list(types)] for name, types in self.sources.items()],
             "told": self.told,
+            "copies": self.copies.state(),
             "promised_at": self._promised_at,
         }
         return {**super().state(), "network": said}
@@ -378,7 +318,6 @@ class NetworkedBroker(RestorableBroker):
     def restore(self, state: Mapping[str, Any]) -> None:
         """See RestorableBroker."""
         super().restore(state)
-        self.dormant = bool(self.inactive())
         said = state.get("network")
         if said is None:
             return
@@ -389,5 +328,6 @@ class NetworkedBroker(RestorableBroker):
             for name in types:
                 self._sends(source, name)
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
+        self.copies.restore(said["copies"])
         for host, interest in self.own.hosts.items():
             self._declare_for(host, interest.types)

@@ -89,8 +89,24 @@ class BrokerForgotten(Struct, array_like=True, frozen=True, tag="forgotten"):
     broker: str
 
 
+class CopiesTaken(Struct, array_like=True, frozen=True, tag="taken"):
+    """A broker has the results for actors at it up to this number."""
+
+    outlasts: ClassVar[bool] = False
+
+    broker: str
+    life: int
+    serial: int
+
+
 Told: TypeAlias = (
-    Forwarded | OriginNamed | HostInterested | HostStored | Activated | BrokerForgotten
+    Forwarded
+    | OriginNamed
+    | HostInterested
+    | HostStored
+    | Activated
+    | BrokerForgotten
+    | CopiesTaken
 )
 
 encoded = msgspec.msgpack.Encoder().encode

@@ -70,6 +70,13 @@ async def publish(fleet, name, events, pace_s):
             await asyncio.sleep(pace_s)
 
 
+async def listen(fleet, heard):
+    """Listen where no subscription is at home to the actor of all, and note the results' ids."""
+    async with client(fleet.brokers["b0"].port(), "headwater/actors/alerts") as one:
+        async for message in one.messages:
+            heard.add(json.loads(message.payload)["id"])
+
+
 async def ready(fleet):
     """All know each other, all sources are known, and all subscriptions are active."""
 
@@ -102,6 +109,9 @@ async def run(folder, seed, count, disturb):
         await fleet.start()
         await ready(fleet)
         sent = readings(seed, count)
+        heard = set()
+        listener = asyncio.create_task(listen(fleet, heard))
+        await fleet.until(lambda: all("b0" in fleet.network(name)["actors"] for name in TEXTS))
         load = [
             asyncio.create_task(publish(fleet, name, sent[name][:-1], 0.02)) for name in SENSORS
         ]
@@ -113,6 +123,10 @@ async def run(folder, seed, count, disturb):
         assert len({name for name, _ in wanted}) == len(TEXTS)
         await fleet.until(lambda: found_in(fleet).total() >= wanted.total(), 2 * PATIENCE_S)
         assert found_in(fleet) == wanted
+        if not listener.done():  # its broker was not killed
+            await fleet.until(lambda: heard == {name for _, name in wanted})
+            listener.cancel()
+        await asyncio.gather(listener, return_exceptions=True)
         # Nothing is kept for anybody once all have stored it.
         await fleet.until(lambda: not any(fleet.network(name)["retained"] for name in NAMES))
         _, metrics = fleet.brokers["b1"].get("/metrics")

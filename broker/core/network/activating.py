@@ -1,0 +1,117 @@
+"""Subscriptions that become active once all whom they need have answered.
+
+Owns what happens between *accepted* and *active*. Must not know who is waited for. Invariant: of a
+subscription that is not active a part of its events may be missing, so that nothing it finds is
+given out; its tasks begin anew when it becomes active, as if it were installed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from broker.core import messages
+from broker.core.broker import BrokerOptions
+from broker.core.durable_state import RestorableBroker
+from broker.core.event import Event
+from broker.core.limits import Limits
+from broker.core.network import told
+from broker.core.outgoing import Outgoing
+from broker.core.refusals import Answer
+
+if TYPE_CHECKING:
+    from language import Task
+
+Key = tuple[str, str]
+
+
+class ActivatingBroker(RestorableBroker):
+    """See the module."""
+
+    def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
+        super().__init__(options, limits)
+        self.dormant = False  # whether any subscription is not active yet
+        self._waiting: dict[Key, tuple[messages.SpecificationSubmitted, Answer]] = {}
+
+    def tasks(self) -> dict[str, Task]:
+        """The tasks that run here, by key."""
+        return self._matcher.tasks()
+
+    def _activate(
+        self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
+    ) -> None:
+        if all(self.catalogue.subscriptions[key].state == "active" for key in answer.keys):
+            super()._activate(message, answer, out)
+            return
+        for key in answer.keys:
+            self._waiting[key] = (message, answer)
+
+    def _activated(self, one: told.Activated, out: Outgoing) -> None:
+        subscriptions = self.catalogue.subscriptions
+        self._begin_anew([key for key in one.subscriptions if key in subscriptions])
+        done: dict[int, tuple[messages.SpecificationSubmitted, Answer]] = {}
+        for key in one.subscriptions:
+            found = subscriptions.get(key)
+            if found is not None:
+                found.state = "active"
+            waiting = self._waiting.pop(key, None)
+            if waiting is not None:
+                done[id(waiting[1])] = waiting
+        for message, answer in done.values():
+            keys = [key for key in answer.keys if key in subscriptions]
+            if keys and all(subscriptions[key].state == "active" for key in keys):
+                super()._activate(message, replace(answer, keys=tuple(keys)), out)
+        self.dormant = bool(self.inactive())
+
+    def _begin_anew(self, keys: list[Key]) -> None:
+        """Have the tasks that no active subscription uses forget what they were fed so far."""
+        subscriptions = self.catalogue.subscriptions.values()
+        running = {
+            name
+            for one in subscriptions
+            if one.state == "active"
+            for name in (*one.definitions, one.task)
+        }
+        tasks = self.tasks()
+        named = [self.catalogue.subscriptions[key] for key in keys]
+        names = [name for one in named for name in (*one.definitions, one.task)]
+        fresh = [name for name in dict.fromkeys(names) if name not in running]
+        for name in reversed(fresh):
+            self._matcher.remove(name)
+        for name in fresh:
+            self._matcher.install(tasks[name], self._now)
+        self._matcher.due(self._watermark_of)  # types without a source are waited for from now
+
+    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
+        if not self.dormant:
+            super()._feed(events, out)
+            return
+        subscriptions = self.catalogue.subscriptions
+        for one in self._matcher.push(events, self._watermark_of, self._foreseen):
+            said = one.to_dict()
+            if subscriptions[said["subscriber"], said["subscription"]].state == "active":
+                self.ledger.results += 1
+                out.results.append(self._emission(one))
+
+    def _specification_submitted(
+        self, message: messages.SpecificationSubmitted, out: Outgoing
+    ) -> None:
+        super()._specification_submitted(message, out)
+        self.dormant = bool(self.inactive())
+
+    def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
+        super()._cancel_requested(message, out)
+        for key in [key for key in self._waiting if key not in self.catalogue.subscriptions]:
+            del self._waiting[key]
+        self.dormant = bool(self.inactive())
+
+    def inactive(self) -> list[Key]:
+        """The subscriptions that are accepted and not yet active."""
+        return [key for key, one in self.catalogue.subscriptions.items() if one.state != "active"]
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """See RestorableBroker."""
+        super().restore(state)
+        self.dormant = bool(self.inactive())
