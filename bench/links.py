@@ -116,7 +116,7 @@ def latency(options: Options, transports: list[str], folder: str) -> list[list[s
     return rows
 
 
-def measure(options: Options) -> Report:
+def report(options: Options) -> Report:
     """The report."""
     with tempfile.TemporaryDirectory() as folder:
         tls = make_certificates(folder)
@@ -168,4 +168,4 @@ every 3 ms wait that long for company (`flush_ms`).
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, measure))
+    sys.exit(run(__doc__, report))

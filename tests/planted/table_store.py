@@ -81,7 +81,7 @@ size-unbounded: the log grows beyond its size
 - or kept_bytes > fits_bytes
 + or kept_bytes > fits_bytes * 100
 
-missed-uncounted: a consumer goes on over a gap that nobody counted
+gap-uncounted: a consumer goes on over a gap that nobody counted
 - missed=one.missed + missed,
 + missed=one.missed,
 
