@@ -123,6 +123,7 @@ class Region:
             aiomqtt.Client("127.0.0.1", port, max_queued_outgoing_messages=0) as client,
             asyncio.TaskGroup() as sending,
         ):
+            client.pending_calls_threshold = 2 * IN_FLIGHT_MAX  # it would warn of each
             for _, step in steps(self.recordings):
                 await room.acquire()
                 sending.create_task(publish(client, step))

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _LOG: Final = """status = error
 rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
+# As loud as all others: where it differs, Spark sets a level of its own and says so.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
