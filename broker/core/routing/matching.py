@@ -21,7 +21,9 @@ from broker.core.routing.held import Held, Store, insert
 from broker.core.routing.joins import Hit, Variant, complete, possible
 from broker.core.routing.operator import Key, Operator
 from broker.core.routing.rows import Condition, RowIndex, row_of, slots_of
+from broker.core.routing.wide import WideRows
 
+SHAPES_FEW = 16  # shapes that have places of one type before all their rows are looked up at once
 VARIANTS_FEW = 2  # distances that are tried without asking first whether any can succeed
 
 Compile = Callable[[str], Condition]
@@ -114,6 +116,7 @@ class Matcher:
         self._compile = compile_condition
         self._shapes: dict[tuple[Role, ...], Shape] = {}
         self._types: dict[str, list[tuple[Shape, int]]] = {}
+        self._wide: dict[str, WideRows[tuple[Shape, int]]] = {}  # of types with many shapes
         self._slots: dict[str, list[tuple[Shape, int, Variant | None]]] = {}
         self._count = 0  # events offered
         self._lost: int | None = None  # the last end of an event that was forgotten too early
@@ -134,9 +137,12 @@ class Matcher:
             ordered = sorted(part.keys, key=lambda pair: (_role(*pair), pair[0].name))
             shape = self._shape(tuple(_role(*pair) for pair in ordered))
             slot = shape.take_slot(operator.id, self._expired)
-            for place, (key, _) in zip(shape.places, ordered, strict=True):
+            for index, (key, _) in enumerate(ordered):
                 condition = self._compile(key.condition) if key.condition else None
-                place.rows.add(slot, row_of(key, operator.since_ms, part.via, condition))
+                row = row_of(key, operator.since_ms, part.via, condition)
+                shape.places[index].rows.add(slot, row)
+                if key.type_name in self._wide:
+                    self._wide[key.type_name].add((shape, index), slot, row)
             if part.variant is not None:
                 known = shape.variants.get(part.variant, 0)
                 shape.variants[part.variant] = known | 1 << slot
@@ -148,8 +154,10 @@ class Matcher:
     def remove(self, name: str) -> None:
         """Match an operator no longer."""
         for shape, slot, variant in self._slots.pop(name):
-            for place in shape.places:
+            for index, place in enumerate(shape.places):
                 place.rows.remove(slot)
+                if place.role.type_name in self._wide:
+                    self._wide[place.role.type_name].remove((shape, index), slot)
             if variant is not None:
                 shape.variants[variant] &= ~(1 << slot)
                 if not shape.variants[variant]:
@@ -169,20 +177,29 @@ class Matcher:
         if held.event.event_type not in self._types:
             return out
         touched: dict[int, tuple[Shape, list[Hit]]] = {}
-        for shape, index in self._types[held.event.event_type]:
-            place = shape.places[index]
-            mask = place.rows.lookup(held)
-            if not mask:
-                continue
+        for shape, index, mask in self._passed(held):
             if shape.single:
                 self._release(held, shape, mask, out)
                 continue
             hit = Hit(held, index, mask)
+            place = shape.places[index]
             insert(place.starts, place.hits, held.start, hit)
             touched.setdefault(id(shape), (shape, []))[1].append(hit)
         for shape, hits in touched.values():
             self._match(shape, hits, out)
         return out
+
+    def _passed(self, held: Held) -> list[tuple[Shape, int, int]]:
+        """The places of shapes where the event passes keys, with the slots whose key it passes."""
+        type_name = held.event.event_type
+        wide = self._wide.get(type_name)
+        if wide is not None:
+            return [(shape, index, mask) for (shape, index), mask in wide.lookup(held).items()]
+        return [
+            (shape, index, mask)
+            for shape, index in self._types[type_name]
+            if (mask := shape.places[index].rows.lookup(held))
+        ]
 
     def shed(self, before_ms: int, last_ms: int) -> list[Released]:
         """Forget the events that began before though they may still be needed; what goes for it.
@@ -217,8 +234,18 @@ class Matcher:
         if shape is None:
             shape = self._shapes[roles] = Shape(roles)
             for index, role in enumerate(roles):
-                self._types.setdefault(role.type_name, []).append((shape, index))
+                known = self._types.setdefault(role.type_name, [])
+                known.append((shape, index))
+                if len(known) > SHAPES_FEW and role.type_name not in self._wide:
+                    self._widen(role.type_name, known)
         return shape
+
+    def _widen(self, type_name: str, known: list[tuple[Shape, int]]) -> None:
+        """Look up all rows of a type at once from now on."""
+        wide = self._wide[type_name] = WideRows()
+        for shape, index in known:
+            for slot, row in shape.places[index].rows.items():
+                wide.add((shape, index), slot, row)
 
     def _drop(self, shape: Shape) -> None:
         roles = tuple(place.role for place in shape.places)
@@ -229,6 +256,7 @@ class Matcher:
                 self._types[type_name] = left
             else:
                 del self._types[type_name]
+                self._wide.pop(type_name, None)
 
     def _look_back(self, shape: Shape, slot: int, store: Store, out: list[Released]) -> None:
         """Offer what is kept to an operator that has just come."""

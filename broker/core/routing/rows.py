@@ -211,6 +211,10 @@ class RowIndex:
         """The row of a slot."""
         return self._rows[slot]
 
+    def items(self) -> list[tuple[int, Row]]:
+        """The rows with their slots."""
+        return list(self._rows.items())
+
     def lookup(self, held: Held) -> int:
         """The slots whose row the event passes."""
         fresh = self._fresh

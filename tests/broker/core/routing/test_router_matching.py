@@ -11,6 +11,7 @@ import pytest
 
 from broker.core.event import MetricPosition
 from broker.core.geometry import distance_m
+from broker.core.routing import matching
 from broker.core.routing.messages import LOCAL, Events, Results, Want
 from broker.core.routing.operator import Key, Operator, Range
 from broker.core.routing.router import Router
@@ -132,6 +133,13 @@ def test_what_is_sent_is_what_belongs_to_a_complete_match(seed):
     assert to_neighbour == set().union(*(wanted(one, events) for one in neighbours))
     for one in users:
         assert to_users.get(one.id, set()) == wanted(one, events), one
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_with_many_shapes_rows_are_looked_up_at_once_to_the_same_effect(seed, monkeypatch):
+    monkeypatch.setattr(matching, "SHAPES_FEW", seed % 3)
+    test_what_is_sent_is_what_belongs_to_a_complete_match(seed)
+    test_operators_that_have_gone_want_nothing_and_their_slots_are_taken_again(seed)
 
 
 @pytest.mark.parametrize("seed", range(15))
