@@ -1,0 +1,117 @@
+"""Mistakes planted in the machines are found by the properties that the other tests hold."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from planner.rounds import keeping, machine, turns, view
+from planner.rounds.improve import Effort
+from planner.rounds.settings import Settings
+from planner.rounds.tables import tables_of
+from planner.rounds.trial import Conditions, Trial
+from tests.planner.rounds.networks import generated
+
+EVENTS_MAX = 1_500  # sound runs of these networks take less than 400
+SEEDS = range(8)
+
+
+def fault_of(seed: int, radius: int = 2) -> str:
+    """What is wrong with a run: nothing, or in a word."""
+    random = Random(seed)
+    problem = generated(random, 8, 7, (None, 3), ring=True)
+    effort = Effort(3, 0, deep_for_each=0)
+    conditions = Conditions(delay_ms=(2, 60), loss=0.2)
+    trial = Trial(problem, Settings(radius=radius, price=0, effort=effort), seed, conditions)
+    try:
+        for _ in range(EVENTS_MAX):
+            if not trial.step():
+                break
+            if trial.routed and unattended(trial):
+                return "a piece that nobody runs"
+        else:
+            return "no end"
+    except (AssertionError, KeyError) as error:
+        return f"stopped: {error!r}"
+    return agreed(trial)
+
+
+def unattended(trial: Trial) -> bool:
+    held: set[int] = set()
+    for one in trial.machines:
+        held |= set(one.keeping.terms) | set(one.keeping.leaving)
+    return len(held) < len(trial.layout.pieces)
+
+
+def agreed(trial: Trial) -> str:
+    if trial.twice or -1 in trial.hosts:
+        return "a piece at two brokers or none"
+    laid = tables_of(trial.layout, trial.tree, trial.hosts, trial.amounts)
+    for number, one in enumerate(trial.machines):
+        if one.busy:
+            return "a turn that does not end"
+        if one.keeping.leaving:
+            return "a piece that is not let go"
+        if (one.tables.passing, one.tables.joined) != (laid[number].passing, laid[number].joined):
+            return "streams that are not laid as pieces are"
+    return ""
+
+
+def test_sound_machines_have_no_fault() -> None:
+    assert [fault_of(seed) for seed in SEEDS] == [""] * len(SEEDS)
+
+
+def promise_everybody(self: turns.Promise, claim: turns.Claim) -> bool:
+    self.held = claim
+    return True
+
+
+def leave_those_behind_waiting(self: turns.Promise, version: int):
+    if self.held is None and self.queue:
+        self.held = self.queue.pop(0)
+        return self.held, [], []
+    return None, [], []
+
+
+def grant_any_version(self: machine.Rounds, claim: turns.Claim) -> None:
+    leader, turn, _ = claim
+    promised = self._promise.ask(claim)
+    if promised is not None:
+        body = machine.m.Grant(turn) if promised else machine.m.Refuse(turn, stale=False)
+        self._post.send(leader, body)
+
+
+def forget_what_leaves(self: keeping.Keeping, piece: int, term: int) -> None:
+    """The old host stops without waiting for the new one."""
+
+
+def never_let_go(self: keeping.Keeping, piece: int, term: int) -> None:
+    """The old host does not hear that the new one runs the piece."""
+
+
+def see_no_contradiction(*_: object) -> bool:
+    return True
+
+
+FAULTS: dict[str, tuple[object, str, Callable[..., object]]] = {
+    "a member is promised to two leaders": (turns.Promise, "ask", promise_everybody),
+    "leaders wait for those ahead of them": (turns.Promise, "next", leave_those_behind_waiting),
+    "old knowledge is as good as new": (machine.Rounds, "_asked", grant_any_version),
+    "the old host stops at once": (keeping.Keeping, "_give", forget_what_leaves),
+    "the old host never stops": (keeping.Keeping, "_entrusted", never_let_go),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, faulty = FAULTS[name]
+    monkeypatch.setattr(owner, attribute, faulty)
+    assert any(fault_of(seed) for seed in SEEDS)
+
+
+def test_without_looking_for_contradictions_turns_ask_for_what_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Versions still keep such turns from being agreed: it costs refusals, and no more."""
+    monkeypatch.setattr(view, "_agree", see_no_contradiction)
+    assert [fault_of(seed) for seed in SEEDS[:4]] == [""] * 4
