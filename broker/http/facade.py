@@ -87,6 +87,9 @@ class BrokerFacade(Protocol):
     async def cancel(self, name: str, client: str) -> Reply:
         """Ends a subscription."""
 
+    def forget(self, broker: str) -> bool:
+        """Has nobody wait for another broker any more; False where none of that name is known."""
+
     def follow(self, subscription: str | None) -> Follower:
         """The results from now on, of one subscription or of all.
 

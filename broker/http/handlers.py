@@ -99,6 +99,13 @@ class Handlers:
         reply = await self._facade.cancel(request.match_info["name"], client)
         return _json(reply, 200 if reply["ok"] else 404)
 
+    async def forget(self, request: web.Request) -> web.Response:
+        """The end of waiting for another broker."""
+        name = request.match_info["name"]
+        if not self._facade.forget(name):
+            return problem(404, f"no other broker `{name[:CLIENT_LENGTH_MAX]}` is known")
+        return _json({"ok": True})
+
     async def openapi(self, _request: web.Request) -> web.Response:
         """The description of all this."""
         return _json(document(version("headwater"), with_users=self._with_users))

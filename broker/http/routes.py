@@ -126,6 +126,17 @@ ROUTES: tuple[Route, ...] = (
         ),
     ),
     Route(
+        "DELETE",
+        "/v1/brokers/{name}",
+        "forget",
+        "Have no broker wait for this one any more, as it will not come back",
+        {
+            200: Answer("it is forgotten, here and wherever links lead", "Reply"),
+            404: Answer("no other broker of that name is known"),
+        },
+        parameters=(Parameter("name", "the broker's name; `/` in it as %2F", "path"),),
+    ),
+    Route(
         "GET",
         "/v1/results",
         "results",

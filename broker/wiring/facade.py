@@ -138,6 +138,10 @@ class Facade:
             CancelRequested(client, "http", name, future, proven=self._proven), future
         )
 
+    def forget(self, broker: str) -> bool:
+        """Have nobody wait for another broker any more."""
+        return self._networking is not None and self._networking.forget(broker)
+
     def follow(self, subscription: str | None) -> Follower:
         """The results from now on. Raises FollowersFullError."""
         return self._fan.follow(subscription)

@@ -112,10 +112,12 @@ class Networking:
 
     # --- what is to be seen ----------------------------------------------------------------
 
-    def forget(self, broker: str) -> None:
-        """Nobody is to wait for a broker any more."""
+    def forget(self, broker: str) -> bool:
+        """Nobody is to wait for a broker any more; False where it is not known."""
+        if not self.broker.knows(broker):
+            return False
         self._runner.put(ForgetRequested(broker))
-        self._face.forget(broker)
+        return True
 
     def status(self) -> dict[str, Any]:
         """For people: each link, each broker, and who waits for whom."""

@@ -67,7 +67,8 @@ class Copies:
 
     def forget(self, broker: str) -> None:
         """Nothing is kept for this broker any more."""
-        self._kept.pop(broker, None)
+        if broker in self._kept:
+            self._kept[broker] = deque()  # its numbers go on, should it come back
 
     def state(self) -> list[Any]:
         """Plain data."""

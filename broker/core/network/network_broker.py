@@ -157,6 +157,12 @@ class NetworkBroker(ListeningBroker):
 
     # --- what is to be seen ----------------------------------------------------------------
 
+    def knows(self, broker: str) -> bool:
+        """Whether another broker is known, be it by what is kept for it or waited for alone."""
+        network = self.durable.network
+        known = (self.topology.known, network.own.hosts, network.upstream)
+        return broker != self.me and any(broker in some for some in known)
+
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
         network, ways = self.durable.network, self.ways

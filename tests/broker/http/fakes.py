@@ -52,6 +52,9 @@ class FakeBroker:
         del self.installed[name]
         return {"ok": True, "subscriptions": [name]}
 
+    def forget(self, broker: str) -> bool:
+        return broker == "roof"
+
     def follow(self, subscription: str | None):
         return self.fan.follow(subscription)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.core.network import offers, sending
 from simulation.network import checks, scenario
 from simulation.network.scenario import Run, Shape
 
@@ -30,6 +31,14 @@ def test_nothing_is_lost_or_doubled(first):
 @pytest.mark.parametrize("first", range(FAST_SEEDS, FAST_SEEDS + LONG_SEEDS, 100))
 def test_nothing_is_lost_or_doubled_in_many_more_runs(first):
     for seed in range(first, first + 100):
+        scenario.run(seed)
+
+
+@pytest.mark.timeout(60)
+def test_answers_in_many_small_parts_change_nothing(monkeypatch):
+    monkeypatch.setattr(offers, "OFFER_EVENTS", 5)
+    monkeypatch.setattr(sending, "PART_EVENTS", 3)
+    for seed in (0, 1, 5):
         scenario.run(seed)
 
 

@@ -1,0 +1,184 @@
+"""The parts of the protocol between brokers, each by itself."""
+
+import random
+
+import pytest
+
+from broker.core.effects import Emission
+from broker.core.event import event_class
+from broker.core.network import offers, sending
+from broker.core.network.copies import Copies
+from broker.core.network.frames import Frame, FrameError, Gone, decoded, encoded
+from broker.core.network.own import OwnLog
+from broker.core.network.sessions import Sessions
+from broker.core.network.ways import LOCAL, Claim, Ways
+
+TEMP = event_class("Temp", {"val": "float"})
+TYPES = {"Temp": {"val": "float"}}
+
+
+def event(number):
+    return TEMP(id=str(number), source="t", start=number, end=number, a_val=1.0)
+
+
+def emission(name):
+    return Emission("x", "S", "bell", name.encode())
+
+
+def log(count, **limits):
+    own = OwnLog(limits.get("retained_events_max", 1_000))
+    own.life = 7
+    own.interest("h", TYPES, None)
+    own.take([event(number) for number in range(count)])
+    return own
+
+
+# --- sessions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_ends_that_begin_anew_at_any_time_agree_once_both_hold_the_same_tree(seed):
+    """Frames are let in only from a session that both ends agree on."""
+    draw = random.Random(seed)
+    ends = {"a": Sessions(100), "b": Sessions(200)}
+    under_way = {"a": [], "b": []}  # to each end, in order
+    trees = iter(f"tree {number}" for number in range(100))
+    current = "first"
+    for one in ends.values():
+        one.tree = current
+
+    def begin(name):
+        other = "b" if name == "a" else "a"
+        under_way[other].append(ends[name].begin(other))
+
+    def deliver(name):
+        other = "b" if name == "a" else "a"
+        hello = under_way[name].pop(0)
+        answer, stands = ends[name].heard(other, hello)
+        if answer is not None:
+            under_way[other].append(answer)
+        if stands:
+            assert other in ends[name]
+            assert hello.tree == ends[name].tree
+
+    for _ in range(30):
+        step = draw.random()
+        name = draw.choice("ab")
+        if step < 0.2:
+            begin(name)
+        elif step < 0.3:
+            current = next(trees)
+            for one in draw.sample("ab", 2):
+                ends[one].tree = current
+                begin(one)
+        elif under_way[name]:
+            deliver(name)
+    for name in "ab":
+        begin(name)
+    while under_way["a"] or under_way["b"]:
+        deliver(draw.choice([name for name in "ab" if under_way[name]]))
+    assert "b" in ends["a"]
+    assert "a" in ends["b"]
+    frame = Frame(*ends["a"].seal("b"), Gone("x"))
+    assert ends["b"].lets_in("a", frame)
+    ends["b"].begin("a")
+    assert not ends["b"].lets_in("a", frame)
+
+
+def test_bytes_that_are_no_frame_are_refused_with_a_sentence():
+    for data in (b"", b"\xff", encoded(["hello", 1]), encoded(["sealed", 1, 2, ["gone", 3]])):
+        with pytest.raises(FrameError, match="cannot be read"):
+            decoded(data)
+
+
+# --- claims and ways --------------------------------------------------------------------------
+
+
+def test_claims_that_follow_each_other_are_one_and_a_gap_is_not_claimed():
+    claim = Claim()
+    claim.extend(0, 3, {"Temp": 1})
+    claim.extend(3, 5, {"Temp": 2, "Wind": 1})
+    assert claim.take() == (0, 5, {"Temp": 2, "Wind": 1})
+    claim.extend(5, 6, {"Temp": 3})
+    claim.extend(8, 9, {})
+    assert claim.take() == (8, 9, {})
+
+
+def test_a_way_is_there_while_some_host_beyond_needs_it():
+    ways = Ways()
+    ways.here("o", "n", ("Temp",))
+    ways.open("o", "m", "h1")
+    ways.open("o", "m", "h2")
+    ways.open("o", LOCAL, "me")
+    ways.close("o", "m", "h1")
+    assert [toward for toward, _ in ways.claims("o")] == ["m", LOCAL]
+    ways.leave("m")
+    assert [toward for toward, _ in ways.claims("o")] == [LOCAL]
+    ways.gone("o")
+    assert not ways.claims("o")
+    assert not ways.via
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("position", [None, 0, 5, 19, 20])
+def test_an_answer_holds_all_behind_a_position_without_a_gap(position, monkeypatch):
+    monkeypatch.setattr(offers, "OFFER_EVENTS", 7)
+    monkeypatch.setattr(sending, "PART_EVENTS", 3)
+    own = log(20)
+    taken, at = [], position
+    for _ in range(10):
+        parts = list(offers.offers("o", own, {"Temp": 99}, at, TYPES))
+        at = parts[0][0].after if at is None else at
+        for what, _, _ in parts:
+            assert what.after == at
+            taken += what.positions
+            at = what.upto
+        *before, (final, last, more) = parts
+        assert last
+        assert not any(one for _, one, _ in before)
+        # Nothing is promised before all is there.
+        assert all(99 not in what.watermarks.values() for what, _, _ in before)
+        assert (final.watermarks == {"Temp": 99}) != more
+        if not more:
+            break
+    begin = 20 if position is None else position
+    assert taken == list(range(begin + 1, 21))
+
+
+def test_an_answer_tells_what_is_no_longer_there():
+    own = log(20, retained_events_max=5)
+    ((what, _, _),) = offers.offers("o", own, {}, 3, TYPES)
+    assert what.after == own.floor == 15
+    assert what.positions == [16, 17, 18, 19, 20]
+
+
+def test_long_events_travel_in_parts_that_a_link_takes():
+    text = event_class("Note", {"said": "text"})
+    rows = [
+        (number, text(id=str(number), start=1, end=1, a_said="x" * 60_000)) for number in range(40)
+    ]
+    parts = sending.cut(rows)
+    assert [row for part in parts for row in part] == rows
+    assert len(parts) > 3
+
+
+# --- copies -----------------------------------------------------------------------------------
+
+
+def test_copies_are_kept_until_they_are_taken_and_the_oldest_go_first():
+    copies = Copies(3)
+    assert [copies.add("b", emission(str(number)), 5) for number in range(5)] == [
+        False, False, False, True, True,
+    ]  # fmt: skip
+    assert [one.serial for one in copies.kept_for("b")] == [3, 4, 5]
+    assert copies.floor("b") == 3
+    copies.taken("b", 4, 5)  # of another life
+    assert len(copies) == 3
+    copies.taken("b", 5, 4)
+    assert [one.serial for one in copies.kept_for("b")] == [5]
+    again = Copies(3)
+    again.restore(copies.state())
+    assert again.kept_for("b") == copies.kept_for("b")
+    assert again.floor("b") == 5
