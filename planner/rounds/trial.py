@@ -116,6 +116,12 @@ class Trial:
         self.cut -= {(a, b), (b, a)}
         self._new_epoch()
 
+    def ask(self, problem: Problem) -> None:
+        """Other tasks on the same brokers: what was asked for before keeps its hosts."""
+        self.problem, self.layout = problem, lay_out(problem)
+        self.amounts = Amounts(self.layout)
+        self._new_epoch()
+
     def rate(self, rates: Mapping[int, int], costs: Mapping[int, int] | None = None) -> None:
         """Streams have other rates from now on, pieces other costs, in whole units."""
         for stream, rate in rates.items():

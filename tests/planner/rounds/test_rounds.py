@@ -1,6 +1,9 @@
 """Planning in rounds: it ends, agrees with itself, and survives what happens to networks."""
 
 import itertools
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -16,6 +19,7 @@ from planner.rounds.trial import Conditions, Trial
 from planner.rounds.units import scaled
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
+ROOT = Path(__file__).resolve().parents[3]
 QUICK = Effort(4, 0, deep_for_each=0)
 
 
@@ -228,3 +232,34 @@ def test_the_account_of_the_tables_is_the_planners() -> None:
     )
     flow = evaluate(trial.layout, Plan(tuple(trial.hosts)), Network(problem)).flow
     assert carried == scaled(flow)
+
+
+# --- other tasks ----------------------------------------------------------------------------------
+
+
+def test_new_tasks_find_hosts_and_those_that_run_stay_where_they_are() -> None:
+    first = Task("Face", ("Video",), 10, cost=1, destinations=("b4",))
+    second = Task("Body", ("Video",), 10, cost=1, destinations=("b3",))
+    trial = Trial(line(5, first, capacities={}), quick(2), 1)
+    trial.until_quiet()
+    assert trial.hosts == [0]
+    moves = len(trial.moves)
+    trial.ask(line(5, second, first, capacities={}))  # the first has another number now
+    trial.until_quiet()
+    assert trial.hosts == [0, 0]
+    assert {piece for _, piece, _ in trial.moves[moves:]} == {0}
+    assert_agreed(trial)
+    trial.ask(line(5, second, capacities={}))
+    trial.until_quiet()
+    assert trial.hosts == [0]
+    assert_agreed(trial)
+
+
+def test_the_machines_need_no_heavy_library() -> None:
+    """A coordinator runs where memory is scarce."""
+    script = "import planner.rounds.machine, sys; print(*sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
+    ).stdout.split()
+    assert "planner.rounds.machine" in loaded
+    assert not {"numpy", "networkx", "highspy", "lark", "asyncio"} & set(loaded)
