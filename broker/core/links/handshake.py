@@ -22,6 +22,7 @@ import hmac
 from broker.core.links.frames import (
     NAME_CHARS_MAX,
     NONCE_BYTES,
+    REASON_CHARS_MAX,
     VERSION,
     Bye,
     Frame,
@@ -37,7 +38,11 @@ _CONTEXT = b"headwater link 1 "
 
 
 class PeerClosedError(LinkError):
-    """The other has closed the connection and said why."""
+    """The other has closed the connection and said why, in words made fit for a log."""
+
+    def __init__(self, reason: str) -> None:
+        told = "".join(char if char.isprintable() else "?" for char in reason[:REASON_CHARS_MAX])
+        super().__init__(f"it says: {told}")
 
 
 class Handshake:

@@ -104,7 +104,7 @@ class Links:
         session = self.sessions.get(peer)
         return session is not None and session.up
 
-    def end(self, reason: str = "this broker stops") -> list[Effect]:
+    def end(self, reason: str = "the broker stops") -> list[Effect]:
         """Close everything; nothing else may be told afterwards."""
         effects: list[Effect] = []
         for session in self.sessions.values():

@@ -92,12 +92,12 @@ def test_a_wrong_secret_is_refused_on_both_sides_with_the_reason(run, tmp_path, 
         theirs = "" if other is None else secret(tmp_path, other, "other")
         async with face("a", secret_file=mine) as a, face("b", [a], secret_file=theirs) as b:
             await until(lambda: any(m.startswith("no link to a") for m in caplog.messages))
-            assert b.status()["a"]["reason"] == why
+            assert b.status()["a"]["reason"] == f"it says: {why}"
             assert a.heard.news == b.heard.news == []
             assert a.links.refused["refused"] >= 1
         assert f"a connection with b was closed: {why}" in caplog.messages
         assert [m for m in caplog.messages if m.startswith("no link to a")] == [
-            f"no link to a at 127.0.0.1:{a_port(b)}: {why}"
+            f"no link to a at 127.0.0.1:{a_port(b)}: it says: {why}"
         ]
 
     def a_port(b):

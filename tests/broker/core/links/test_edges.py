@@ -478,6 +478,14 @@ def test_bytes_and_ends_of_connections_that_are_gone_are_nothing():
     assert links.next_wake() is None
 
 
+def test_what_a_stranger_says_at_the_end_is_made_fit_for_a_log():
+    links = Links("a", 1)
+    links.handle(Opened(1, bytes(16)), 0)
+    (close,) = links.handle(Received(1, encode(Bye("x\nERROR \x1b[2J" + "y" * 1000))), 0)
+    assert close.reason.startswith("it says: x?ERROR ?[2Jyyy")
+    assert len(close.reason) < 420
+
+
 def test_at_the_end_everything_is_closed_with_a_word():
     world, _ = met()
     effects = world.links["a"].end()
