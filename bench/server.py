@@ -165,7 +165,8 @@ def to_detection(spark: Any, logs: list[Served], folder: Path) -> float:
     rows = stream(spark, logs, maxRowsPerBatch="20000")
     found = (
         rows.withWatermark("end", "0 seconds")
-        .groupBy(F.lit("all").alias("_key"))
+        .withColumn("_key", F.lit("all"))
+        .groupBy("_key")
         .transformWithState(Detector(Program(NEXT)), OUTPUT, "Append", "EventTime")
     )
     took_s, count = timed(found.writeStream.format("noop"), folder)

@@ -22,6 +22,11 @@ _UNITS_ALL: Final = (
 ) | {"days": 86_400_000}
 _DURATION: Final = re.compile(r"(\d{1,9}) ?([a-z]+)")
 
+_COLUMN: Final = re.compile(r"[\w.-]{1,64}")
+_AGGREGATE: Final = re.compile(r"(\w+) ?\( ?([\w.-]{1,64}) ?\)")
+FUNCTIONS: Final = ("Count", "Sum", "Avg", "Min", "Max", "StdDev")
+OWN_COLUMNS: Final = frozenset({"id", "start", "end", "count", "window", "day"})
+
 Convert = Callable[[Any], Any]
 REQUIRED: Final = object()
 
@@ -120,6 +125,28 @@ def one_of(*allowed: str) -> Convert:
     return convert
 
 
+def names(value: Any) -> tuple[str, ...]:
+    """Names of columns or values, at least one."""
+    found = texts(value)
+    if not found or not all(_COLUMN.fullmatch(one) for one in found):
+        raise ValueError("expected names of columns or values")
+    return found
+
+
+def aggregates(value: Any) -> dict[str, tuple[str, str]]:
+    """A table of aggregates: name to function and value."""
+    found = {}
+    for name, said in pairs(value).items():
+        call = _AGGREGATE.fullmatch(said)
+        if call is None or call[1] not in FUNCTIONS or not _COLUMN.fullmatch(name):
+            there = ", ".join(f"{one}(name)" for one in FUNCTIONS)
+            raise ValueError(f"expected {there}")
+        if name in OWN_COLUMNS:
+            raise ValueError(f"{name} is there already")
+        found[name] = (call[1], call[2])
+    return found
+
+
 def side(value: Any) -> dict[str, str]:
     """One side of a join: a subscription, and perhaps a broker."""
     found = pairs(value)
@@ -180,21 +207,21 @@ JOBS: Final = {
     | {
         "window": Key(duration_ms, REQUIRED, "how long"),
         "slide": Key(duration_ms, None, "how often, where windows overlap"),
-        "by": Key(texts, ("location",), "columns of the source, or names of values"),
-        "values": Key(pairs, {}, 'name to aggregate, such as coldest = "Min(temp)"'),
+        "by": Key(names, ("location",), "columns of the source, or names of values"),
+        "values": Key(aggregates, {}, 'name to aggregate, such as coldest = "Min(temp)"'),
     },
     "join": _READING
     | _TIMED
     | {
         "left": Key(side, REQUIRED, "what comes first"),
         "right": Key(side, REQUIRED, "what follows it"),
-        "on": Key(texts, ("location",), "columns in which both agree"),
+        "on": Key(names, ("location",), "columns in which both agree"),
         "within": Key(duration_ms, REQUIRED, "how long after it at most"),
     },
     "dedup": _READING
     | _TIMED
     | {
-        "keys": Key(texts, ("id",), "columns in which repeats agree"),
+        "keys": Key(names, ("id",), "columns in which repeats agree"),
         "within": Key(duration_ms, 600_000, "for how long a repeat is known"),
     },
     "detect": _READING

@@ -4,7 +4,6 @@ Owns the plans. Must not know where rows come from or go. Invariant: every row t
 `id` that its input decides, so that whoever gets it twice can tell.
 """
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +18,6 @@ from server.jobs.reading import column, delayed, events, rows
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_AGGREGATE: Final = re.compile(r"(\w+)\((\w+)\)")
 _FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "Count": F.count,
     "Sum": F.sum,
@@ -48,7 +46,10 @@ def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
     by = [column(frame, name).alias(name) for name in job["by"]]
     made = [
         F.count("*").alias("count"),
-        *(_aggregate(frame, job, name, text) for name, text in job["values"].items()),
+        *(
+            _FUNCTIONS[function](column(frame, value).cast("double")).alias(name)
+            for name, (function, value) in job["values"].items()
+        ),
     ]
     found = frame.groupBy(window.alias("window"), *by).agg(*made)
     columns = [name for name in found.columns if name != "window"]
@@ -60,15 +61,6 @@ def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
         F.col("window.end").alias("end"),
         *(f"`{name}`" for name in columns),
     )
-
-
-def _aggregate(frame: "DataFrame", job: Part, name: str, text: str) -> "Column":
-    said = _AGGREGATE.fullmatch(text.replace(" ", ""))
-    if said is None or said[1] not in _FUNCTIONS:
-        there = ", ".join(f"{one}(name)" for one in _FUNCTIONS)
-        raise JobsError(f"jobs.{job.name}.values.{name}: found {text[:60]}, expected {there}")
-    taken: Column = _FUNCTIONS[said[1]](column(frame, said[2]).cast("double"))
-    return taken.alias(name)
 
 
 def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":

@@ -48,6 +48,8 @@ def test_a_good_file_is_complete(file, tmp_path):
     assert jobs.server["trigger"] == 500
     assert jobs.sources["region"].kind == "brokers"
     assert jobs.jobs["hours"]["window"] == 3_600_000
+    text = GOOD.replace('"1 h"', '"1 h"\nvalues = { least = "Min( temp )" }')
+    assert read(file(text)).jobs["hours"]["values"] == {"least": ("Min", "temp")}
     assert jobs.jobs["history"]["sink"] == ("archive", "db")
     assert jobs.path("x") == tmp_path / "x"
     assert [stream.name for stream in streams_of(jobs)] == [
@@ -70,6 +72,9 @@ def test_a_good_file_is_complete(file, tmp_path):
         ("[jobs.hours]", '[jobs."a/b"]', "expected a table under a name"),
         ("brokers = {", "brokers = 7 #", "expected a table of texts"),
         ("[jobs.history]", "[jobs", "jobs.toml: "),
+        ('"1 h"', '"1 h"\nvalues = { a = "Median(x)" }', "expected Count(name), Sum(name)"),
+        ('"1 h"', '"1 h"\nvalues = { end = "Max(x)" }', "end is there already"),
+        ('"1 h"', '"1 h"\nby = ["a\'b"]', "expected names of columns or values"),
     ],
 )
 def test_a_faulty_file_is_refused_with_the_reason(file, before, after, fault):
