@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -112,3 +113,47 @@ def test_the_laboratorys_video_stays_at_its_broker() -> None:
 def test_the_stand_in_for_faces_looks_at_bytes_alone(maker: ModuleType) -> None:
     assert maker.face_detect({"frame": bytes([255] * 130 + [7] * 9)}) == "2 faces"
     assert maker.face_detect({}) == "0 faces"
+
+
+# --- the laboratory, replayed -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def replay() -> ModuleType:
+    path = FOLDER / "replay_laboratory.py"
+    found = importlib.util.spec_from_file_location("replay_laboratory", path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    before = list(sys.path)
+    found.loader.exec_module(module)
+    sys.path[:] = before
+    return module
+
+
+def test_the_replayed_laboratory_reports_what_its_subscriptions_ask_for(replay: ModuleType) -> None:
+    results = replay.results()
+    by_name: dict[str, list[dict]] = {}
+    for result in results:
+        by_name.setdefault(result["subscription"], []).append(result["values"])
+    assert set(by_name) == {"TempOut", "HumidOut", "FaceOfArrival"}
+    assert all(not 20 <= values["temp"] <= 25 for values in by_name["TempOut"])
+    assert all(not 30 <= values["humid"] <= 50 for values in by_name["HumidOut"])
+    readings = replay.measured()
+    events = readings + replay.made(
+        min(one["timestamp"] for one in readings),
+        max(one["timestamp"] for one in readings),
+        replay.Random(6),
+    )
+    faces = {replay.face_detect(one) for one in events if one["type"] == "Video"}
+    assert {values["face"] for values in by_name["FaceOfArrival"]} <= faces
+    comes = {one["timestamp"] for one in events if one.get("right") == "lab/hall"}
+    assert {values["timestamp"] for values in by_name["FaceOfArrival"]} <= comes
+
+
+def test_only_temperature_and_humidity_are_called_measured(replay: ModuleType) -> None:
+    assert {event["type"] for event in replay.measured()} == {"Temp", "Humid"}
+    assert {event["type"] for event in replay.made(0, 10**6, replay.Random(1))} == {
+        "Tracking",
+        "Video",
+    }
