@@ -102,6 +102,20 @@ class Course:
                 last = self.taken.get((sender, self.begun(sender), control), [])
                 if complete:
                     assert parts[-1] == last
+            self.check_control(receiver)
+
+    def check_control(self, receiver):
+        """Control overtakes events and is never overtaken by those that were offered later."""
+        newest = 0
+        for entry in self.world.log[receiver]:
+            if entry[0] in {"up", "restarted"}:
+                newest = newest if entry[0] == "up" and not entry[2] else 0
+            elif entry[0] == "message":
+                number = int(entry[3][1:].rstrip(b"x"))
+                if entry[2]:
+                    assert number > newest
+                else:
+                    newest = number
 
     def parts(self, receiver, control):
         """What was delivered, cut at fresh beginnings."""
