@@ -27,7 +27,16 @@ import aiomqtt
 import msgspec
 
 from headwater.cli import main as headwater
-from headwater.demo.material import Advertise, Material, Reading, Recording, Step, load, steps
+from headwater.demo.material import (
+    Advertise,
+    Material,
+    Reading,
+    Recording,
+    Sent,
+    Settle,
+    load,
+    steps,
+)
 from headwater.engine import Engine
 from server.history import table_of
 from server.source.log import Log
@@ -112,7 +121,7 @@ class Region:
         room = asyncio.Semaphore(IN_FLIGHT_MAX)
         port = _port(self.where["mqtt"])
 
-        async def publish(client: aiomqtt.Client, step: Step) -> None:
+        async def publish(client: aiomqtt.Client, step: Sent) -> None:
             try:
                 await client.publish(*_message(step), qos=1, retain=not isinstance(step, Reading))
             finally:
@@ -125,6 +134,8 @@ class Region:
         ):
             client.pending_calls_threshold = 2 * IN_FLIGHT_MAX  # it would warn of each
             for _, step in steps(self.recordings):
+                if isinstance(step, Settle):  # there is but one broker to know the stations
+                    continue
                 await room.acquire()
                 sending.create_task(publish(client, step))
                 count += isinstance(step, Reading)
@@ -173,7 +184,7 @@ def _part(recording: Recording, names: set[str]) -> Recording:
     return replace(recording, stations=stations, readings=readings)
 
 
-def _message(step: Step) -> tuple[str, bytes]:
+def _message(step: Sent) -> tuple[str, bytes]:
     if isinstance(step, Reading):
         return f"headwater/events/{step.type}/{step.source}", step.payload
     topic = f"headwater/sources/{step.station.name}"

@@ -22,6 +22,7 @@ from language.errors import HeadwaterError
 _PLACES = (Path(__file__).parent / "examples", Path(__file__).parents[2] / "examples")
 SPECIFICATION = "weather.hw"
 EXPECTED = "expected.json"
+EARLY_MS = 600_000  # of a recording: stations that send by then are there from the beginning
 
 
 class MaterialError(HeadwaterError):
@@ -73,7 +74,13 @@ class Withdraw:
     station: Station
 
 
-Step = Advertise | Reading | Withdraw
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """All brokers have to know the stations that have come before anything goes on."""
+
+
+Sent = Advertise | Reading | Withdraw
+Step = Sent | Settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +165,23 @@ def _events(path: Path, declared: Any) -> Iterator[dict[str, Any]]:
 def steps(recordings: list[Recording]) -> Iterator[tuple[Recording, Step]]:
     """Everything in the order in which it is published.
 
-    The last station of a recording goes only when the first of the next has come: without any
-    station all of time would be over.
+    The stations that send soon come before all readings: a broker that has not heard of any could
+    take time to be over where they are. For the same reason the last station of a recording goes
+    only when those of the next have come.
     """
     going: list[tuple[Recording, Step]] = []
     for recording in recordings:
-        come: set[str] = set()
+        come = dict.fromkeys(_early(recording))
+        for name in come:
+            yield recording, Advertise(recording.stations[name])
+        yield recording, Settle()
+        yield from going
+        going = []
         for index, reading in enumerate(recording.readings):
             station = recording.stations[reading.source]
             if station.name not in come:
-                come.add(station.name)
+                come[station.name] = None
                 yield recording, Advertise(station)
-                yield from going
-                going = []
             yield recording, reading
             if index == station.last:
                 # the very last one waits for the first of the next recording
@@ -179,3 +190,15 @@ def steps(recordings: list[Recording]) -> Iterator[tuple[Recording, Step]]:
                 else:
                     going.append((recording, Withdraw(station)))
     yield from going
+
+
+def _early(recording: Recording) -> Iterator[str]:
+    """The stations that send soon, each once."""
+    seen: set[str] = set()
+    until_ms = recording.readings[0].time_ms + EARLY_MS
+    for reading in recording.readings:
+        if reading.time_ms >= until_ms:
+            return
+        if reading.source not in seen:
+            seen.add(reading.source)
+            yield reading.source

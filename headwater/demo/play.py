@@ -1,19 +1,30 @@
 """The stations' side: steps published over MQTT at an even pace.
 
 Owns pace and order. Must not know what is detected. Invariant: everything goes out in the order of
-the steps on one connection, at QoS 1, and no more than a bounded number waits to be acknowledged.
+the steps, on one connection to each broker, at QoS 1, and no more than a bounded number waits to be
+acknowledged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 
 import aiomqtt
 import msgspec
 
-from headwater.demo.material import Advertise, Reading, Recording, Station, Step, Withdraw
+from headwater.demo.material import (
+    Advertise,
+    Reading,
+    Recording,
+    Sent,
+    Settle,
+    Station,
+    Step,
+    Withdraw,
+)
 from headwater.demo.moments import Moments
 
 IN_FLIGHT_MAX = 64  # unacknowledged messages; more would hide a slow broker in a queue of ours
@@ -40,8 +51,18 @@ class Pace:
         self._due_s += self._step_s
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How to reach brokers: `to` tells the connection of a station; `settled` returns when all
+    brokers know the stations that have come.
+    """
+
+    to: Callable[[Station], aiomqtt.Client]
+    settled: Callable[[], Awaitable[None]]
+
+
 async def play(
-    client: aiomqtt.Client,
+    ways: Ways,
     steps: Iterable[tuple[Recording, Step]],
     moments: Moments,
     rate: float,
@@ -51,25 +72,38 @@ async def play(
     room = asyncio.Semaphore(IN_FLIGHT_MAX)
     pace = Pace(rate)
 
-    async def send(recording: Recording, step: Step) -> None:
+    async def send(recording: Recording, step: Sent) -> None:
         try:
             note(recording, step)
             # what is published here goes to the socket before the first await inside
-            await _publish(client, step, moments)
+            await _publish(ways.to(_station(recording, step)), step, moments)
         finally:
             room.release()
 
-    try:
-        async with asyncio.TaskGroup() as sending:
-            for recording, step in steps:
-                await pace.turn()
-                await room.acquire()
-                sending.create_task(send(recording, step))
-    except* aiomqtt.MqttError as errors:
-        raise errors.exceptions[0] from None
+    going = iter(steps)
+    more = True
+    while more:
+        more = False
+        try:
+            async with asyncio.TaskGroup() as sending:
+                for recording, step in going:
+                    if isinstance(step, Settle):
+                        more = True  # once all is acknowledged
+                        break
+                    await pace.turn()
+                    await room.acquire()
+                    sending.create_task(send(recording, step))
+        except* aiomqtt.MqttError as errors:
+            raise errors.exceptions[0] from None
+        if more:
+            await ways.settled()
 
 
-async def _publish(client: aiomqtt.Client, step: Step, moments: Moments) -> None:
+def _station(recording: Recording, step: Sent) -> Station:
+    return recording.stations[step.source] if isinstance(step, Reading) else step.station
+
+
+async def _publish(client: aiomqtt.Client, step: Sent, moments: Moments) -> None:
     now_s = time.perf_counter()
     if isinstance(step, Reading):
         moments.published(step.source, step.id, step.time_ms, now_s)

@@ -1,7 +1,7 @@
-"""The demonstration's broker: a process of its own with its MQTT face on a free loopback port.
+"""The demonstration's brokers: processes of their own with MQTT faces on free loopback ports.
 
-Owns the process and its temporary folder. Must not know what is asked of the broker. Invariant:
-whatever happens, leaving the context ends the process and removes the folder.
+Owns the processes and their temporary folder. Must not know what is asked of the brokers.
+Invariant: whatever happens, leaving the context ends the processes and removes the folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +31,8 @@ LOG_LINES = 5  # of what the broker said last, where it failed
 # Recorded stations send in the order of time, so that nothing has to be waited for.
 CONFIGURATION = """\
 [broker]
-name = "demo"
-data_dir = "data"
+name = "{name}"
+data_dir = "data-{name}"
 
 [mqtt]
 port = {mqtt_port}
@@ -42,6 +42,12 @@ port = {http_port}
 
 [intake]
 lateness_ms = 0
+idle_timeout_ms = 600000
+
+[links]
+host = "{host}"
+port = {link_port}
+{peers}
 """
 
 
@@ -72,21 +78,40 @@ class RunningBroker:
 
 
 @asynccontextmanager
-async def running_broker() -> AsyncIterator[RunningBroker]:
-    """Starts a broker, waits until it is ready, and ends it. Raises BrokerFailedError."""
+async def running_network(parents: Mapping[str, str]) -> AsyncIterator[dict[str, RunningBroker]]:
+    """Starts brokers that link to each other in a tree, waits until each is ready, and ends them.
+
+    `parents`: child -> parent; whoever is no child is the root. Raises BrokerFailedError.
+    """
+    names = list(dict.fromkeys([*parents.values(), *parents]))
+    ports = {name: (mqtt, http, link) for name, mqtt, http, link in _free_ports(names)}
+    brokers: dict[str, RunningBroker] = {}
     with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
-        broker = await _started(Path(folder))
         try:
-            await _ready(broker)
-            yield broker
+            for name in names:
+                parent = parents.get(name)
+                peers = "" if parent is None else _peer(parent, ports[parent][2])
+                brokers[name] = await _started(Path(folder), name, ports[name], peers)
+            for broker in brokers.values():
+                await _ready(broker)
+            yield brokers
         finally:
-            await _end(broker.process)
+            await asyncio.gather(*(_end(broker.process) for broker in brokers.values()))
 
 
-async def _started(folder: Path) -> RunningBroker:
-    mqtt_port, http_port = _free_ports()
-    configuration, log = folder / "demo.toml", folder / "broker.log"
-    text = CONFIGURATION.format(mqtt_port=mqtt_port, http_port=http_port)
+def _peer(name: str, port: int) -> str:
+    return f'[links.peers]\n{name} = "{HOST}:{port}"'
+
+
+async def _started(
+    folder: Path, name: str, ports: tuple[int, int, int], peers: str
+) -> RunningBroker:
+    mqtt_port, http_port, link_port = ports
+    configuration, log = folder / f"{name}.toml", folder / f"{name}.log"
+    text = CONFIGURATION.format(
+        name=name, host=HOST, mqtt_port=mqtt_port, http_port=http_port, link_port=link_port,
+        peers=peers,
+    )  # fmt: skip
     configuration.write_text(text, encoding="utf-8")
     with log.open("wb") as said:
         process = await asyncio.create_subprocess_exec(
@@ -134,11 +159,13 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind((HOST, 0))
-        other.bind((HOST, 0))
-        return one.getsockname()[1], other.getsockname()[1]
+def _free_ports(names: Sequence[str]) -> list[tuple[str, int, int, int]]:
+    with contextlib.ExitStack() as stack:
+        bound = [stack.enter_context(socket.socket()) for _ in range(3 * len(names))]
+        for one in bound:
+            one.bind((HOST, 0))
+        ports = [one.getsockname()[1] for one in bound]
+    return [(name, *ports[3 * at : 3 * at + 3]) for at, name in enumerate(names)]
 
 
 def _get(port: int, path: str) -> tuple[int, str]:

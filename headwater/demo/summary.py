@@ -6,9 +6,10 @@ do not hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headwater.demo.layout import Link
 from headwater.demo.material import Material
 from headwater.demo.tally import Tally, quantile_ms
 
@@ -41,6 +42,15 @@ def figures(
         "broker": dict(account),
         "dropped": sum(count for key, count in account.items() if key.startswith("dropped")),
         "complaints": tally.complaints,
+    }
+
+
+def link(one: Link) -> dict[str, Any]:
+    """One link for programs: events that went over it, and what a central server would need."""
+    return {
+        "link": f"{one.child} – {one.parent}",
+        "messages": one.events,
+        "central": one.central,
     }
 
 
@@ -77,8 +87,24 @@ def lines(told: Mapping[str, Any], left_out: int) -> list[str]:
         "  from the publication of the reading that completes a result, or closes its window, "
         "to the result's arrival"
     )
-    broker = f"broker: {counts}, dropped {told['dropped']:,}"
-    return [*sampled, "", *table, "", events, results, meaning, broker]
+    broker = f"brokers: {counts}, dropped {told['dropped']:,}"
+    return [*sampled, "", *table, "", events, results, meaning, broker, "", *_links(told["links"])]
+
+
+def _links(links: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What went over each link beside what a server at the root would have had carried there."""
+    total = {
+        "link": "all links",
+        "messages": sum(one["messages"] for one in links),
+        "central": sum(one["central"] for one in links),
+    }
+    told = [[one["link"], f"{one['messages']:,}", f"{one['central']:,}"] for one in [*links, total]]
+    rows = [["link", "messages", "central server"], *told]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2])])
+        for row in rows
+    ]
 
 
 def _rounded(latencies_s: list[float], share: float) -> float | None:

@@ -5,7 +5,17 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from headwater.demo.material import Advertise, Reading, Recording, Station, Withdraw, load, steps
+from headwater.demo.material import (
+    EARLY_MS,
+    Advertise,
+    Reading,
+    Recording,
+    Settle,
+    Station,
+    Withdraw,
+    load,
+    steps,
+)
 from headwater.demo.moments import windows_ms
 
 
@@ -32,21 +42,31 @@ def told(recordings):
                 yield f"-{station.name}"
             case Reading():
                 yield f"{step.source}{step.time_ms}"
+            case Settle():
+                yield "!"
 
 
 def test_a_station_comes_before_its_first_reading_and_goes_after_its_last():
     one = recording("one", ("a", 1), ("b", 2), ("a", 3), ("b", 4))
-    assert list(told([one])) == ["+a", "a1", "+b", "b2", "a3", "-a", "b4", "-b"]
+    assert list(told([one])) == ["+a", "+b", "!", "a1", "b2", "a3", "-a", "b4", "-b"]
+
+
+def test_a_station_that_sends_much_later_comes_later():
+    late_ms = 1 + EARLY_MS
+    one = recording("one", ("a", 1), ("b", late_ms), ("a", late_ms))
+    wanted = ["+a", "!", "a1", "+b", f"b{late_ms}", "-b", f"a{late_ms}", "-a"]
+    assert list(told([one])) == wanted
 
 
 def test_between_two_recordings_there_is_always_a_station():
     one, two = recording("one", ("a", 1)), recording("two", ("c", 8), ("d", 9))
-    assert list(told([one, two])) == ["+a", "a1", "+c", "-a", "c8", "-c", "+d", "d9", "-d"]
+    wanted = ["+a", "!", "a1", "+c", "+d", "!", "-a", "c8", "-c", "d9", "-d"]
+    assert list(told([one, two])) == wanted
 
 
 def test_a_station_with_one_reading_comes_and_goes():
     one = recording("one", ("a", 1), ("b", 2), ("a", 3))
-    assert list(told([one])) == ["+a", "a1", "+b", "b2", "-b", "a3", "-a"]
+    assert list(told([one])) == ["+a", "+b", "!", "a1", "b2", "-b", "a3", "-a"]
 
 
 def test_every_reading_of_the_extracts_is_played_once_in_the_order_of_time(material):

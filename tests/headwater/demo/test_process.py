@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from headwater.demo.layout import NAMES
+
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 15.0
 FIRST_RESULT_S_MAX = 60.0  # what newcomers are promised; it takes about two
@@ -52,11 +54,11 @@ def demo(folder):
             process.kill()
 
 
-def broker_of(process) -> int:
-    """The process id of the broker that the demonstration has started."""
+def brokers_of(process) -> list[int]:
+    """The process ids of the brokers that the demonstration has started."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (child,) = map(int, children)
-    return child
+    assert len(children) == len(NAMES)
+    return [int(child) for child in children]
 
 
 @pytest.mark.timeout(FIRST_RESULT_S_MAX + PATIENCE_S)
@@ -64,12 +66,12 @@ def broker_of(process) -> int:
 def test_stopped_in_the_middle_it_leaves_nothing_behind(folder, number):
     with demo(folder) as process:
         assert json.loads(process.stdout.readline())["subscription"]
-        broker = broker_of(process)
+        brokers = brokers_of(process)
         process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert errors == ""
-    assert not Path(f"/proc/{broker}").exists()
+    assert not any(Path(f"/proc/{broker}").exists() for broker in brokers)
     assert list((folder / "temporary").iterdir()) == []
 
 

@@ -13,6 +13,7 @@ from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
 from headwater.cli.output import CommandError
 from headwater.demo import show
+from headwater.demo.layout import ROOT
 from headwater.demo.material import Material, Reading, Recording, Station
 from headwater.demo.process import BrokerFailedError
 from headwater.demo.screen import Screen
@@ -60,21 +61,23 @@ class ToldBroker:
         self.server.publish(message.response_topic, json.dumps(reply).encode())
         self.server.complete(message.token)
 
-    async def get(self, _path):
+    async def get(self, path):
+        if path == "/v1/status":
+            return 200, json.dumps({"network": {"inactive": {}, "origins": {}}})
         return 200, self.counts
 
     def last_words(self) -> str:
         return "oh"
 
     @asynccontextmanager
-    async def running(self):
+    async def running(self, _parents):
         self.server = MqttServer(
             self, listeners=[Listener("127.0.0.1", 0)], prefix=Prefix("headwater")
         )
         await self.server.start()
         self.mqtt_port = self.server.addresses()[0][1]
         try:
-            yield self
+            yield {ROOT: self}
         finally:
             await self.server.stop()
             self.ended = True
@@ -103,7 +106,7 @@ GOOD = {event_id: [seen(event_id)] for event_id in ("a-0", "b-1", "b-5")}
 
 
 def run(broker: ToldBroker, monkeypatch) -> tuple[int, str, str]:
-    monkeypatch.setattr(show, "running_broker", broker.running)
+    monkeypatch.setattr(show, "running_network", broker.running)
     monkeypatch.setattr(show, "QUIET_S_MAX", 0.3)
     monkeypatch.setattr(show, "SURPLUS_S", 0.1)
     out, side = io.StringIO(), io.StringIO()
@@ -131,8 +134,8 @@ def test_stations_advertise_send_and_withdraw_in_the_order_of_time(monkeypatch):
     run(broker, monkeypatch)
     assert broker.came == [
         "sources/a",
-        "events/T/a",
         "sources/b",
+        "events/T/a",
         "events/T/b",
         "events/T/a",
         "events/T/a",
@@ -147,7 +150,7 @@ def test_stations_advertise_send_and_withdraw_in_the_order_of_time(monkeypatch):
         "location": "here/a",
         "position": [1.0, 2.0],
     }
-    assert json.loads(broker.payloads[1]) == {"id": "a-0", "timestamp": 0, "value": 0}
+    assert json.loads(broker.payloads[2]) == {"id": "a-0", "timestamp": 0, "value": 0}
 
 
 @pytest.mark.parametrize(
