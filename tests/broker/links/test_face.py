@@ -176,6 +176,32 @@ def test_what_a_receiver_offers_while_it_is_told_keeps_the_order(run):
     run(course)
 
 
+def test_a_connection_that_stands_still_is_cut_and_nothing_is_lost(run):
+    """One side reads nothing: the other's socket fills, its session waits, and silence ends it."""
+    limits = QUICK | {"silence_ms": 300}
+
+    async def course():
+        async with face("a", limits=limits) as a, face("b", [a], limits=limits) as b:
+            await both_up(a, b)
+            (socket,) = b._sockets.values()
+            socket.transport.pause_reading()
+            many = 100
+            for n in range(many):
+                a.offer("b", [b"%d " % n + bytes(100_000)], events=1)
+            assert a.links.sessions["b"].loads()["waiting_bytes"] > 0, "the socket takes no more"
+            await b.heard.until(lambda: len(b.heard.events) == many)
+            assert [int(one.split(b" ")[0]) for one in b.heard.events] == list(range(many))
+            assert "it was silent for 300 ms" in [
+                news.reason for news in b.heard.news if isinstance(news, Down)
+            ]
+            first, *others = [up.fresh for up in a.heard.ups()]
+            assert first
+            assert others
+            assert not any(others)
+
+    run(course)
+
+
 def test_a_receiver_that_fails_stops_no_link(run):
     async def course():
         async with face("a") as a, face("b", [a]) as b:
