@@ -232,6 +232,8 @@ class Run:
                 if draw.random() < 0.1:
                     self.world.at(time_ms + draw.randint(0, 2_000), sensor.again)
                 time_ms += draw.randint(1_000, 6_000)
+            if draw.random() < 0.2:  # later than all that it says again
+                self.world.at(time_ms + 3_000, sensor.withdraw)
             end_ms = max(end_ms, time_ms)
         return end_ms
 

@@ -16,7 +16,7 @@ from broker.core.network.needs import Needs
 from broker.core.operators.times import Times
 from broker.core.routing.messages import LOCAL
 
-STORED_MS = 200  # positions are told to origins at most so often
+STORED_MS = 500  # positions are told to origins at most so often
 ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked again
 
 
@@ -79,25 +79,29 @@ class Hosting(Linking):
     def _known_origins(self, types: set[str]) -> list[str]:
         """The origins that may send one of these types, reachable or not."""
         found = [one for one, sent in self.ways.types.items() if types.intersection(sent)]
-        clock_knows = self.durable.network.heard_types
-        found += [one for one in self.durable.network.upstream if types & clock_knows(one)]
+        upstream = self.durable.network.upstream
+        found += [name for name, one in upstream.items() if types.intersection(one.types)]
         return list(dict.fromkeys(found))
 
     def _ask(self, origin: str) -> None:
         """Have an origin offer all that is needed of it and not here yet."""
         network = self.durable.network
         wanted, sent = network.wanted(), self.ways.types[origin]
-        types = {name: wanted[name] for name in sent if name in wanted}
         known = network.upstream.get(origin)
+        before = () if known is None else known.types
+        types = {name: wanted[name] for name in dict.fromkeys([*sent, *before]) if name in wanted}
         if types:
-            if known is None or types.keys() - network.heard_types(origin):
-                self._tell_network(told.OriginNamed(origin, tuple(types)))
+            new = tuple(name for name in types if name not in before)
+            if new:
+                self._tell_network(told.OriginNamed(origin, new))
                 known = network.upstream.get(origin)
             if known is None:
                 return  # more brokers than are allowed
             self.ways.open(origin, LOCAL, self.me)
             serial = self.needs.ask(origin, self._now)
             place = (known.life, known.position)
+        elif not network.is_host:
+            return  # nobody can take it for one who needs something
         else:
             if known is not None:
                 self._tell_network(told.OriginNamed(origin, ()))

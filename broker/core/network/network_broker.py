@@ -33,7 +33,7 @@ from broker.core.network.messages import (
     LinkRefused,
     LinkUp,
 )
-from broker.core.network.networked import PROMISE_MS
+from broker.core.network.networked import PROMISE_MS, Fresh
 from broker.core.network.offers import offers
 from broker.core.network.sending import Row, forwarded
 from broker.core.operators.times import Times
@@ -126,15 +126,20 @@ class NetworkBroker(ListeningBroker):
             self._send_copies()
         if network.fresh:
             fresh, network.fresh = network.fresh, []
-            for one in fresh:
-                rows = list(enumerate(one.events, one.first))
-                last = one.first + max(len(rows), 1) - 1
-                claim = (one.first - 1, last)
-                what = told.Forwarded(self.me, network.own.life, *claim, [], b"", one.watermarks)
-                self._spread(LOCAL, what, rows)
-            if any(one.events for one in fresh):  # time may stand still for long, too
-                self._tick_soon(PROMISE_MS)
-                self._tick_ms = TICK_MS
+            self._spread_own(fresh)
+
+    def _spread_own(self, fresh: list[Fresh]) -> None:
+        """Pass on what happened here, all in one."""
+        rows = [row for one in fresh for row in enumerate(one.events, one.first)]
+        watermarks: told.Watermarks = {}
+        for one in fresh:
+            watermarks.update(one.watermarks)
+        claim = (fresh[0].first - 1, fresh[-1].last)
+        life = self.durable.network.own.life
+        self._spread(LOCAL, told.Forwarded(self.me, life, *claim, [], b"", watermarks), rows)
+        if rows:  # time may stand still for long, too
+            self._tick_soon(PROMISE_MS)
+            self._tick_ms = TICK_MS
 
     def _forget_requested(self, message: ForgetRequested) -> None:
         one = topologies.ForgetRequested(message.broker)

@@ -36,11 +36,16 @@ PROMISE_MS = 50  # watermarks are promised anew at most so often
 
 
 class Upstream(Struct):
-    """An origin that this broker needs; `position` None: it has not answered yet."""
+    """An origin that this broker needs; `position` None: it has not answered yet.
+
+    `types` are those for which it was asked; that it has no source of one any more does not mean
+    that all of that source's events have come.
+    """
 
     life: int = 0
     position: int | None = None
     lost: int = 0  # positions that it could not offer any more
+    types: tuple[str, ...] = ()
 
 
 class Fresh(Struct, frozen=True):
@@ -49,6 +54,11 @@ class Fresh(Struct, frozen=True):
     first: int
     events: list[Event]
     watermarks: told.Watermarks = {}
+
+    @property
+    def last(self) -> int:
+        """The last position of it; a promise has one of its own."""
+        return self.first + max(len(self.events), 1) - 1
 
 
 class NetworkedBroker(ActivatingBroker):
@@ -63,6 +73,7 @@ class NetworkedBroker(ActivatingBroker):
         self.sources_changed = 0
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
+        self.is_host = False  # whether it ever needed something of another
         self.spreads = False
         self._promised_at = 0
         self._types: dict[str, int] = {}  # how many sources here send a type
@@ -236,7 +247,9 @@ class NetworkedBroker(ActivatingBroker):
         if one.origin not in self.upstream and len(self.upstream) >= self.limits.brokers_max:
             self.ledger.note("too_many_brokers")
             return
-        self.upstream.setdefault(one.origin, Upstream())
+        self.is_host = True
+        known = self.upstream.setdefault(one.origin, Upstream())
+        known.types = tuple(dict.fromkeys([*known.types, *one.types]))
         clock = self._intake.clock
         fresh = [name for name in one.types if not clock.hears(name, one.origin)]
         clock.promise_of(one.origin, dict.fromkeys(fresh, WATERMARK_NONE), self._now)
@@ -306,10 +319,12 @@ class NetworkedBroker(ActivatingBroker):
         said = {
             "own": self.own.state(),
             "upstream": [
-                [name, one.life, one.position, one.lost] for name, one in self.upstream.items()
+                [name, one.life, one.position, one.lost, list(one.types)]
+                for name, one in self.upstream.items()
             ],
             "sources": [[name, list(types)] for name, types in self.sources.items()],
             "told": self.told,
+            "is_host": self.is_host,
             "copies": self.copies.state(),
             "promised_at": self._promised_at,
         }
@@ -322,12 +337,16 @@ class NetworkedBroker(ActivatingBroker):
         if said is None:
             return
         self.own.restore(said["own"])
-        self.upstream = {name: Upstream(*rest) for name, *rest in said["upstream"]}
+        self.upstream = {
+            name: Upstream(life, position, lost, tuple(types))
+            for name, life, position, lost, types in said["upstream"]
+        }
         for source, types in said["sources"]:
             self.sources[source] = {}
             for name in types:
                 self._sends(source, name)
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.copies.restore(said["copies"])
+        self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():
             self._declare_for(host, interest.types)
