@@ -52,6 +52,7 @@ def parser() -> ArgumentParser:
     )
     made.add_argument("--page", type=Path, help="write figures and pictures there")
     made.add_argument("--keep", type=Path, help="keep figures in this file, and reuse what it has")
+    made.add_argument("--show", action="store_true", help="show what is kept; run nothing")
     made.add_argument("--scenarios", type=Path, help="keep the scenarios in this folder")
     return made
 
@@ -79,7 +80,7 @@ def _run(said: Namespace) -> int:
     mark = identity(said.data, said.seed, settings)
     found = kept(said.keep, mark) if said.keep else {}
     wanted = cells(settings, said.most)
-    todo = [cell for cell in wanted if cell not in found]
+    todo = [] if said.show else [cell for cell in wanted if cell not in found]
     began = time.monotonic()
 
     def done(figures: Figures) -> None:
@@ -90,7 +91,7 @@ def _run(said: Namespace) -> int:
         _tell(figures, count, len(wanted), time.monotonic() - began)
 
     Experiment(said.data, settings, said.seed, said.scenarios).run(todo, max(1, said.jobs), done)
-    ordered: dict[Cell, Figures] = {cell: found[cell] for cell in wanted}
+    ordered: dict[Cell, Figures] = {cell: found[cell] for cell in wanted if cell in found}
     names = {one.name for one in PAPER}
     pictures = plots.draw(ordered, [one for one in settings if one.name in names])
     about = (
@@ -100,6 +101,8 @@ def _run(said: Namespace) -> int:
     )
     if said.most is not None:
         about += f" Runs with more than {said.most} subscriptions were left out."
+    if missing := len(wanted) - len(ordered):
+        about += f" {missing} of {len(wanted)} runs were not made; they show as “-”."
     shown = [f"![{title}]({name})" for name, (title, _) in plots.PICTURES.items()]
     text = f"{about}\n\n{tables.as_markdown(ordered, settings, shown if said.page else [])}"
     if said.page is None:

@@ -318,6 +318,11 @@ def test_the_command_writes_a_page_with_pictures(tmp_path, capsys) -> None:
     assert main(arguments) == 0  # from what was kept
     assert capsys.readouterr().err == ""
     assert page.read_text() == text
+    lines = (tmp_path / "kept").read_bytes().splitlines(keepends=True)
+    (tmp_path / "kept").write_bytes(b"".join(lines[:-4]))
+    assert main([*arguments, "--show"]) == 0
+    assert capsys.readouterr().err == ""
+    assert "4 of 16 runs were not made" in page.read_text()
 
 
 def test_a_page_without_a_place_for_figures_is_told_before_anything_is_run(tmp_path, capsys):
