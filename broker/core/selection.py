@@ -18,6 +18,7 @@ from broker.core.occurrence import events_of, flat, identity, member_order
 from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
 from broker.core.pattern import Layout
 from broker.core.stages.lasting import Foresight
+from broker.core.verdicts import Doubt
 
 Closes = Callable[[Any], int]
 Keys = list[tuple[Any, Any, bool]]  # what is shared, the rank, whether the latest one counts
@@ -28,8 +29,15 @@ class Selection:
     """All `last` and `first` of one pattern."""
 
     def __init__(
-        self, layout: Layout, duration_max_ms: int, foresight: Foresight | None = None
+        self,
+        layout: Layout,
+        duration_max_ms: int,
+        foresight: Foresight | None = None,
+        doubt: Doubt | None = None,
     ) -> None:
+        """`doubt`: that of times, where they are weighed; it may grow."""
+        self._doubt = doubt
+        self._longest_ms = max(_limits_of(layout), default=0)
         self._ranges = [(low, high, True) for low, high in layout.last]
         self._closes = [
             closing(layout, low, high, duration_max_ms, foresight) for low, high in layout.last
@@ -39,7 +47,11 @@ class Selection:
     def closes_at(self, occurrence: Any) -> int:
         """The watermark from which on the choices that involve the occurrence are final."""
         end = occurrence[0] if occurrence.__class__ is tuple else occurrence.end
-        return max([int(end), *(closes(occurrence) for closes in self._closes)])
+        at = max([int(end), *(closes(occurrence) for closes in self._closes)])
+        if self._doubt is None or not self._closes:
+            return at
+        # One that seems to come too late may yet count.
+        return min(at + self._doubt.slack_ms(self._longest_ms), WATERMARK_END)
 
     def chosen(self, occurrences: Sequence[Any], decided: Decided | None = None) -> list[Any]:
         """The occurrences that each `last` and `first` chooses, in the order given.
@@ -81,6 +93,21 @@ class Selection:
             ((low, *_identities(events, low, high)), _rank(events[low:high]), latest)
             for low, high, latest in self._ranges
         ]
+
+
+def _limits_of(layout: Layout) -> list[int]:
+    """All durations that a drift may lengthen."""
+    found = [high_ms for joint in layout.joints for high_ms in _bound(joint)]
+    for one in operands(layout.root):
+        found += [within_ms for _, within_ms in one.anchors]
+        if one.within_ms is not None:
+            found.append(one.within_ms)
+    return found
+
+
+def _bound(joint: Joint) -> list[int]:
+    high_ms = None if joint.bound is None else joint.bound.high_ms
+    return [] if high_ms is None else [high_ms]
 
 
 def _decide(occurrence: Any, keys: Keys, best: Decided) -> None:

@@ -78,7 +78,7 @@ class StagedAgent:
         self._durations = durations = durations.of(types_that_last(layout.root))
         self._occurrences_max = occurrences_max
         at_most = None if subscription is None else subscription.at_most
-        self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most, durations)
+        self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most, durations, doubt=doubt)
         self._until = None if subscription is None else subscription.until_ms
         self._for_ms = None if subscription is None else subscription.for_ms
         self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]

@@ -29,6 +29,7 @@ from broker.core.selection import Selection
 from broker.core.shelf import Shelf
 from broker.core.stages.base import Site, Stage, start_of, without
 from broker.core.stages.lasting import Foresight
+from broker.core.verdicts import Doubt
 from language.tree import Case, Subscription, Thinning
 
 # What becomes of an occurrence's events where it consumes: its operators have spent them already;
@@ -115,11 +116,13 @@ def manner_of(
     duration_max_ms: int,
     at_most: Thinning | None,
     foresight: Foresight | None = None,
+    *,
+    doubt: Doubt | None = None,
 ) -> Manner:
     """How the case's occurrences are chosen and consumed."""
     selects = layout.last or layout.first
     return Manner(
-        Selection(layout, duration_max_ms, foresight) if selects else None,
+        Selection(layout, duration_max_ms, foresight, doubt) if selects else None,
         tuple([layout.places[name] for name in case.consuming]),
         case.detect.report,
         None if at_most is None else (at_most.count, at_most.per_ms),

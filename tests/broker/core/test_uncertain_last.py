@@ -1,0 +1,60 @@
+"""`last` and `first` where times are uncertain: decided when nothing to come can change the choice.
+
+The generators draw uncertain times for patterns of their own alone; here they are drawn for these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import headwater
+from tests.oracles.compare import compare
+from tests.oracles.draw import SeededDraw
+from tests.oracles.generate import (
+    CONSTRUCTS_WHOLE,
+    CONTEXTS_WHOLE,
+    primitive_types,
+    random_case,
+)
+from tests.oracles.matcher import run
+from tests.oracles.render import text_of
+from tests.oracles.traces import trace
+
+SPECIFICATION = (
+    "event A(n: int) event B(n: int)\n"
+    "subscription S seq 1 from me to you detect last A as x and B within 5 s from x within 5 s"
+)
+
+
+def test_what_seems_to_come_after_its_successor_may_be_the_last():
+    events = [
+        {"type": "A", "id": "a1", "timestamp": 19_000},
+        {"type": "B", "id": "b2", "timestamp": 21_000, "uncertainty": 1_000},
+        {"type": "A", "id": "a3", "timestamp": 22_000, "uncertainty": 500},
+    ]
+    for more in ([], [{"type": "B", "id": "b4", "timestamp": 40_000}]):
+        engine = headwater.Engine(SPECIFICATION, lateness_ms=None)
+        engine.push(events + more)
+        (result,) = engine.finish()
+        assert result["events"] == {"x": ["a3"], "B": ["b2"]}
+        assert result["certainty"] == "maybe"
+
+
+def agree(seeds):
+    """A recording gives what the reference finds."""
+    for construct in ("last", "first-of"):
+        profile = replace(CONSTRUCTS_WHOLE[construct].profile, uncertain=50, durative=0)
+        for context in CONTEXTS_WHOLE:
+            for seed in seeds:
+                spec, _ = random_case(seed, construct, context)
+                name = f"{construct}/{context}/{seed}"
+                events = trace(SeededDraw(name), primitive_types(spec), profile)
+                wanted = run(spec, events)
+                engine = headwater.Engine(text_of(spec), lateness_ms=None)
+                engine.push(events)
+                wrong = compare(spec, wanted, engine.finish())
+                assert [said for said in wrong if not said.endswith("was due")] == [], name
+
+
+def test_uncertain_times_do_not_make_a_choice_too_early():
+    agree(range(15))
