@@ -126,9 +126,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the batch that begins at `start` ends. Raises LogError."""
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         places = places_of(start)
+        live = self._targets is None
         known = self._look() if self._targets is None else self._targets
         try:
-            return offset_of(self._plans().plan(places, known, rows_max))
+            return offset_of(self._plans().plan(places, known, rows_max, live=live))
         except AwayError:
             # It went while it was asked for event times: the next plan knows.
             if self.options.on_away == "fail" or self._targets is not None:

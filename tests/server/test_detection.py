@@ -68,10 +68,12 @@ class Spark:
         self.timers = set() if waiting.timer_ms is None else {waiting.timer_ms}
         self.results += results
 
-    def end(self):
-        """Nothing more comes: what is due at the end of all time as well."""
+    def end(self, *, finished=True):
+        """Nothing more comes; `finished`: what is due at the end of all time as well."""
         self.newest = NEVER_MS + self.delay_ms
         self.batch([])
+        if not finished:
+            return self.results
         course = Course(self.program)
         return self.results + course._load("k", self.engine).finish()
 
@@ -82,7 +84,7 @@ def replayed(text, events):
     return engine.finish()
 
 
-def on_spark(text, events, draw):
+def on_spark(text, events, draw, *, finished=True):
     """Events in batches, disordered by no more than the delay of the watermark."""
     longest_ms = max((lasted(event) for event in events), default=0)
     delay_ms = draw.choice([0, 500, 5_000])
@@ -96,7 +98,7 @@ def on_spark(text, events, draw):
         batch += [one for one in waiting if end_of(one) <= newest - delay_ms]
         waiting = [one for one in waiting if end_of(one) > newest - delay_ms]
         spark.batch(draw.sample(batch, len(batch)))
-    return spark.end()
+    return spark.end(finished=finished)
 
 
 def plain(results):
@@ -121,6 +123,17 @@ def compare(construct, context, seed):
     st.integers(min_value=0, max_value=10**6),
 )
 def test_generated_specifications_give_on_spark_what_a_replay_gives(construct, context, seed):
+    compare(construct, context, seed)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@given(
+    st.sampled_from(list(CONSTRUCTS)),
+    st.sampled_from(list(CONTEXTS)),
+    st.integers(min_value=0, max_value=10**6),
+)
+def test_many_generated_specifications_do(construct, context, seed):
     compare(construct, context, seed)
 
 

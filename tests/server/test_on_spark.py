@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -13,12 +14,16 @@ from pathlib import Path
 import pytest
 
 import headwater
+from language import check_text
 from server.config import read
 from server.detection.mapping import event_of
 from server.history import table_of
 from server.process import streams_of
 from server.session import SparkSettings, start
+from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
+from tests.oracles.render import text_of
 from tests.server.logs import FakeLog, result
+from tests.server.test_detection import end_of, lasted, on_spark, plain, replayed
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.filterwarnings("default")]
 
@@ -235,6 +240,71 @@ def test_brokers_come_and_go_and_what_retention_took_is_told(spark, two, tmp_pat
             time.sleep(0.05)
         assert stream.down
         assert "broker b: offsets 31 to 49 (19 offsets)" in stream.error
+
+
+FROM_FILES = """
+[server]
+http = "127.0.0.1:0"
+shuffle_partitions = 1
+[sources.recorded]
+kind = "events"
+path = "events"
+[jobs.found]
+kind = "detect"
+source = "recorded"
+specification = "found.hw"
+longest = "{longest_ms} ms"
+delay = "0 s"
+sink = "db"
+[sinks.db]
+kind = "database"
+url = "sqlite:///{folder}/out.db"
+"""
+FAR_MS = 4_000_000_000_000
+
+
+def generated(seed, count):
+    """(text, events, results) of cases that have some, none of them only at the end of all time."""
+    draw = random.Random(seed)
+    while count:
+        spec, events = random_case(
+            draw.randrange(10**6), draw.choice([*CONSTRUCTS]), draw.choice([*CONTEXTS])
+        )
+        text = text_of(spec)
+        usable = check_text(text).ok and "absent" not in text and 'from "' not in text
+        if not usable or any(not 0 < end_of(one) < FAR_MS for one in events):
+            continue
+        expected = plain(replayed(text, events))
+        if expected and plain(on_spark(text, events, draw, finished=False)) == expected:
+            count -= 1
+            yield text, events, expected
+
+
+def run_generated(spark, folder, seed, count):
+    for number, (text, events, expected) in enumerate(generated(seed, count)):
+        here = folder / f"case{number}"
+        (here / "events").mkdir(parents=True)
+        (here / "found.hw").write_text(text)
+        longest_ms = max(lasted(one) for one in events)
+        jobs = FROM_FILES.format(folder=here, longest_ms=longest_ms)
+        (here / "jobs.toml").write_text(jobs)
+        shuffled = random.Random(seed).sample(events, len(events))
+        last = {"type": "TheEnd", "id": "end", "timestamp": FAR_MS}
+        lines = [json.dumps(one) for one in [*shuffled, last]]
+        (here / "events" / "0.jsonl").write_text("\n".join(lines))
+        run_once(spark, here / "jobs.toml")
+        rows = table(here, "found")
+        assert plain(json.loads(row["payload"]) for row in rows) == expected, text
+
+
+def test_a_generated_specification_gives_what_a_replay_gives(spark, tmp_path):
+    run_generated(spark, tmp_path, 11, 1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_generated_specifications_give_what_a_replay_gives(spark, tmp_path):
+    run_generated(spark, tmp_path, 12, 30)
 
 
 def _ms(text):

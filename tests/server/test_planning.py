@@ -123,6 +123,8 @@ def test_a_broker_that_is_quiet_holds_the_others_for_a_while():
     known = {"a": up(logs["a"]), "b": up(logs["b"], since_s=995.0)}
     assert next_of(planner(logs, quietWait="6").plan(start, known, None))["a"] == 2
     assert next_of(planner(logs, quietWait="5").plan(start, known, None))["a"] == 3
+    bounded = planner(logs, quietWait="6").plan(start, known, None, live=False)
+    assert next_of(bounded)["a"] == 3  # a run that ends would leave the rest unread
 
 
 def test_what_retention_took_is_told_with_its_exact_range(capsys):
