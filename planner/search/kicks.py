@@ -61,12 +61,12 @@ def recreate(state: State, random: Random, pieces: Sequence[int]) -> Moves:
             (work + model.costs[piece] - model.capacity) <= 1e-9 * np.maximum(work, 1.0)
         )
         usable = fits if fits.any() else model.allowed[piece]
-        hosts = np.flatnonzero(usable)
-        hosts = hosts[np.argsort(row[hosts], kind="stable")]
-        place = 0
-        while place + 1 < len(hosts) and random.random() < PASSED_OVER:
-            place += 1
-        host = int(hosts[place])
+        left = np.where(usable, row, np.inf)
+        host = int(left.argmin())
+        while random.random() < PASSED_OVER:
+            left[host] = np.inf
+            other = int(left.argmin())
+            host = other if np.isfinite(left[other]) else host
         state.hosts[piece] = host
         work[host] += model.costs[piece]
         moves.append((piece, host))

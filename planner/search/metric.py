@@ -236,18 +236,24 @@ class Metric:
 
     def _join(self, source: int, ends: Sequence[int], arcs: set[Arc]) -> None:
         """Adds shortest ways from what is joined so far, always to the nearest end."""
-        left = np.array([end for end in ends if self.distance[source, end] < FAR], dtype=np.int64)
-        near = self.distance[source].copy()
-        via = np.full(self.nodes, source)
+        distance = self.distance
+        left = np.array([end for end in ends if distance[source, end] < FAR], dtype=np.int64)
+        near = distance[source, left]
+        via = np.full(len(left), source)
         while len(left):
-            place = int(np.argmin(near[left]))
-            end = int(left[place])
-            left = np.delete(left, place)
-            for arc in self.path(int(via[end]), end):
-                arcs.add(arc)
-                nearer = self.distance[arc[1]] < near
-                np.copyto(near, self.distance[arc[1]], where=nearer)
-                via[nearer] = arc[1]
+            place = int(near.argmin())
+            way = self.path(int(via[place]), int(left[place]))
+            arcs.update(way)
+            stay = np.arange(len(left)) != place
+            left, near, via = left[stay], near[stay], via[stay]
+            if len(left) and way:
+                nodes = np.array([b for _, b in way])
+                ways = distance[np.ix_(nodes, left)]
+                nearest = ways.argmin(axis=0)
+                least = ways[nearest, np.arange(len(left))]
+                nearer = least < near
+                near = np.where(nearer, least, near)
+                via = np.where(nearer, nodes[nearest], via)
 
     def _trimmed(self, source: int, ends: Sequence[int], arcs: set[Arc]) -> list[Arc]:
         """A tree within these links from the source, without branches that lead to no end."""

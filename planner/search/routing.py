@@ -103,9 +103,10 @@ def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Route
         _force(model, streams, trees, load)
     crowded = load.broken() if model.limited else []
     if crowded:
+        before = [tuple(arcs) for arcs in trees]
         _negotiate(model, streams, trees, load, ROUNDS_MAX if thorough else ROUNDS_MAX // 3)
-    if crowded or model.prices:
-        _shorten(model, streams, trees, load)
+        again = [i for i, arcs in enumerate(trees) if tuple(arcs) != before[i]]
+        _shorten(model, streams, trees, load, again)
     lost = sum(len(_lost(s, t)) for s, t in zip(streams, trees, strict=True))
     flow = sum(s.rate * len(t) for s, t in zip(streams, trees, strict=True))
     named = {s.name: tuple(sorted(t)) for s, t in zip(streams, trees, strict=True)}
@@ -161,9 +162,15 @@ def _negotiate(
         load.add(trees[index], stream.rate)
 
 
-def _shorten(model: Model, streams: Sequence[Carried], trees: list[list[Arc]], load: _Load) -> None:
-    """Lays every stream again within the room that the others leave, where that is shorter."""
-    for index in sorted(range(len(streams)), key=lambda i: (-streams[i].rate, streams[i].name)):
+def _shorten(
+    model: Model,
+    streams: Sequence[Carried],
+    trees: list[list[Arc]],
+    load: _Load,
+    numbers: Sequence[int],
+) -> None:
+    """Lays some streams again within the room that the others leave, where that is shorter."""
+    for index in sorted(numbers, key=lambda i: (-streams[i].rate, streams[i].name)):
         stream, arcs = streams[index], trees[index]
         if len(arcs) <= len(stream.targets):
             continue

@@ -1,0 +1,205 @@
+"""How near the planner's plans come to the least flow, and how soon.
+
+Owns the measuring of plans. Must not know how they are found. Invariant: every plan is judged by
+`planner.flow` after the search, and against a bound that HiGHS proved or that was planted.
+
+    python -m bench.planner [--quick] [--part optimum|homes|large] [--milp-seconds N]
+                            [--page docs/placement.md]
+
+A search has its seconds of one core's time (process time), so that what else runs does not show.
+"""
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.__main__ import Findings, around, write_page
+from bench.planted_placement import planted
+from bench.report import Goal, Report, Table, as_text, columns_of, goals_table, machine, parser
+from planner.flow import evaluate
+from planner.generate import SHAPES, Limits, problem
+from planner.homes import nursing_home
+from planner.layout import Layout, lay_out
+from planner.optimal import solve
+from planner.plan import Plan
+from planner.reading import read_problem
+from planner.search.model import Model
+from planner.search.run import Search, as_plan
+from planner.search.stops import Progress, Seconds
+
+SIZES = ((10, 7), (15, 10), (20, 14), (30, 20), (45, 25), (60, 30))
+KINDS = {"brokers": Limits(1.4), "all": Limits(1.4, 1.25, 1.25)}
+SEARCH_S = 10.0
+HOME_S = 3.0
+
+
+def searched(layout: Layout, seconds: float) -> tuple[Plan, float, bool, int]:
+    """The plan after so much of one core's time; its flow, whether it is feasible, the steps."""
+    model = Model(layout)
+    search = Search(model, 1)
+    plan = as_plan(model, search.run(Seconds(seconds, time.process_time)))
+    found = evaluate(layout, plan, model.network)
+    return plan, float(found.flow), found.feasible, search.steps
+
+
+def percent(flow: float, bound: float) -> float:
+    """By how much a flow is above a bound."""
+    return 100.0 * (flow - bound) / bound if bound > 0 else 0.0
+
+
+# --- against the optimum ----------------------------------------------------------------------
+
+
+def against_optimum(sizes: Iterable[tuple[int, int]], milp_s: float, search_s: float) -> Report:
+    rows, proven, open_gaps, feasible = [], [], [], []
+    for nodes, tasks in sizes:
+        for shape in SHAPES:
+            for kind, limits in KINDS.items():
+                layout = lay_out(read_problem(problem(shape, nodes, tasks, 11, limits)))
+                plan, flow, good, steps = searched(layout, search_s)
+                best = solve(layout, milp_s, plan if good else None, threads=1)
+                gap = percent(flow, best.bound)
+                feasible.append(float(good or best.infeasible))
+                (proven if best.proven else open_gaps).append(gap)
+                row = [shape, f"{nodes} x {tasks}", kind, f"{flow:,.0f}", f"{best.flow:,.0f}"]
+                row += [f"{best.bound:,.0f}", f"{gap:.3f}", "yes" if best.proven else "no"]
+                rows.append([*row, f"{steps:,}"])
+                print(*row, file=sys.stderr, flush=True)
+    heads = ["network", "brokers x tasks", "limits on", "flow", "HiGHS", "bound", "gap, %"]
+    table = Table("", [*heads, "proven", "steps"], rows)
+    waited = f"HiGHS had {milp_s:.0f} s on one core"
+    medians = [statistics.median(proven)] if proven else []
+    goals = [
+        Goal("plans that are feasible, of 1", 1.0, feasible, at_least=True),
+        Goal("gap to a proven optimum, median", 0.2, medians, " %", waited),
+        Goal("gap to a proven optimum, worst", 3.0, proven, " %", waited),
+    ]
+    note = (
+        f"A search has {search_s:.0f} s of one core; {waited}, beginning with the search's plan."
+        f" Where the optimum is not proven ({len(open_gaps)} of {len(rows)}), the bound is what was"
+        " proven until then, and the gap is that of the bound as much as of the plan."
+    )
+    return Report("Against the optimum", [table], goals, [note])
+
+
+def homes(seeds: Iterable[int], milp_s: float) -> Report:
+    rows, gaps = [], []
+    for seed in seeds:
+        for video in (True, False):
+            layout = lay_out(read_problem(nursing_home(seed, video=video)))
+            plan, flow, good, steps = searched(layout, HOME_S)
+            best = solve(layout, milp_s, plan if good else None, threads=1)
+            gaps.append(percent(flow, best.bound) if good else 100.0)
+            size = f"{len(layout.problem.nodes)} x {len(layout.pieces)}"
+            row = [f"{seed}, {'with' if video else 'without'} video", size, f"{flow:,.0f}"]
+            rows.append([*row, f"{best.bound:,.0f}", f"{gaps[-1]:.4f}", f"{steps:,}"])
+    heads = ["home", "brokers x pieces", "flow", "bound", "gap, %", "steps"]
+    goal = Goal(f"nursing homes, gap after {HOME_S:.0f} s", 0.05, gaps, " %")
+    return Report("Nursing homes", [Table("", heads, rows)], [goal])
+
+
+# --- large problems ---------------------------------------------------------------------------
+
+
+class Watch:
+    """Ends after some seconds, and remembers when the first plan was feasible."""
+
+    def __init__(self, seconds: float) -> None:
+        self.limit = Seconds(seconds, time.process_time)
+        self.first: float | None = None
+
+    def __call__(self, progress: Progress) -> bool:
+        """True: the search ends."""
+        if progress.feasible and self.first is None:
+            self.first = time.process_time() - self.limit.began_s
+        return self.limit(progress)
+
+
+def large(size: int, seconds: tuple[float, float]) -> Report:
+    short, long = seconds
+    rows = []
+    firsts, parts, planted_gaps = [], [], []
+    makers: dict[str, Callable[[], tuple[Any, int | None]]] = {
+        "geometric": lambda: (problem("geometric", size, size, 1), None),
+        "grid, all limits": lambda: (problem("grid", size, size, 1, Limits(1.4, 1.3, 1.3)), None),
+        "planted, geometric": lambda: planted("geometric", size, size, 1),
+        "planted, grid": lambda: planted("grid", size, size, 1),
+    }
+    for name, make in makers.items():
+        document, least = make()
+        first, soon = _timed(document, short)
+        _, late = _timed(document, long) if least is None else (0.0, float(least))
+        firsts.append(first)
+        (parts if least is None else planted_gaps).append(percent(soon, late))
+        rows.append(
+            [name, f"{first:.1f}", f"{soon:,.0f}", f"{late:,.0f}", f"{percent(soon, late):.2f}"]
+        )
+        print(*rows[-1], file=sys.stderr, flush=True)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    heads = [
+        "problem",
+        "first feasible, s",
+        f"flow, {short:.0f} s",
+        f"{long:.0f} s or planted",
+        "more, %",
+    ]
+    goals = [
+        Goal("first feasible plan", 3.0, firsts, " s"),
+        Goal(f"flow after {short:.0f} s above that after {long:.0f} s", 2.0, parts, " %"),
+        Goal(f"flow after {short:.0f} s above a planted least", 2.0, planted_gaps, " %"),
+        Goal("greatest memory of the process", 1024.0, [memory], " MB"),
+    ]
+    return Report(f"{size} brokers and {size} tasks", [Table("", heads, rows)], goals)
+
+
+def _timed(document: Any, seconds: float) -> tuple[float, float]:
+    """When a plan was feasible first, counted from the document on, and the flow at the end."""
+    began = time.process_time()
+    layout = lay_out(read_problem(document))
+    model = Model(layout)
+    search = Search(model, 1)
+    ready = time.process_time() - began
+    watch = Watch(max(0.1, seconds - ready))
+    found = evaluate(layout, as_plan(model, search.run(watch)), model.network)
+    first = float("inf") if watch.first is None else ready + watch.first
+    return first, float(found.flow) if found.feasible else float("inf")
+
+
+def main() -> int:
+    """Measures and shows."""
+    options = parser(__doc__)
+    options.add_argument("--part", choices=("optimum", "homes", "large"), help="only this")
+    options.add_argument("--milp-seconds", type=float, default=600.0, help="for each optimum")
+    options.add_argument("--page", type=Path, help="write the figures into this page")
+    arguments = options.parse_args()
+    if arguments.page is not None:
+        around(arguments.page)
+    quick, milp_s = arguments.quick, arguments.milp_seconds
+    where, began = machine(), time.monotonic()
+    makers: dict[str, Callable[[], Report]] = {
+        "optimum": lambda: against_optimum(SIZES[:1] if quick else SIZES, milp_s, SEARCH_S),
+        "homes": lambda: homes(range(1, 2 if quick else 6), milp_s),
+        "large": lambda: large(200 if quick else 1000, (5.0, 10.0) if quick else (20.0, 160.0)),
+    }
+    wanted = [arguments.part] if arguments.part else list(makers)
+    reports = [makers[name]() for name in wanted]
+    if arguments.page is not None:
+        command = " ".join(["python -m bench.planner", *sys.argv[1:]])
+        write_page(arguments.page, Findings(where, time.monotonic() - began, reports), command)
+    if arguments.json:
+        print(msgspec.json.encode(reports).decode())
+        return 0
+    print("\n\n".join(map(as_text, reports)))
+    goals = goals_table(reports)
+    print("\n" + "\n".join(columns_of(goals.columns, goals.rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
