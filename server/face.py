@@ -1,17 +1,19 @@
 """The HTTP face of the server's process: /healthz, /metrics and /v1/status.
 
 Owns its listener and routes. Must not know Spark. Invariant: it only tells; nothing can be changed
-by it, and no secret is among what it tells.
+by it, no secret is among what it tells, and on loopback it tells nobody from elsewhere.
 """
 
 import json
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 
 from server.errors import JobsError
 from server.monitor import metrics
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Face:
@@ -23,7 +25,8 @@ class Face:
         if not colon or not port.isdigit() or int(port) > 65535:
             raise JobsError(f"server.http: found {where}, expected host:port")
         try:
-            self._server = ThreadingHTTPServer((host.strip("[]"), int(port)), _handler(status))
+            handler = _handler(status, loopback=host.strip("[]") in LOOPBACK)
+            self._server = ThreadingHTTPServer((host.strip("[]"), int(port)), handler)
         except OSError as error:
             raise JobsError(f"server.http: {where}: {(error.strerror or '').lower()}") from None
         self._server.daemon_threads = True
@@ -38,13 +41,23 @@ class Face:
         self._thread.join(10.0)
 
 
-def _handler(status: Callable[[], Mapping[str, Any]]) -> type[BaseHTTPRequestHandler]:
+def _name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    return host.rpartition("]")[0].lstrip("[") if host[:1] == "[" else host.partition(":")[0]
+
+
+def _handler(
+    status: Callable[[], Mapping[str, Any]], *, loopback: bool
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 30.0
 
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            if path == "/healthz":
+            if loopback and _name(self.headers.get("Host", "")) not in LOOPBACK:
+                # A page in somebody's browser that gives this machine a name of its own.
+                self._answer(403, "text/plain", "this is not its name\n")
+            elif path == "/healthz":
                 self._answer(200, "text/plain", "ok\n")
             elif path == "/metrics":
                 self._answer(200, "text/plain; version=0.0.4", metrics(status()))

@@ -116,6 +116,14 @@ def test_the_face_tells_it_and_nothing_else(told):
         assert "headwater_server_stream_lag" in ask(face.url, "/metrics")[1]
         with pytest.raises(urllib.error.HTTPError, match="404"):
             ask(face.url, "/v1/jobs")
+        port = face.url.rpartition(":")[2]
+        for host, status in ((f"localhost:{port}", 200), ("[::1]", 200), ("evil.test", 403)):
+            request = urllib.request.Request(face.url + "/v1/status", headers={"Host": host})
+            if status == 200:
+                urllib.request.urlopen(request, timeout=15).close()
+            else:
+                with pytest.raises(urllib.error.HTTPError, match="403"):
+                    urllib.request.urlopen(request, timeout=15)
     finally:
         face.close()
 
