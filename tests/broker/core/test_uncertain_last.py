@@ -57,4 +57,4 @@ def agree(seeds):
 
 
 def test_uncertain_times_do_not_make_a_choice_too_early():
-    agree(range(15))
+    agree(range(35, 45))

@@ -126,7 +126,7 @@ def drawn(seed: int, construct: str, context: s.Context) -> World | None:
         profile = CONSTRUCTS_WHOLE[construct].profile
         sparse = replace(profile, span_s=profile.span_s * draw.integer(1, SPARSER))
         events = trace(SeededDraw(name), primitive_types(spec), sparse)
-    return World.of(spec, *_doubted(draw, events, text_of(spec)))
+    return World.of(spec, *_doubted(draw, events))
 
 
 DECLARED = "".join(
@@ -143,18 +143,12 @@ def written(seed: int, detect: str) -> World:
     profile = replace(profile, positions=draw.pick(("plane", "plane", "mixed")))
     named = tuple(one.name for one in TYPES if re.search(rf"\b{one.name}\b", detect))
     events = trace(draw, named, profile)
-    return World.over(check_text(text).demand(), *_doubted(draw, events, detect))
+    return World.over(check_text(text).demand(), *_doubted(draw, events))
 
 
-# Where times are uncertain the engine may settle on a `last` before one that seems to come later.
-_SETTLES = re.compile(r"\b(last|first) [A-Z(]")
-
-
-def _doubted(
-    draw: SeededDraw, events: list[dict[str, Any]], text: str
-) -> tuple[list[dict[str, Any]], float]:
+def _doubted(draw: SeededDraw, events: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], float]:
     """The events, at times with uncertain times, and the drift of their clocks."""
-    if draw.chance(25) and _SETTLES.search(text) is None:
+    if draw.chance(25):
         for event in events:
             event["uncertainty"] = draw.pick((0, 0, 500, 1_000))
     uncertain = any(event.get("uncertainty") for event in events)
