@@ -121,7 +121,7 @@ async def run(folder, seed, count, disturb):
             await publish(fleet, name, sent[name][-1:], 0)
         wanted = expected(sent)
         assert len({name for name, _ in wanted}) == len(TEXTS)
-        await fleet.until(lambda: found_in(fleet).total() >= wanted.total(), 2 * PATIENCE_S)
+        await fleet.until(lambda: found_in(fleet).total() >= wanted.total())
         assert found_in(fleet) == wanted
         if not listener.done():  # its broker was not killed
             await fleet.until(lambda: heard == {name for _, name in wanted})
@@ -135,7 +135,7 @@ async def run(folder, seed, count, disturb):
         await fleet.stop()
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 def test_an_inner_broker_that_is_killed_and_a_link_that_is_cut_cost_no_result(tmp_path):
     async def disturb(fleet):
         await asyncio.sleep(0.3)
