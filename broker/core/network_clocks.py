@@ -80,6 +80,10 @@ class NetworkClocks(SourceClocks):
         """The types of which an origin says something."""
         return {name for name, known in self._afar.items() if origin in known}
 
+    def sending(self) -> list[tuple[str, str]]:
+        """(source, type) of all sources here."""
+        return [(one.name, name) for one in self._sources.values() for name in one.types if name]
+
     # --- what others may rely on -----------------------------------------------------------
 
     def promised(self, type_name: str, now: int) -> int | None:

@@ -39,7 +39,6 @@ from broker.core.network.sending import Row, forwarded
 from broker.core.operators.times import Times
 from broker.core.routing import messages as routing
 from broker.core.routing.messages import LOCAL
-from broker.core.routing.operator import Advertisement
 
 TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
 TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
@@ -53,8 +52,6 @@ class NetworkBroker(ListeningBroker):
 
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None = None) -> None:
         super().__init__(durable, epoch, times)
-        self._advertised: dict[str, Advertisement] = {}
-        self._sources_seen = 0
         self._tick_at: int | None = None
         self._tick_ms = TICK_MS
         self._on: dict[type[Any], Callable[[Any], None]] = {
@@ -73,6 +70,7 @@ class NetworkBroker(ListeningBroker):
         self._listen()
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
+        durable.network.sources_changed = dict.fromkeys(durable.network.sources)
         self._tick_soon(TICK_MS)
         self._advertise()
         self._look_at_needs()
@@ -102,7 +100,7 @@ class NetworkBroker(ListeningBroker):
                 self._look_at_needs()
             elif isinstance(message, core_messages.ActorsListening):
                 self._actors_changed()
-        if self._sources_seen != self.durable.network.sources_changed:
+        if self.durable.network.sources_changed:
             self._advertise()
 
     def next_wake(self) -> int | None:
@@ -147,15 +145,16 @@ class NetworkBroker(ListeningBroker):
         self._forget(message.broker)
 
     def _advertise(self) -> None:
-        self._sources_seen = self.durable.network.sources_changed
-        said = self.durable.network.advertisements()
-        for source in [one for one in self._advertised if one not in said]:
-            self._routed(self.router.withdrawn(LOCAL, source))
-        for one in said.values():
-            if self._advertised.get(one.source) != one:
+        """Say what sources here have come, gone or changed."""
+        network = self.durable.network
+        changed, network.sources_changed = network.sources_changed, {}
+        for source in changed:
+            one = network.advertisement(source)
+            if one is not None:
                 self._routed(self.router.advertised(LOCAL, one))
-        self._advertised = said
-        types = tuple(sorted({name for one in said.values() for name in one.types}))
+            else:
+                self._routed(self.router.withdrawn(LOCAL, source))
+        types = network.types()
         if types != self._own_types:
             self._own_types = types
             self._say_all("", frames.Here(self.me, types))

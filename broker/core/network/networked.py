@@ -70,7 +70,7 @@ class NetworkedBroker(ActivatingBroker):
         self.copies = Copies(self.limits.copies_max)
         self.upstream: dict[str, Upstream] = {}
         self.sources: dict[str, dict[str, None]] = {}  # here, with the types that they send
-        self.sources_changed = 0
+        self.sources_changed: dict[str, None] = {}  # since somebody asked
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another
@@ -137,20 +137,24 @@ class NetworkedBroker(ActivatingBroker):
         return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
 
     def _sends(self, source: str, type_name: str) -> None:
-        known = self.sources.setdefault(source, {})
+        known = self.sources.get(source)
+        if known is None:
+            if len(self.sources) >= self.limits.sources_max:
+                self.ledger.note("sources_not_advertised")
+                return
+            known = self.sources[source] = {}
         if type_name not in known:
             known[type_name] = None
             self._types[type_name] = self._types.get(type_name, 0) + 1
-            self.sources_changed += 1
+            self.sources_changed[source] = None
 
     def _advertise(self, stated: sources.Stated) -> Rejection | None:
         wrong = super()._advertise(stated)
         if wrong is None:
             one = stated.advertisement
-            self.sources.setdefault(one.source, {})
-            self.sources_changed += 1
             for name in one.types:
                 self._sends(one.source, name)
+            self.sources_changed[one.source] = None
         return wrong
 
     def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
@@ -159,21 +163,25 @@ class NetworkedBroker(ActivatingBroker):
             self._types[name] -= 1
             if not self._types[name]:
                 del self._types[name]
-        self.sources_changed += 1
+        self.sources_changed[source] = None
 
     def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
         super()._not_all_taken(payload, decoded, out)
         if decoded.skipped:  # somebody elsewhere may want the type
             self._sends(payload.source, payload.type_name)
 
-    def advertisements(self) -> dict[str, Advertisement]:
-        """What sources here say, or have shown, of themselves."""
-        found = {}
-        for source, types in self.sources.items():
-            said = self._intake.advertisement(source)
-            place = (None, None) if said is None else (said.location, said.position)
-            found[source] = Advertisement(source, tuple(sorted(types)), *place)
-        return found
+    def advertisement(self, source: str) -> Advertisement | None:
+        """What a source here says, or has shown, of itself; None where it sends nothing."""
+        types = self.sources.get(source)
+        if types is None:
+            return None
+        said = self._intake.advertisement(source)
+        place = (None, None) if said is None else (said.location, said.position)
+        return Advertisement(source, tuple(sorted(types)), *place)
+
+    def types(self) -> tuple[str, ...]:
+        """The types that sources here send."""
+        return tuple(sorted(self._types))
 
     def _host_interested(self, one: told.HostInterested, _out: Outgoing) -> None:
         known = one.host in self.own.hosts
@@ -334,7 +342,9 @@ class NetworkedBroker(ActivatingBroker):
         """See RestorableBroker."""
         super().restore(state)
         said = state.get("network")
-        if said is None:
+        if said is None:  # it was not one of several before
+            for source, name in self._intake.clock.sending():
+                self._sends(source, name)
             return
         self.own.restore(said["own"])
         self.upstream = {

@@ -252,3 +252,28 @@ def test_what_is_found_before_a_subscription_is_active_is_not_given_out():
     host.event("4", 2_600, now=2_600)
     host.event("5", 2_700, val=2.0, now=2_700)
     assert host.found == [{"a": ["4"], "b": ["5"]}]
+
+
+def test_a_broker_that_was_alone_goes_on_among_others():
+    host = Core("h")
+    host.options = BrokerOptions(name="h", lateness_ms=0)
+    host.records.clear()
+    host.core, effects = DurableBroker.recover(host.options, host.limits, None, [], 0, 1_000)
+    host.perform(effects)
+    host.tell(messages.SpecificationSubmitted("c", "r", TEXT), 1_001)
+    host.event("1", 1_500)
+    host.options = BrokerOptions(name="h", networked=True, lateness_ms=0)
+    for snapshot in (None, host.core.snapshot()):
+        host.open(3_000, snapshot)
+        assert host.core.network.sources == {"t1": {"Temp": None}}
+        assert host.core.network.inactive() == []
+    host.event("2", 3_500, now=3_600)
+    assert host.found == [{"Temp": ["1"]}, {"Temp": ["2"]}]
+
+
+def test_sources_that_are_invented_are_advertised_up_to_a_limit():
+    origin = Core("a", sources_max=3)
+    for number in range(6):
+        origin.event("1", 1_500, source=f"t{number}")
+    assert len(origin.core.network.sources) == 3
+    assert origin.core.ledger.notes["sources_not_advertised"] == 3
