@@ -55,7 +55,7 @@ class Scene:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_ball_of_all_comes_to_the_planners_account(seed: int) -> None:
     scene = Scene(seed)
     ball, account = Ball(scene.view), scene.account(scene.hosts)
@@ -65,7 +65,7 @@ def test_a_ball_of_all_comes_to_the_planners_account(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_after_any_moves_it_comes_to_what_it_would_if_made_anew(seed: int) -> None:
     scene = Scene(seed)
     ball = Ball(scene.view)
@@ -81,7 +81,7 @@ def test_after_any_moves_it_comes_to_what_it_would_if_made_anew(seed: int) -> No
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_moves_taken_back_leave_nothing_behind(seed: int) -> None:
     scene = Scene(seed, radius=2)
     ball = Ball(scene.view, dict.fromkeys(scene.view.at, 7))
@@ -96,7 +96,7 @@ def test_moves_taken_back_leave_nothing_behind(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_what_a_vicinity_gains_the_whole_network_gains(seed: int, radius: int) -> None:
     """So the flow of the whole network falls with every turn, though nobody knows all of it."""
     scene = Scene(seed, radius)
@@ -115,7 +115,7 @@ def test_what_a_vicinity_gains_the_whole_network_gains(seed: int, radius: int) -
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_tables_asked_of_members_are_those_of_the_new_placement(seed: int, radius: int) -> None:
     scene = Scene(seed, radius)
     ball = Ball(scene.view)

@@ -188,7 +188,7 @@ def test_what_a_dead_broker_ran_is_run_again_and_planned(seed: int) -> None:
     assert_agreed(trial)
 
 
-@pytest.mark.parametrize("moment", range(0, 100, 7))
+@pytest.mark.parametrize("moment", range(0, 100, 14))
 def test_a_death_in_the_midst_of_turns_leaves_one_host_for_each_piece(moment: int) -> None:
     """The leader, an old host or a new one may die between promise and commit."""
     random = Random(moment)
