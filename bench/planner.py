@@ -4,7 +4,7 @@ Owns the measuring of plans. Must not know how they are found. Invariant: every 
 `planner.flow` after the search, and against a bound that HiGHS proved or that was planted.
 
     python -m bench.planner [--quick] [--part optimum|homes|large] [--milp-seconds N]
-                            [--page docs/placement.md]
+                            [--brokers-max N] [--page docs/placement.md]
 
 A search has its seconds of one core's time (process time), so that what else runs does not show.
 """
@@ -176,14 +176,16 @@ def main() -> int:
     options = parser(__doc__)
     options.add_argument("--part", choices=("optimum", "homes", "large"), help="only this")
     options.add_argument("--milp-seconds", type=float, default=600.0, help="for each optimum")
+    options.add_argument("--brokers-max", type=int, default=60, help="for --part optimum")
     options.add_argument("--page", type=Path, help="write the figures into this page")
     arguments = options.parse_args()
     if arguments.page is not None:
         around(arguments.page)
     quick, milp_s = arguments.quick, arguments.milp_seconds
+    sizes = [size for size in SIZES if size[0] <= (10 if quick else arguments.brokers_max)]
     where, began = machine(), time.monotonic()
     makers: dict[str, Callable[[], Report]] = {
-        "optimum": lambda: against_optimum(SIZES[:1] if quick else SIZES, milp_s, SEARCH_S),
+        "optimum": lambda: against_optimum(sizes, milp_s, SEARCH_S),
         "homes": lambda: homes(range(1, 2 if quick else 6), milp_s),
         "large": lambda: large(200 if quick else 1000, (5.0, 10.0) if quick else (20.0, 160.0)),
     }

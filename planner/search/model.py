@@ -40,6 +40,10 @@ class Model:
         self.exact_ends = 6 if self.nodes**2 <= EXACT_CELLS_MAX else 3 if self.nodes <= 300 else 1
         self.classes_max = 1000 if self.nodes <= 300 else CLASSES_LARGE_MAX
         self.prices: dict[Arc, float] = {}
+        if self.limited:
+            ways = [(a, b) for a, others in enumerate(self.network.neighbours) for b in others]
+            self.hops: Vector = Metric(self.nodes, dict.fromkeys(ways, 1.0), 1).distance
+            """Hop counts whatever is limited; only where something is."""
         self.metrics = self._metrics()
 
     def _streams(self) -> None:

@@ -7,15 +7,17 @@ Where limits are broken, streams are taken up and laid again one at a time, by w
 where too many want to pass (after McMurchie and Ebeling's PathFinder, 1995).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
+
+import numpy as np
 
 from planner.flow import MISSED, over
 from planner.layout import Carried, carried
 from planner.network import Arc
-from planner.search.metric import Metric
+from planner.search.metric import FAR, Metric
 from planner.search.model import Model
 
 ROUNDS_MAX = 24
@@ -199,32 +201,44 @@ def _lay(
             known = costs[arc] = 1.0 + memory.get(arc, 0.0) + (toll * (1 + beyond) if beyond else 0)
         return known
 
-    left = set(stream.targets)
+    left = list(stream.targets)
     arcs: list[Arc] = []
-    inside = {stream.source}
+    inside = [stream.source]
     while left:
-        far = dict.fromkeys(inside, 0.0)
-        parent: dict[int, int] = {}
-        heap = [(0.0, node) for node in sorted(inside)]
-        found = -1
-        while heap:
-            way, node = heappop(heap)
-            if way > far[node]:
-                continue
-            if node in left:
-                found = node
-                break
-            for other in model.network.neighbours[node]:
-                if other not in inside and way + cost((node, other)) < far.get(other, inf):
-                    far[other] = way + cost((node, other))
-                    parent[other] = node
-                    heappush(heap, (far[other], other))
-        if found < 0:
+        away = model.hops[np.ix_(inside, left)].min(axis=0)
+        target = left.pop(int(away.argmin()))
+        if target in inside:
+            continue
+        way = _way(model, inside, target, cost)
+        inside += [b for _, b in way]
+        arcs += way
+    return arcs
+
+
+def _way(
+    model: Model, inside: Sequence[int], target: int, cost: Callable[[Arc], float]
+) -> list[Arc]:
+    """The cheapest way from any of some brokers to another, by A*: a link costs a hop or more."""
+    ahead: list[float] = model.hops[target].tolist()
+    far = dict.fromkeys(inside, 0.0)
+    parent: dict[int, int] = {}
+    heap = [(ahead[node], 0.0, node) for node in sorted(inside) if ahead[node] < FAR]
+    heapify(heap)
+    while heap:
+        _, way, node = heappop(heap)
+        if node == target:
             break
-        node = found
-        while node not in inside:
-            arcs.append((parent[node], node))
-            inside.add(node)
-            node = parent[node]
-        left -= inside
+        if way > far[node]:
+            continue
+        for other in model.network.neighbours[node]:
+            on = way + cost((node, other))
+            if on < far.get(other, inf):
+                far[other] = on
+                parent[other] = node
+                heappush(heap, (on + ahead[other], on, other))
+    arcs = []
+    node = target
+    while node in parent:
+        arcs.append((parent[node], node))
+        node = parent[node]
     return arcs
