@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.8
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo test check long bench docs
+.PHONY: help setup demo test check long bench papers docs
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ long: $(READY)  ## the tests with many seeds or much data
 
 bench: $(READY)  ## measure: figures with the machine they were taken on
 	@$(BIN)/python -m bench
+
+papers: $(READY)  ## repeat the papers' experiments and write their page; takes its time
+	@$(BIN)/python -m bench.papers --page docs/papers.md
 
 docs: $(READY)  ## write the pages that are generated from code
 	@$(BIN)/python -m headwater.pages

@@ -14,6 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from broker.core.routing.covering import Check
+from broker.core.routing.strategies import FILTER_SPLIT_FORWARD
 from simulation.propagation.needed import needed
 from simulation.propagation.papers import (
     SETTINGS,
@@ -31,10 +33,17 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 # What the paper says of event load against multi-join, and of subscription load against operator
 # placement, in per cent less.
 CLAIMS = {
-    "small": ("10 to 30", "18 on average"),
-    "medium": ("48 to 55.9", "4.5 to 17.4"),
-    "large network": ("56 to 62", "as medium"),
-    "large sources": ("54 to 68", "less than medium"),
+    "small": ("10 to 30 %", "18 % on average"),
+    "medium": ("48 to 55.9 %", "4.5 to 17.4 %"),
+    "large network": ("56 to 62 %", "as medium"),
+    "large sources": ("54 to 68 %", "less than medium"),
+}
+# Other ways to compare operators; of these only what is sent of operators is counted.
+COMPARED = {
+    "at the receiver, together": FILTER_SPLIT_FORWARD._replace(sent=Check.NONE),
+    "at the sender, one by one": FILTER_SPLIT_FORWARD._replace(
+        received=Check.PAIRWISE, sent=Check.PAIRWISE
+    ),
 }
 COLOURS = dict(
     zip(APPROACHES, ("#8c8c8c", "#c44e52", "#dd8452", "#4c72b0", "#55a868"), strict=True)
@@ -50,8 +59,10 @@ def one(job: Job) -> dict[str, Any]:
     setting = SETTINGS[place]
     series = read_series(DATA, hours)
     scenario = scenario_of(setting, series, count, seed, near=near, mixed_rates=mixed)
+    if approach in COMPARED:
+        scenario = scenario._replace(readings=())
     wanted = needed(scenario)
-    outcome = simulate(scenario, approach, wanted)
+    outcome = simulate(scenario, COMPARED.get(approach, approach), wanted)
     return {
         "setting": setting.name,
         "count": count,
@@ -74,7 +85,7 @@ def jobs(hours: float, seed: int) -> list[Job]:
         (place, count, approach, 1, False, hours, seed)
         for place, setting in enumerate(SETTINGS)
         for count in setting.counts
-        for approach in APPROACHES
+        for approach in (*APPROACHES, *COMPARED)
     ]
     medium = SETTINGS[1]
     found += [
@@ -121,6 +132,22 @@ def page(found: list[dict[str, Any]], hours: float, seed: int) -> str:
     lines += [_against(setting, by) for setting in SETTINGS]
     lines += [
         "",
+        "Operators sent by filter-split-forward, according to where they are compared and how:",
+        "",
+        "| setting | subscriptions | "
+        + " | ".join(COMPARED)
+        + " | at the sender, together | operator placement |",
+        "|---|---|---|---|---|---|",
+    ]
+    for setting in SETTINGS:
+        for count in setting.counts:
+            sent = [
+                f"{by[setting.name, count, approach, 1, False]['subscription']:,}"
+                for approach in (*COMPARED, FSF, "operator-placement")
+            ]
+            lines.append(f"| {setting.name} | {count} | {' | '.join(sent)} |")
+    lines += [
+        "",
         "How far filter-split-forward is from the least load (medium):",
         "",
         "| workload | subscriptions | events sent | least | ratio |",
@@ -138,7 +165,11 @@ def page(found: list[dict[str, Any]], hours: float, seed: int) -> str:
 
 
 def _events(found: list[dict[str, Any]]) -> dict[str, int]:
-    return {each["setting"]: each["events"] for each in found if not each["mixed"]}
+    return {
+        each["setting"]: each["events"]
+        for each in found
+        if not each["mixed"] and each["approach"] not in COMPARED
+    }
 
 
 def _against(setting: Setting, by: dict[Any, dict[str, Any]]) -> str:
@@ -152,8 +183,8 @@ def _against(setting: Setting, by: dict[Any, dict[str, Any]]) -> str:
         operators.append(less(mine["subscription"], placed["subscription"]))
     claimed = CLAIMS[setting.name]
     return (
-        f"| {setting.name} | {', '.join(events)} | {claimed[0]} % "
-        f"| {', '.join(operators)} | {claimed[1]} % |"
+        f"| {setting.name} | {', '.join(events)} | {claimed[0]} "
+        f"| {', '.join(operators)} | {claimed[1]} |"
     )
 
 
@@ -202,6 +233,16 @@ def drawing(found: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
+def ran(todo: list[Job], processes: int) -> list[dict[str, Any]]:
+    """The outcome of every run, told on standard error as it is there."""
+    found: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for each in pool.map(one, todo):
+            found.append(each)
+            print(json.dumps(each), file=sys.stderr, flush=True)
+    return found
+
+
 def main() -> int:
     """Run everything; print the tables or put them into the page, with the drawing beside it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -210,13 +251,13 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--page", type=Path, help="write the figures into this page")
     parser.add_argument("--found", type=Path, help="keep what was found there, as JSON lines")
+    parser.add_argument("--use", type=Path, help="what was kept before, in place of running")
     options = parser.parse_args()
-    todo = jobs(options.hours, options.seed)
-    found: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        for each in pool.map(one, todo):
-            found.append(each)
-            print(json.dumps(each), file=sys.stderr, flush=True)
+    if options.use:
+        lines = options.use.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines]
+    else:
+        found = ran(jobs(options.hours, options.seed), options.processes)
     if options.found:
         options.found.write_text("".join(json.dumps(each) + "\n" for each in found))
     tables = page(found, options.hours, options.seed)
