@@ -32,7 +32,7 @@ from broker.core.choices import (
     verdict,
 )
 from broker.core.occurrence import Occurrence, events_of, flat, touches
-from broker.core.operands import Distinct, Kth, Operand
+from broker.core.operands import Distinct, Joint, Kth, Operand
 from language.tree import Bound
 
 
@@ -114,6 +114,10 @@ class Doubt:
     def slack_ms(self, limit_ms: int = 0) -> int:
         """By how much nominal times may miss a limit that is met all the same."""
         return 2 * self.most_ms + int(limit_ms * self.drift) + 1
+
+    def reach_slack_ms(self, joint: Joint, limit_ms: int) -> int:
+        """The same of two operands: with an anchor each is held to that, not one to the other."""
+        return self.slack_ms(limit_ms) + (self.slack_ms() if joint.anchors else 0)
 
     def longer(self, limit_ms: int) -> Number:
         """T(1 + ρ)."""

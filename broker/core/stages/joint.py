@@ -80,7 +80,9 @@ class JointPlan:
         return from_start if oldest is None or from_start > oldest else oldest
 
     def _reach_ms(self, limit_ms: int) -> int:
-        return limit_ms if self.doubt is None else limit_ms + self.doubt.slack_ms(limit_ms)
+        if self.doubt is None:
+            return limit_ms
+        return limit_ms + self.doubt.reach_slack_ms(self.joint, limit_ms)
 
     @property
     def latest_dominates(self) -> bool:

@@ -144,7 +144,9 @@ class Weighed:
         cut = self._cuts[flip]
         if cut is not None:
             edge = start_of(new) if cut[0] == "start" else end_of(new)
-            low = bisect_left(store.ends, edge - cut[1] - self._doubt.slack_ms(cut[1]))
+            low = bisect_left(
+                store.ends, edge - cut[1] - self._doubt.reach_slack_ms(self._joint, cut[1])
+            )
         if self._joint.operator in FOLLOWS and not flip:
             high = bisect_right(store.ends, start_of(new) + self._doubt.slack_ms())
         elif self._joint.within_ms is not None:
