@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from server.checkpoint import claimed
 from server.config import Jobs, read
-from server.errors import JobsError
+from server.errors import JobsError, ServerError
 from server.face import Face
 from server.jobs.kinds import program_of
 from server.monitor import Monitor
@@ -39,7 +39,7 @@ def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
     monitor = Monitor(jobs, streams)
     face = Face(jobs.server["http"], monitor.status)
-    session = None
+    session, gone = None, False
     try:
         session = start(_spark(jobs))
         monitor.start()
@@ -48,10 +48,16 @@ def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
             _await_begun(stream, stop)
         tell(f"ready: {len(streams)} streams; {face.url}/v1/status tells how far they are")
         _serve(session, streams, stop, once=once)
+    except Exception as error:
+        gone = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
+        if not gone:
+            raise
+        if not stop.is_set():  # else it was told to end just as we were
+            raise ServerError("Spark's Java has ended: killed, or short of memory") from error
     finally:
         monitor.stop()
         face.close()
-        _end(session, streams, told=stop.is_set())
+        _end(session, streams, told=gone or stop.is_set())
         for number, handler in before.items():
             signal.signal(number, handler)
     return 1 if any(stream.down for stream in streams) else 0

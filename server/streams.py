@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import PySparkException
+
 from server.checkpoint import Checkpoint, checkpoint, claim
 from server.config import Jobs, Part
 from server.errors import ServerError
@@ -62,18 +64,24 @@ class Stream:
         if self.job.kind == "detect":
             text = program_of(self.jobs, self.job, raw=source.kind == "events").text
         place = checkpoint(self.jobs, self.job, self.sink.name, text)
-        frame = frame_of(spark, self.jobs, self.job, self.consumer)
-        writer = self._writer(frame, place)
+        self._began_s = self.clock()
+        try:
+            self.running = self._begun(spark, place, once=once)
+        except PySparkException as error:
+            raise ServerError(f"{self.name}: {short(str(error))}") from error
+
+    def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
+        writer = self._writer(frame_of(spark, self.jobs, self.job, self.consumer), place)
         trigger = self.jobs.server["trigger"]
         timed = writer.trigger(
             **{"availableNow": True} if once else {"processingTime": f"{trigger} milliseconds"}
         )
-        self._began_s = self.clock()
-        self.running = (
+        found: StreamingQuery = (
             timed.queryName(self.name)
             .option("checkpointLocation", str(place.folder / "spark"))
             .start()
         )
+        return found
 
     def look(self, spark: "SparkSession", *, once: bool) -> bool:
         """Begin it again where it has failed and it is time; whether it is at work or will be."""
@@ -143,6 +151,8 @@ class Stream:
 
     def _to_database(self, place: Checkpoint) -> Any:
         table = self.sink["table"] or self.job.name
+        if self._database is not None:
+            self._database.close()
         database = self._database = Database(self.sink["url"], table, self.name, place.id)
 
         def write(frame: "DataFrame", batch: int) -> None:

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.cli import main
 from server.config import read
-from server.errors import JobsError
+from server.errors import JobsError, ServerError
 from server.face import Face
 from server.monitor import METRICS, Monitor, metrics
 from server.process import streams_of
@@ -224,3 +224,35 @@ def test_the_command_checks_a_file_without_running_it(tmp_path, capsys):
     (tmp_path / "jobs.toml").write_text("[server]\nport = 1")
     assert main(["server", "run", "--check", str(tmp_path / "jobs.toml")]) == 2
     assert "there is no server.port" in capsys.readouterr().err
+
+
+# --- the process ---------------------------------------------------------------------------------
+
+
+class RefusedError(Exception):
+    """As py4j words it where there is no Java any more."""
+
+    __module__ = "py4j.protocol"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionRefusedError(111, "refused"), "Java has ended"),
+        (RefusedError("no answer"), "Java has ended"),
+        (ServerError("of its own"), "of its own"),
+    ],
+)
+def test_a_java_that_ended_is_a_sentence(tmp_path, monkeypatch, capsys, error, said):
+    """Whatever is stopped afterwards fails as well, and must not hide why."""
+    from server import process
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(process, "start", lambda _: SimpleNamespace(stop=fail))
+    monkeypatch.setattr(process.Stream, "start", fail)
+    text = JOBS % ("http://127.0.0.1:1", "http://127.0.0.1:2")
+    (tmp_path / "jobs.toml").write_text(text.replace("[server]", '[server]\nhttp = "127.0.0.1:0"'))
+    with pytest.raises(ServerError, match=said):
+        process.run(tmp_path / "jobs.toml")
