@@ -3,7 +3,7 @@
 Owns their order and the page of figures. Must not measure anything itself. Invariant: each bench
 runs in a process of its own, and its figures stand beside the machine that they were taken on.
 
-    python -m bench [--part broker|engine|durability|covering|links] [--quick] [--repeats N]
+    python -m bench [--part broker|engine|durability|covering|links|routing] [--quick] [--repeats N]
                     [--json] [--page docs/benchmarks.md]
 """
 
@@ -39,6 +39,7 @@ PARTS = {
     "durability": ("bench.durable",),
     "covering": ("bench.covering",),
     "links": ("bench.links",),
+    "routing": ("bench.router",),
 }
 BENCHES = tuple(name for part in PARTS.values() for name in part)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
