@@ -26,12 +26,13 @@ from planner.flow import evaluate
 from planner.generate import SHAPES, Limits, problem
 from planner.homes import nursing_home
 from planner.layout import Layout, lay_out
+from planner.methods import patience_steps
 from planner.optimal import solve
 from planner.plan import Plan
 from planner.reading import read_problem
 from planner.search.model import Model
 from planner.search.run import Search, as_plan
-from planner.search.stops import Progress, Seconds
+from planner.search.stops import First, Progress, Seconds, Stalled
 
 SIZES = ((10, 7), (15, 10), (20, 14), (30, 20), (45, 25), (60, 30))
 KINDS = {"brokers": Limits(1.4), "all": Limits(1.4, 1.25, 1.25)}
@@ -43,7 +44,8 @@ def searched(layout: Layout, seconds: float) -> tuple[Plan, float, bool, int]:
     """The plan after so much of one core's time; its flow, whether it is feasible, the steps."""
     model = Model(layout)
     search = Search(model, 1)
-    plan = as_plan(model, search.run(Seconds(seconds, time.process_time)))
+    stop = First((Seconds(seconds, time.process_time), Stalled(patience_steps(layout))))
+    plan = as_plan(model, search.run(stop))
     found = evaluate(layout, plan, model.network)
     return plan, float(found.flow), found.feasible, search.steps
 
@@ -81,7 +83,8 @@ def against_optimum(sizes: Iterable[tuple[int, int]], milp_s: float, search_s: f
         Goal("gap to a proven optimum, worst", 3.0, proven, " %", waited),
     ]
     note = (
-        f"A search has {search_s:.0f} s of one core; {waited}, beginning with the search's plan."
+        f"A search has {search_s:.0f} s of one core, and ends before that as the command does;"
+        f" {waited}, beginning with the search's plan."
         f" Where the optimum is not proven ({len(open_gaps)} of {len(rows)}), the bound is what was"
         " proven until then, and the gap is that of the bound as much as of the plan."
     )

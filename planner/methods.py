@@ -16,8 +16,8 @@ from planner.plan import Plan
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
 TIME_LIMIT_S = 10.0
 RADIUS = 3
-STALL_STEPS = 400  # and STALL_STEPS_A_PIECE: without a better plan, a search ends
-STALL_STEPS_A_PIECE = 60
+STALL_STEPS = 3000  # and STALL_STEPS_A_PIECE: without a better plan, a search ends
+STALL_STEPS_A_PIECE = 150
 START_SHARE = 0.1  # of the time for an optimum goes to finding a plan to begin with
 
 
@@ -78,6 +78,11 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     return Found(found.plan, found.evaluation, found.steps, seconds, found.bound, found.complete)
 
 
+def patience_steps(layout: Layout) -> int:
+    """After how many steps without a better plan a search ends before its time."""
+    return STALL_STEPS + STALL_STEPS_A_PIECE * len(layout.pieces)
+
+
 def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
     from planner.search import stops
     from planner.search.model import Model
@@ -85,8 +90,7 @@ def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
 
     share = START_SHARE if wanted.method == "optimal" else 1.0
     clock = stops.Seconds(wanted.time_limit_s * share)
-    stalled = stops.Stalled(STALL_STEPS + STALL_STEPS_A_PIECE * len(layout.pieces))
-    limits: list[stops.Stop] = [clock, stalled]
+    limits: list[stops.Stop] = [clock, stops.Stalled(patience_steps(layout))]
     if wanted.steps is not None:
         limits = [stops.Steps(wanted.steps)]
     model = Model(layout)

@@ -8,7 +8,7 @@ import argparse
 
 from headwater.cli.frame import entry
 
-EXAMPLE = "  headwater plan examples/placement.json --table"
+EXAMPLE = "  headwater plan examples/placement.json --time-limit 2 --table"
 RADIUS_MAX = 1_000_000
 SECONDS_MAX = 86_400.0
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
