@@ -99,7 +99,12 @@ class Rounds:
     def measured(
         self, rates: Mapping[int, int], costs: Mapping[int, int], now: int
     ) -> list[Effect]:
-        """Other rates of streams, and costs of pieces, in whole units; the rest stays."""
+        """Other rates of streams, and costs of pieces, in whole units; the rest stays.
+
+        Before the first epoch nothing is known to change: it begins with the costs of its day.
+        """
+        if self._post.tree is None:
+            return []
         self.keeping.measured(costs)
         self._rates.update(rates)
         if self._promise.held is None:
