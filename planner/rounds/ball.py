@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planner.layout import Aggregate
-from planner.rounds.units import PARTS, broken
+from planner.rounds.units import PARTS, SCALE, broken
 from planner.rounds.view import View
 
 Value = tuple[int, int]
@@ -49,7 +49,8 @@ class Ball:
         self.down = [0] * count
         self.work = [0] * count
         self.sent = [0] * count
-        self.capacity = [summary.capacity for summary in view.summaries]
+        self.drained = [summary.drained for summary in view.summaries]
+        self.capacity = [0 if one.drained else one.capacity for one in view.summaries]
         self.egress = [summary.egress for summary in view.summaries]
         self.at = dict(view.at)
         self.start = dict(view.at)
@@ -60,12 +61,14 @@ class Ball:
         numbers = view.numbers
         self.allowed: dict[int, frozenset[int]] = {
             piece: frozenset(
-                numbers[host] for host in view.layout.pieces[piece].hosts if host in numbers
+                numbers[host]
+                for host in view.layout.pieces[piece].hosts
+                if host in numbers and not self.drained[numbers[host]]
             )
             for piece in self.at
         }
         for piece, node in self.at.items():
-            self._work(node, self._cost[piece])
+            self._work(node, self._costs_at(piece, node))
         self._lay_streams()
         self._lay_joints()
 
@@ -78,10 +81,8 @@ class Ball:
 
     def step(self, piece: int, a: int, b: int) -> None:
         """Move a piece from `a` over the link to its neighbour `b`."""
-        cost = self._cost[piece]
-        if cost:
-            self._work(a, -cost)
-            self._work(b, cost)
+        self._work(a, -self._costs_at(piece, a))
+        self._work(b, self._costs_at(piece, b))
         if self._prices and (price := self._prices.get(piece, 0)):
             start = self.start[piece]
             self.flow += price if a == start else -price if b == start else 0
@@ -223,6 +224,11 @@ class Ball:
 
     def _holds(self, node: int, other: int) -> bool:
         return self._first[node] <= self._first[other] < self._past[node]
+
+    def _costs_at(self, piece: int, node: int) -> int:
+        """What a piece costs; where it is to go away, at least as much as is felt."""
+        cost = self._cost[piece]
+        return max(cost, SCALE) if self.drained[node] else cost
 
     # --- one link, one limit ----------------------------------------------------------------
 

@@ -91,6 +91,8 @@ def prices(view: View, settings: Settings) -> dict[int, int]:
 def troubled(summary: Summary, tree: Tree) -> bool:
     """Whether a broker's own limits, or those of the links that it sends over, are broken."""
     tables = summary.tables
+    if summary.drained and tables.hosted:
+        return True
     loads: dict[int, int] = {}
     for one in tables.passing:
         for neighbour in one.down:

@@ -52,6 +52,7 @@ class Rounds:
         self._limits = limits
         self._post = Post(me)
         self.keeping = Keeping(me, self._post)
+        self._drained = self._told = False
         self._turn_number = 0
         self._turn: Turn | None = None
         self._promise = Promise()
@@ -118,9 +119,16 @@ class Rounds:
             for one in self.tables.passing
         )
         tables = Tables(self.keeping.hosted(), passing, self.tables.joined)
-        if tables != self.tables:
+        if tables != self.tables or self._told != self._drained:
             self.infeasible = False
             self._change(tables, now)
+
+    def drain(self, now: int, *, drained: bool = True) -> list[Effect]:
+        """From now on nothing more is taken up here, and what runs here is to go elsewhere."""
+        self._drained = drained
+        if self._promise.held is None and self._post.tree is not None:
+            self._change(self.tables, now)  # else the turn under way tells of it
+        return self._done(now)
 
     def receive(self, envelope: m.Envelope, now: int) -> list[Effect]:
         """An envelope from a neighbour."""
@@ -210,12 +218,15 @@ class Rounds:
 
     def _summary(self) -> Summary:
         capacity, egress = self._limits
-        return Summary(self.me, self._post.epoch, self.version, capacity, egress, self.tables)
+        return Summary(
+            self.me, self._post.epoch, self.version, capacity, egress, self.tables, self._drained
+        )
 
     def _change(self, tables: Tables, now: int) -> None:
         """Other tables here: all who look this far are told."""
         self.tables = tables
         self.version += 1
+        self._told = self._drained
         if not self._settled:
             return
         summary = self._summary()

@@ -132,6 +132,10 @@ class Trial:
             effects = self.machines[number].measured(rates, costs or {}, self.now)
             self._carry(number, effects)
 
+    def drain(self, broker: int, *, drained: bool = True) -> None:
+        """A broker is to be rid of what it runs, or may take up again."""
+        self._carry(broker, self.machines[broker].drain(self.now, drained=drained))
+
     def until_quiet(self) -> None:
         """Lets time pass until nothing is under way. Raises EndlessError."""
         for _ in range(STEPS_MAX):

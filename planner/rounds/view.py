@@ -18,7 +18,10 @@ from planner.rounds.tree import Tree
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """What a broker tells of itself; `version` grows with each change of it."""
+    """What a broker tells of itself; `version` grows with each change of it.
+
+    `drained`: it is to be rid of what it runs, and takes nothing up.
+    """
 
     broker: int
     epoch: int
@@ -26,6 +29,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
     capacity: int | None
     egress: int | None
     tables: Tables
+    drained: bool = False
 
 
 @dataclass

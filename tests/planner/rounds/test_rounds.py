@@ -263,3 +263,52 @@ def test_the_machines_need_no_heavy_library() -> None:
     ).stdout.split()
     assert "planner.rounds.machine" in loaded
     assert not {"numpy", "networkx", "highspy", "lark", "asyncio"} & set(loaded)
+
+
+# --- draining -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_drained_broker_gets_rid_of_everything_and_takes_nothing_up(seed: int) -> None:
+    random = Random(seed)
+    problem = generated(random, 8, 7, ring=True)
+    trial = Trial(problem, quick(1 + seed % 3), seed)
+    trial.until_quiet()
+    full = random.choice(sorted(set(trial.hosts)))
+    trial.drain(full)
+    trial.until_quiet()
+    assert full not in trial.hosts
+    assert trial.infeasible == []
+    assert_agreed(trial)
+    moves = len(trial.moves)
+    stream = random.randrange(len(trial.layout.streams))
+    trial.rate({stream: scaled(5000)})
+    trial.until_quiet()
+    assert full not in {broker for _, _, broker in trial.moves[moves:]}
+    trial.drain(full, drained=False)
+    trial.until_quiet()
+    assert_agreed(trial)
+
+
+def test_a_drained_broker_says_so_where_nobody_else_may_run_its_task() -> None:
+    task = Task("Face", ("Video",), 10, destinations=("b0",), hosts=("b2",))
+    trial = Trial(line(5, task, capacities={}), quick(2), 1)
+    trial.until_quiet()
+    trial.drain(2)
+    trial.until_quiet()
+    assert trial.hosts == [2]
+    assert trial.infeasible == [2]
+
+
+@pytest.mark.parametrize("moment", range(0, 60, 12))
+def test_draining_in_the_midst_of_turns_is_not_forgotten(moment: int) -> None:
+    trial = Trial(generated(Random(moment), 7, 6, ring=True), quick(2), moment)
+    while not any(machine.busy for machine in trial.machines):
+        trial.step()
+    for _ in range(moment % 20):
+        trial.step()
+    busy = [machine.me for machine in trial.machines if machine.busy]
+    trial.drain(busy[0] if busy else 0)
+    trial.until_quiet()
+    assert (busy[0] if busy else 0) not in trial.hosts
+    assert_agreed(trial)
