@@ -62,7 +62,7 @@ def test_on_one_on_six_and_on_twenty_brokers(number):
         agree(world, number)
 
 
-@pytest.mark.parametrize("detect", WRITTEN[::2])
+@pytest.mark.parametrize("detect", WRITTEN[::4])
 def test_what_is_written_by_hand_on_one_on_six_and_on_twenty_brokers(detect):
     agree(written(1_000, detect), 0)
 

@@ -130,7 +130,7 @@ WRITTEN = (
 
 @pytest.mark.parametrize("detect", WRITTEN)
 def test_what_is_written_by_hand_gives_the_same_of_what_travels(detect):
-    hold_written(detect, range(5), Counts())
+    hold_written(detect, range(3), Counts())
 
 
 @pytest.mark.long
@@ -138,7 +138,7 @@ def test_what_is_written_by_hand_gives_the_same_of_what_travels(detect):
 @pytest.mark.parametrize("detect", WRITTEN)
 def test_what_is_written_by_hand_gives_the_same_in_many_traces(detect, record_property):
     counts = Counts()
-    hold_written(detect, range(5, 400), counts)
+    hold_written(detect, range(3, 400), counts)
     row = ["written", "by hand", counts.cases, counts.telling]
     record_property("generated", ["fed with what travels (%: held back, with results)", *row])
 
