@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from planner.flow import Evaluation, evaluate  # noqa: E402
-from planner.generate import Limits, problem  # noqa: E402
+from planner.generate import SHAPES, Limits, problem  # noqa: E402
 from planner.layout import lay_out  # noqa: E402
 from planner.methods import Wanted, find  # noqa: E402
 from planner.plan import Plan  # noqa: E402
@@ -150,10 +150,12 @@ def pushing(trial: Trial) -> tuple[int, int]:
 
 def gap_table(arguments: argparse.Namespace) -> None:
     """How far the rounds stay behind one planner for all, on the same tree."""
-    radii = (1, 3, ALL) if arguments.quick else (1, 2, 3, ALL)
-    sizes = ((10, 8), (16, 12)) if arguments.quick else ((10, 10), (20, 20), (30, 30))
-    seeds = range(2) if arguments.quick else range(4)
-    shapes = ("line", "tree", "grid", "geometric")
+    quick = arguments.quick
+    radii = arguments.radii or ((1, 3, ALL) if quick else (1, 2, 3, ALL))
+    told = arguments.sizes or (("10x8", "16x12") if quick else ("10x10", "20x20", "30x30"))
+    sizes = [(int(a), int(b)) for a, b in (one.split("x") for one in told)]
+    seeds = range(arguments.seeds or (2 if quick else 4))
+    shapes = arguments.shapes or SHAPES
     gaps: dict[int, list[float]] = {radius: [] for radius in radii}
     broken: dict[int, int] = dict.fromkeys(radii, 0)
     sent: dict[int, list[int]] = {radius: [] for radius in radii}
@@ -258,6 +260,10 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help="default: all")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller networks")
     parser.add_argument("--verbose", action="store_true", help="each network on standard error")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, help="for gaps")
+    parser.add_argument("--sizes", nargs="+", metavar="BROKERSxTASKS", help="for gaps")
+    parser.add_argument("--seeds", type=int, metavar="N", help="for gaps: networks of each kind")
+    parser.add_argument("--radii", nargs="+", type=int, metavar="R", help=f"for gaps; {ALL}: all")
     arguments = parser.parse_args()
     for name in arguments.tables or TABLES:
         sys.stdout.write(f"\n### {TABLES[name].__doc__}\n\n")
