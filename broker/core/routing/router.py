@@ -131,14 +131,11 @@ class Router:
 
         What is told again unchanged changes nothing and goes no further.
         """
-        old = self._directory.put(came_from, advertisement)
+        old, moved = self._directory.put(came_from, advertisement)
         if old == advertisement:
             return []
         out = self._flood(came_from, Advertise(advertisement))
-        types = None
-        if advertisement.types and (old is None or old.types):
-            types = {*advertisement.types, *(old.types if old is not None else ())}
-        self._plan_anew(types, out)
+        self._plan_anew(self._concerned(moved, old, advertisement), out)
         return out
 
     def withdrawn(self, came_from: str, source: str) -> list[Send]:
@@ -147,11 +144,11 @@ class Router:
         What waits for its events is then not asked for any more. So say it only when its last event
         can match with none that may still come: δt and the allowed lateness behind it.
         """
-        old = self._directory.drop(came_from, source)
+        old, moved = self._directory.drop(came_from, source)
         if old is None:
             return []
         out = self._flood(came_from, Withdraw(source))
-        self._plan_anew(set(old.types) or None, out)
+        self._plan_anew(self._concerned(moved, old), out)
         return out
 
     def operator_added(self, came_from: str, operator: Operator) -> list[Send]:
@@ -328,8 +325,17 @@ class Router:
             return {}
         return plan(self._strategy, entry.operator, entry.came_from, self._directory)
 
+    def _concerned(self, moved: set[str] | None, *said: Advertisement | None) -> set[str] | None:
+        """The types whose operators may have to be asked for otherwise; None: all."""
+        if not self._strategy.clip:
+            return moved
+        kinds = [each.types for each in said if each is not None]
+        return {name for some in kinds for name in some} if all(kinds) else None
+
     def _plan_anew(self, types: set[str] | None, out: list[Send]) -> None:
         """Ask what must be asked now that sources of these types have changed; None: of any."""
+        if types is not None and not types:
+            return
         for entry in self._all():
             keys = entry.operator.keys
             if entry.covered or (types is not None and not any(k.type_name in types for k in keys)):

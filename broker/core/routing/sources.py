@@ -7,7 +7,7 @@ can pass it.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -17,39 +17,70 @@ from broker.core.routing.operator import Advertisement, Key, Operator, Range, Re
 CACHE_MAX = 65_536  # answers kept until an advertisement changes
 
 
+class Change(NamedTuple):
+    """What an advertisement, or its withdrawal, changed.
+
+    `old` is what the source said before; `types` are those of keys that now have sources in other
+    directions than before, None: not known, so perhaps of any.
+    """
+
+    old: Advertisement | None
+    types: set[str] | None
+
+
 class Directory:
-    """Advertisements by direction; a direction is a neighbour's name or LOCAL."""
+    """Advertisements by direction; a direction is a neighbour's name or LOCAL.
+
+    What was asked is remembered, so that a further source of what is known already costs a look at
+    the different keys and not at all operators.
+    """
 
     def __init__(self, directions: list[str]) -> None:
         self._all: dict[str, dict[str, Advertisement]] = {name: {} for name in directions}
-        self._known: dict[Any, tuple[str, ...]] = {}
+        self._known: dict[Any, tuple[Key, tuple[str, ...]]] = {}
+        self._forgot = False  # something that was asked
+        self._bounded = False  # some source promised bounds, so ranges matter
 
     @property
     def directions(self) -> list[str]:
         """Every direction, in the order given."""
         return list(self._all)
 
-    def put(self, direction: str, advertisement: Advertisement) -> Advertisement | None:
-        """Take an advertisement; the one whose place it takes."""
+    def put(self, direction: str, advertisement: Advertisement) -> Change:
+        """Take an advertisement in the place of what the source said there before."""
         some = self._all[direction]
         old = some.get(advertisement.source)
+        if old == advertisement:
+            return Change(old, set())
         some[advertisement.source] = advertisement
-        self._known.clear()
-        return old
+        if advertisement.domain and not self._bounded:
+            self._bounded = self._forgot = True
+            self._known.clear()
+        return Change(old, self._moved([advertisement] if old is None else [old, advertisement]))
 
-    def drop(self, direction: str, source: str) -> Advertisement | None:
-        """Forget a source; its advertisement if there was one."""
-        self._known.clear()
-        return self._all[direction].pop(source, None)
+    def drop(self, direction: str, source: str) -> Change:
+        """Forget a source; there may be none."""
+        old = self._all[direction].pop(source, None)
+        return Change(old, set() if old is None else self._moved([old]))
+
+    def _moved(self, said: list[Advertisement]) -> set[str] | None:
+        """Look anew at keys that these may concern."""
+        if self._forgot:
+            self._forgot = False
+            self._known.clear()
+            return None
+        found: set[str] = set()
+        for asked, (key, where) in self._known.items():
+            if any(serves(each, key) for each in said):
+                now = self._look(key)
+                if now != where:
+                    self._known[asked] = (key, now)
+                    found.add(key.type_name)
+        return found
 
     def of(self, direction: str) -> list[Advertisement]:
         """A direction's advertisements in the order in which they came."""
         return list(self._all[direction].values())
-
-    def set_directions(self, directions: list[str]) -> None:
-        """Have these directions; what is not among them is forgotten, what is new is empty."""
-        self._all = {name: self._all.get(name, {}) for name in directions}
-        self._known.clear()
 
     def serving(self, direction: str, key: Key) -> list[Advertisement]:
         """The advertisements of a direction whose sources serve a key."""
@@ -57,14 +88,20 @@ class Directory:
 
     def where(self, key: Key) -> tuple[str, ...]:
         """The directions that have a source for a key, in their order."""
-        asked = (key.type_name, key.source, key.location, key.region, key.ranges)
-        found = self._known.get(asked)
-        if found is None:
-            found = tuple(name for name, some in self._all.items() if _any(key, some))
-            if len(self._known) >= CACHE_MAX:
-                self._known.clear()
-            self._known[asked] = found
+        ranges = key.ranges if self._bounded else ()
+        asked = (key.type_name, key.source, key.location, key.region, ranges)
+        known = self._known.get(asked)
+        if known is not None:
+            return known[1]
+        if len(self._known) >= CACHE_MAX:
+            self._known.clear()
+            self._forgot = True
+        found = self._look(key)
+        self._known[asked] = (key, found)
         return found
+
+    def _look(self, key: Key) -> tuple[str, ...]:
+        return tuple(name for name, some in self._all.items() if _any(key, some))
 
 
 def _any(key: Key, some: dict[str, Advertisement]) -> bool:

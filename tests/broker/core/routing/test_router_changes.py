@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from broker.core.event import MetricPosition
+from broker.core.routing import sources
 from broker.core.routing.messages import LOCAL, Advertise, Results, Unwant, Want, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
 from broker.core.routing.router import Router
@@ -99,6 +100,22 @@ def test_nothing_is_lost_or_doubled_over_a_change(change, crowded, tmp_path):
             net.settle()
         wanted = {name: some for name, some in oracle.delivered(told, rows).items() if some}
         assert net.got == wanted, seed
+
+
+def test_what_is_not_remembered_of_sources_is_looked_up_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "CACHE_MAX", 2)
+    test_nothing_is_lost_or_doubled_over_a_change(new_tree, False, tmp_path)
+
+
+def test_the_first_promise_of_bounds_counts_for_what_was_asked_before():
+    router = Router(["west", "east"])
+    router.advertised("west", Advertisement("a", ("A",)))
+    assert asked_for(router.operator_added(LOCAL, simple("low", 0, 1))) == [("west", "Want", "low")]
+    bounded = Advertisement("a", ("A",), domain=(Bounds("x", 5.0, 9.0),))
+    assert asked_for(router.advertised("west", bounded)) == [("west", "Unwant", "low")]
+    further = Advertisement("b", ("A",), domain=(Bounds("x", 0.5, 9.0),))
+    assert asked_for(router.advertised("east", further)) == [("east", "Want", "low")]
+    assert asked_for(router.withdrawn("east", "b")) == [("east", "Unwant", "low")]
 
 
 def simple(name, low, high, kind="A"):
