@@ -16,7 +16,7 @@ from broker.core.network.network_broker import NetworkBroker
 from simulation.crashes.process import Around, Machine, Process
 from simulation.world import World
 
-CHECKED_EACH = 16  # messages; each time costs as much as a message
+CHECKED_EACH = 64  # messages; each time costs as much as a message
 
 
 class BrokerProcess(Process):

@@ -32,6 +32,7 @@ from simulation.world import World
 
 BEGIN_MS = 1_700_000_000_000
 READY_S_MAX = 20  # sooner than a source that was advertised and is silent is passed over
+LISTENS_EACH = 3  # seeds: copies of results are a third of all frames
 CALM_MS = 4_000  # after the first readings, without faults
 IDLE_MS = 30_000
 SETTLED_MS = 120_000
@@ -100,7 +101,8 @@ class Run:
         """All of it, with the checks."""
         self._plan_askers()
         self._plan_sensors()
-        self.world.random.choice(self.places).listens = True
+        if self.seed % LISTENS_EACH == 0:
+            self.world.random.choice(self.places).listens = True
         for place in self.places:
             place.start()
         self._get_ready()
@@ -250,7 +252,7 @@ class Run:
     def _plan_faults(self, end_ms: int) -> None:
         random = self.world.random
         kinds = random.sample(FAULTS, random.randint(2, 5))
-        for _ in range(self.shape.faults or random.randint(8, 30)):
+        for _ in range(self.shape.faults or random.randint(15, 50)):
             at = random.randint(self.world.now + CALM_MS, end_ms)
             self.world.at(at, partial(self._fault, random.choice(kinds)))
 
