@@ -258,8 +258,8 @@ def test_a_verdict_follows_the_figures() -> None:
     assert verdicts(planted({**half, FSF: 201}), "event load: naive") == [False]
     assert verdicts(planted(half), "event load: centralised") == [False]
     assert verdicts(planted({**half, "centralised": 401}), "event load: centralised") == [True]
-    assert verdicts(planted(half), "the same (V.D)") == [True, False]  # events; no operators saved
-    assert verdicts(planted({**half, FSF: 120}), "the same (V.D)") == [False, False]
+    assert verdicts(planted(half), "the same (VI.D)") == [True, False]  # events; no operators saved
+    assert verdicts(planted({**half, FSF: 120}), "the same (VI.D)") == [False, False]
     assert verdicts(planted(half, 0.92), "recall with sampled") == [False]
     assert verdicts(planted(half, 0.97), "recall with sampled") == [True]
 
