@@ -12,15 +12,18 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.8
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo test check long bench papers docs
+.PHONY: help setup demo demo-server test check long bench papers docs
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## make .venv with everything locked in uv.lock; nothing to do where that is done
 
-demo: $(READY)  ## the main job on real measurements, offline
+demo: $(READY)  ## the main job: six brokers and real measurements, offline
 	@$(BIN)/headwater demo
+
+demo-server: $(READY)  ## brokers, the replay and Spark in one go, ending with what the history holds
+	@$(BIN)/python -m server.demo
 
 test: check  ## the static checks and the fast tests
 	@$(BIN)/python -m pytest -n $(JOBS)

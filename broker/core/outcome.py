@@ -16,7 +16,14 @@ from broker.core.choices import WORDS
 from broker.core.event import Detected, Event, Head, Order, slot_of
 from broker.core.expressions import Writer, finite
 from broker.core.identity import bound_ids_of
-from broker.core.occurrence import Absence, events_of, flat, head_of, order_of
+from broker.core.occurrence import (
+    Absence,
+    events_of,
+    flat,
+    head_of,
+    member_order,
+    order_of,
+)
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope
 from broker.core.selection import has_last_leaf
@@ -85,6 +92,8 @@ class DefinitionOutcome:
         self._layout = layout
         self._names = [leaf.name for leaf in layout.leaves]
         self._tie = (task.name, case.number)
+        # Where it need not span what it is made of, that may be the last to tell two apart.
+        self._respans = any(item.name in _SPAN for item in case.assign)
         self._id_of = bound_ids_of(task.key, case.number)
         self._assign = self._build(output)
 
@@ -97,6 +106,8 @@ class DefinitionOutcome:
             return None
         if occurrence.__class__ is not tuple:
             made.constituents = occurrence.ids
+            if self._respans:
+                made.by_place = (member_order(occurrence),)
         else:
             order = order_of(occurrence)
             made.constituents, made.by_place = order[2], order[4]
@@ -159,6 +170,9 @@ def span_assignment_lines(values: dict[str, str]) -> list[str]:
         target = "start = end" if name == "timestamp" else name
         lines += [f"    if t_{name} is not None: {target} = t_{name}"]
     return lines
+
+
+_SPAN = frozenset(("timestamp", "start", "end"))
 
 
 def assigned_lag(case: Case, layout: Layout) -> bool:

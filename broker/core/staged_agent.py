@@ -44,9 +44,10 @@ from broker.core.staged_partition import (
     unpack,
     without_lists,
 )
-from broker.core.stages.base import Memory, Site, Stage, end_of
+from broker.core.stages.base import Site, Stage, end_of
 from broker.core.stages.build import Builder
 from broker.core.stages.lasting import Foresight
+from broker.core.stages.memory import Memory
 from broker.core.verdicts import Doubt, certainty_at, certainty_of
 from language.tree import Case, Subscription
 

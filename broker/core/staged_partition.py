@@ -165,16 +165,20 @@ def packed(partition: Partition, shelf: Shelf) -> list[Any]:
         shelf.put_all(partition.root.state()),
         shelf.put_all(waiting_state(partition.waiting)),
         [[at, shelf.put(event)] for at, event in partition.log],
+        [] if partition.site.memory is None else shelf.put_all(partition.site.memory.state()),
     ]
 
 
 def unpack(partition: Partition, data: list[Any], shelf: Shelf, by: Selection | None) -> None:
     """Put such data, of the same group, into a new partition whose occurrences are chosen so."""
-    _, partition.site.begin, named, root, waiting, log = data
+    _, partition.site.begin, named, root, waiting, log, *later = data
     partition.site.name(shelf.get_all(named))
     partition.root.restore(shelf.get_all(root))
     restore_waiting(partition.waiting, shelf.get_all(waiting), by)
     partition.log = [(at, shelf.get(n)) for at, n in log]
+    memory = partition.site.memory
+    if memory is not None and later and later[0]:
+        memory.restore(shelf.get_all(later[0]))
 
 
 def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | None) -> None:

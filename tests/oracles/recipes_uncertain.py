@@ -83,11 +83,30 @@ def _collected(builder: Builder) -> Built:
     return (), replace(builder.case(pattern), thin="collect")
 
 
+def _following(builder: Builder) -> Built:
+    """`next`; under `first` and `latest` without bounds (see `Builder.may_bound`): an event of an
+    uncertain time may begin in time and seem not to.
+    """
+    definitions, case = following(builder)
+    if builder.context not in ("first", "latest"):
+        return definitions, case
+    return definitions, replace(case, pattern=_unbounded(case.pattern))
+
+
+def _unbounded(pattern: s.Pattern) -> s.Pattern:
+    match pattern:
+        case s.Pair(_, left, right):
+            return replace(pattern, left=_unbounded(left), right=_unbounded(right), bound=None)
+        case s.Suffixed(operand):
+            return replace(pattern, operand=_unbounded(operand))
+    return pattern
+
+
 UNCERTAIN_PARTS: dict[str, Callable[[Builder], Built]] = {
     "uncertain-then": _tree("then", "then", "and"),
     "uncertain-relations": _related,
     "uncertain-without": _either_without,
-    "uncertain-next": following,
+    "uncertain-next": _following,
     "uncertain-list": listed,
     "uncertain-definition": _over_definition,
     "uncertain-window": _windowed,

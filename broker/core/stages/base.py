@@ -17,14 +17,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
-from broker.core.occurrence import Occurrence, events_of, flat, sort_in_order
+from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.stages.lasting import Foresight
 from broker.core.verdicts import certainty_of
+
+if TYPE_CHECKING:
+    from broker.core.stages.memory import Memory
 
 
 class Stage(Protocol):
@@ -75,56 +78,6 @@ class Stage(Protocol):
 Make = Callable[["Site"], Stage]
 
 ASK_SHARE = 8  # what is looked through is looked through once in so many parts of its number
-
-
-class Memory:
-    """What spending operators of one partition chose, so that it stands when others are consumed.
-
-    `past`: the order of the event that completed the last report; what is complete by then has been
-    chosen or not, and is not chosen anew.
-    """
-
-    __slots__ = ("before", "chosen", "gone", "past")
-
-    def __init__(self) -> None:
-        self.past: Order | None = None
-        self.gone: set[int] = set()
-        self.before: list[list[Occurrence]] = []  # of each operator, in the order they were made
-        self.chosen: list[list[Occurrence]] = []
-
-    def enter(self) -> tuple[list[Occurrence], list[Occurrence]]:
-        """An operator's choices that stand, and the list to which it adds its choices."""
-        number = len(self.chosen)
-        before = self.before[number] if number < len(self.before) else []
-        self.chosen.append(list(before))
-        return before, self.chosen[number]
-
-    def after(self, reported: Sequence[Any], gone: set[int]) -> Memory:
-        """The memory with which to look anew, without the consumed events.
-
-        `reported` is what the last report binds, without what only fills lists: no operator chose
-        that. Of what ends together an earlier start is reported first, whatever completes it.
-        """
-        made = Memory()
-        past = completion(reported)
-        made.past = past if self.past is None else max(past, self.past)
-        made.gone = self.gone | gone
-        made.before = [[one for one in some if made.is_past(one)] for some in self.chosen]
-        return made
-
-    def forget(self, oldest: int) -> None:
-        """Forget choices that ended before the time, but for the last of each operator."""
-        for some in (*self.chosen, *self.before):
-            if len(some) > 1 and end_of(some[0]) < oldest:
-                some[:-1] = [one for one in some[:-1] if end_of(one) >= oldest]
-
-    def is_past(self, occurrence: Occurrence) -> bool:
-        """Whether its time to be chosen is over."""
-        return self.past is not None and completion(flat(events_of(occurrence))) <= self.past
-
-    def still(self, occurrences: list[Occurrence]) -> list[Occurrence]:
-        """Those that bind nothing consumed."""
-        return without(occurrences, self.gone)
 
 
 @dataclass(slots=True)
