@@ -163,7 +163,7 @@ def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(sp
     for n, log in enumerate(two.values()):  # far later, so that every window is closed
         log.add(result(9999, 60 * MINUTE_MS + n, "End"))
         log.add(result(9998, 90 * MINUTE_MS + n, "End"))
-    run_once(spark, jobs_file(tmp_path, two, HISTORY + OTHERS, batch_rows=500))
+    run_once(spark, jobs_file(tmp_path, two, HISTORY + OTHERS, batch_rows=1000))
     every = said(two)
 
     history = spark.read.parquet(str(tmp_path / "history"))
