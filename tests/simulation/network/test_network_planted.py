@@ -164,6 +164,7 @@ def _two(events):
 PLANTED = {
     a_gap_that_is_passed_over: 15,
     claims_that_are_taken_while_a_question_is_open: 15,
+    positions_told_before_they_are_stored: 156,
     events_kept_for_the_foremost_host_alone: 0,
     positions_that_no_snapshot_holds: 6,
     a_promise_that_goes_too_far: 0,
