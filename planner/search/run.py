@@ -241,6 +241,9 @@ class Search:
             self.steps += 1
             self._tell(observer)
             due = self.steps % SETTLE_EVERY_STEPS == 0 and better_at > self.improved_at
+            if renewal.stuck() and self.best.excess == 0:
+                now = self.state.hosts
+                renewal.apply([(p, h) for p, h in enumerate(self.best.hosts) if now[p] != h])
             if due or (self.best.excess > 0 and not self.steps % self.model.pieces):
                 self._settle()
         self._settle()

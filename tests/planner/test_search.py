@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given, settings
 
+from bench.planted_placement import planted
 from planner.flow import as_document, evaluate
 from planner.generate import SHAPES, Limits, problem
 from planner.layout import lay_out
@@ -19,6 +20,7 @@ from planner.optimal import solve
 from planner.plan import Plan
 from planner.problem import ProblemError
 from planner.reading import read_problem
+from planner.search import run
 from planner.search.model import Model
 from planner.search.run import Search, as_plan
 from planner.search.stops import First, Progress, Seconds, Stalled, Steps
@@ -211,6 +213,30 @@ def test_a_planned_optimum_of_a_shared_stream_is_reached():
     _, found = searched(layout, 100)
     # At d nothing of Big is sent, both of S come three links, and each result goes three.
     assert found.flow == 2 * 3 * 30 + 2 * 3 * 1
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(1.3, 1.2, 1.2)], ids=["brokers", "all"])
+def test_the_way_of_large_problems_keeps_all_limits_and_its_word(monkeypatch, limits):
+    monkeypatch.setattr(run, "CELLS_MAX", 0)
+    document = problem("grid", 16, 12, 4, limits)
+    layout = lay_out(read_problem(document))
+    first = Search(Model(layout), 1)
+    found = Search(Model(layout), 1)
+    best = found.run(Steps(1500))
+    plan = as_plan(found.model, best)
+    written = as_document(layout, plan)
+    assert oracle.judge(document, written) == (Fraction(written["flow"]), True)
+    assert best.flow == pytest.approx(float(written["flow"]))
+    assert (best.excess, best.flow) <= (first.best.excess, first.best.flow)
+    again = Search(Model(layout), 1)
+    assert again.run(Steps(1500)).hosts == best.hosts
+
+
+def test_a_planted_optimum_without_any_room_to_spare_is_found(monkeypatch):
+    monkeypatch.setattr(run, "CELLS_MAX", 0)
+    document, least = planted("geometric", 60, 40, 1)
+    _, found = searched(lay_out(read_problem(document)), 600)
+    assert (found.feasible, found.flow) == (True, least)
 
 
 def test_json_of_a_plan_can_be_written():
