@@ -20,16 +20,11 @@ from broker.core.routing.messages import Want
 from broker.core.routing.router import Router
 from broker.core.source_clocks import SourceClocks
 from simulation.network import scenario
-from simulation.network.process import BrokerProcess
 from simulation.network.scenario import RunFailedError
 
 SEEDS = 200
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def frames_before_the_journal(patch):
-    patch.setattr(BrokerProcess, "_may_send", lambda self, frame: True)
 
 
 def a_gap_that_is_passed_over(patch):
