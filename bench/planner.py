@@ -81,6 +81,7 @@ def against_optimum(sizes: Iterable[tuple[int, int]], milp_s: float, search_s: f
         Goal("plans that are feasible, of 1", 1.0, feasible, at_least=True),
         Goal("gap to a proven optimum, median", 0.2, medians, " %", waited),
         Goal("gap to a proven optimum, worst", 3.0, proven, " %", waited),
+        Goal("gap to the bound, proven or not, worst", 3.0, [*proven, *open_gaps], " %", waited),
     ]
     note = (
         f"A search has {search_s:.0f} s of one core, and ends before that as the command does;"

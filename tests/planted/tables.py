@@ -10,6 +10,7 @@ from tests.planted import (
     table_links,
     table_mqtt,
     table_patterns,
+    table_planner,
     table_stages,
     table_store,
     table_windows,
@@ -25,5 +26,6 @@ FAULTS = [
     *table_store.TABLE,
     *table_journal.TABLE,
     *table_bounds.TABLE,
+    *table_planner.TABLE,
     *table_links.TABLE,
 ]
