@@ -37,8 +37,8 @@ class Renewal:
         self.queue = list(range(state.model.pieces))
         self.descents = 0
         self.flow_before = state.flow
-        self.free = True
-        """Whether brokers may be overloaded for nothing, as at first."""
+        self.free = not state.model.limited
+        """Whether brokers may be overloaded for nothing: at first, unless routes need the time."""
         self.price = 0.0
         """Of breaking a broker's limit wholly: nothing at first, more with each descent."""
 
