@@ -16,7 +16,8 @@ from headwater.cli.frame import COMMANDS
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, client
 
 ROOT = Path(__file__).parents[2]
-NOT_HERE = {"demo"}  # tests/headwater/demo, as it takes half a minute
+# tests/headwater/demo and tests/server, as they take half a minute
+NOT_HERE = {"demo", "server run", "server status"}
 ENDLESS = {"broker", "tail"}
 
 

@@ -101,7 +101,7 @@ def test_config_show_tells_every_value_with_its_origin(tmp_path, monkeypatch, ca
     assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len([line for line in lines if " = " in line]) == len(settings())
-    (port, web_port) = [line for line in lines if line.startswith("port = ")]
+    port, web_port, _ = [line for line in lines if line.startswith("port = ")]
     assert port.endswith(f"# {path}:2")
     assert web_port.endswith("# env HEADWATER__HTTP__PORT")
     assert any(re.match(r'level = "debug" +# flag --set log.level', line) for line in lines)

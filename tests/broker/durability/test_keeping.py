@@ -317,7 +317,7 @@ def test_a_snapshot_that_fails_is_told_and_intake_goes_on_until_the_journal_is_t
         raise OSError(errno.ENOSPC, "full")
 
     async def scene():
-        sizes = {"snapshot_bytes": 2_000, "size_bytes_max": 10_000, "segment_bytes": 1_000}
+        sizes = {"snapshot_bytes": 2_000, "size_bytes_max": 13_000, "segment_bytes": 1_000}
         life = await Life(tmp_path, **sizes).begin()
         life.install()
         with monkeypatch.context() as full:
@@ -326,14 +326,14 @@ def test_a_snapshot_that_fails_is_told_and_intake_goes_on_until_the_journal_is_t
                 life.send(f"a{number}", note="x" * 1_000)
                 await life.taken(f"a{number}")
             assert life.outside.held == []
-            for number in range(8, 20):
+            for number in range(8, 23):
                 life.send(f"a{number}", note="x" * 1_000)
             await life.outside.until(lambda: life.outside.held == [True])
             (why,) = life.keeping.gate.reasons()
-            assert "journal.size_bytes_max is 10000: the journal in" in why
+            assert "journal.size_bytes_max is 13000: the journal in" in why
             assert "the disk is full" in why
         await life.outside.until(lambda: life.outside.held == [True, False])
-        await life.taken("a19")
+        await life.taken("a22")
         await life.end()
 
     run(scene)
