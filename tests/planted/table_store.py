@@ -90,7 +90,7 @@ gap-overall: results that the consumer had are counted as missed
 + if offset < earliest)
 """,
     tests=STORE,
-    only="model",
+    only="model or databases",
 )
 
 ACKS = part(

@@ -115,6 +115,23 @@ def test_consumers_and_age_bound_the_log(url):
     asyncio.run(run())
 
 
+def test_results_stay_until_the_slowest_consumer_has_them(url):
+    async def run() -> None:
+        async with opened(url, Retention(acked_age_ms=0, age_ms_max=1_000)) as outbox:
+            await appended(outbox, *[row(n) for n in range(10)])
+            await outbox.acknowledge("fast", 8, 5)
+            await outbox.acknowledge("slow", 3, 5)
+            outbox.retain(10)
+            assert not await outbox.forget("nobody")  # behind the former
+            assert outbox.earliest == 3
+            await outbox.acknowledge("slow", 9, 11)
+            outbox.retain(12)
+            assert not await outbox.forget("nobody")  # behind the former
+            assert outbox.earliest == 8
+
+    asyncio.run(run())
+
+
 def test_a_second_broker_is_told_of_the_first(url):
     async def run() -> None:
         async with opened(url) as outbox:
