@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from tests.planted.fault import ROOT, Fault
+from tests.planted.fault import ENGINE, ROOT, Fault
 
 COPIED = (
     "language",
@@ -29,7 +29,7 @@ COPIED = (
     "examples",
     "docs",
 )
-RUN_S_MAX = 240
+RUN_S_MAX = 540
 RUN_BYTES_MAX = 2 << 30  # a fault may make something grow without end
 FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
 
@@ -44,14 +44,18 @@ class Ran:
 
 
 def nearest_first(tests: tuple[str, ...], module: str) -> tuple[str, ...]:
-    """The files of tests, those first that are named like the module: they fail soonest."""
+    """The files of tests: those named like the module, then those of the engine, fail soonest."""
     files = [
         str(file.relative_to(ROOT))
         for path in map(ROOT.joinpath, tests)
         for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else [path])
     ]
     words = set(Path(module).stem.strip("_").split("_")) | {Path(module).parent.name}
-    return tuple(sorted(files, key=lambda file: -len(words & set(Path(file).stem.split("_")))))
+
+    def far(file: str) -> tuple[int, bool]:
+        return -len(words & set(Path(file).stem.split("_"))), file not in ENGINE
+
+    return tuple(sorted(files, key=far))
 
 
 class Copy:

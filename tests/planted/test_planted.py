@@ -52,7 +52,7 @@ def copy(tmp_path_factory):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("tests", GROUPS, ids="+".join)
 def test_the_copy_without_a_fault_passes(copy, tests):
     """And the tests in it are those of the copy."""
@@ -62,7 +62,7 @@ def test_the_copy_without_a_fault_passes(copy, tests):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_planted_fault_is_found(copy, name, record_property):
     fault = BY_NAME[name]
