@@ -101,6 +101,9 @@ CASES = {
     "pairs before another in their turn": case(
         s.Pair("then", pair("and", A, B, context="unrestricted"), C, None, "chronicle")
     ),
+    "a silence beside another, of each number": s.Case(
+        within(pair("and", B, s.Absent(A, 2_000)), 9_000), group_by=("n",)
+    ),
     "a silence of each number": s.Case(s.Absent(A, 2_000), group_by=("n",)),
     "a chain in its turn": case(
         within(pair("then", pair("then", A, B), C), 5_000), context="chronicle"
