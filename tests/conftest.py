@@ -16,6 +16,7 @@ from tests.printed import generated_tables, planted_table, told
 
 # Debian keeps servers out of an ordinary user's PATH.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+LONGEST = ("tests/server/test_on_spark.py", "tests/broker/network", "tests/simulation/network")
 SKIPS_FAIL = os.environ.get("HEADWATER_REQUIRE_PROGRAMS") == "1"
 
 _calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -38,6 +39,11 @@ def find_program() -> Callable[[str], str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("long" if config.option.markexpr == "long" else "fast")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest at a time, so that nobody waits for it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
