@@ -16,7 +16,7 @@ from tests.printed import generated_tables, planted_table, told
 
 # Debian keeps servers out of an ordinary user's PATH.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
-LONGEST = ("tests/server/test_on_spark.py", "tests/broker/network", "tests/simulation/network")
+LONGEST = "tests/server/test_on_spark.py"
 SKIPS_FAIL = os.environ.get("HEADWATER_REQUIRE_PROGRAMS") == "1"
 
 _calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
