@@ -153,15 +153,18 @@ def page(found: list[dict[str, Any]], hours: float, seed: int) -> str:
         "| workload | subscriptions | events sent | least | ratio |",
         "|---|---|---|---|---|",
     ]
-    for each in found:
-        if each["near"] > 1 or each["mixed"]:
-            where = "one station" if each["near"] == 1 else f"{each['near']} near stations"
-            rates = ", two attributes every half hour" if each["mixed"] else ""
-            lines.append(
-                f"| {where}{rates} | {each['count']} | {each['publication']:,} "
-                f"| {each['least']:,} | {each['publication'] / each['least']:.3f} |"
-            )
+    lines += [_distance(each) for each in found if each["near"] > 1 or each["mixed"]]
     return "\n".join(lines) + "\n"
+
+
+def _distance(each: dict[str, Any]) -> str:
+    """The row of a workload beside the least load."""
+    where = "one station" if each["near"] == 1 else f"{each['near']} near stations"
+    rates = ", two attributes every half hour" if each["mixed"] else ""
+    return (
+        f"| {where}{rates} | {each['count']} | {each['publication']:,} "
+        f"| {each['least']:,} | {each['publication'] / each['least']:.3f} |"
+    )
 
 
 def _events(found: list[dict[str, Any]]) -> dict[str, int]:

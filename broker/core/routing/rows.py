@@ -69,7 +69,7 @@ class Row(NamedTuple):
             return False
         for attribute, low, high, low_open, high_open in map(_ends, self.key.ranges):
             value = held.value(attribute)
-            if value is None or value != value:  # noqa: PLR0124 - only what is no number is not
+            if not _is_number(value):
                 return False
             if low is not None and not (value > low or (value == low and not low_open)):
                 return False
@@ -92,6 +92,15 @@ def row_of(
 
 def _ends(one: Any) -> tuple[str, float | None, float | None, bool, bool]:
     return one.attribute, one.low, one.high, one.low_open, one.high_open
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it lies in any range at all.
+
+    An attribute that is a number to who asks may be text, or nothing, where the event enters.
+    """
+    kind = value.__class__
+    return kind is int or (kind is float and value == value)  # noqa: PLR0124 - not so of NaN
 
 
 def _same(value: Any, wanted: Scalar) -> bool:
@@ -133,7 +142,7 @@ class _Column:
 
     def rows(self, value: Any) -> int:
         """The rows that a value passes."""
-        if value is None or value != value:  # noqa: PLR0124 - only what is no number is not
+        if not _is_number(value):
             return self._others
         begun = _sum(self._low_sums, self._low_bits, bisect_right(self._low_ends, value))
         over = _sum(self._high_sums, self._high_bits, bisect_left(self._high_ends, value))

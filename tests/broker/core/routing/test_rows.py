@@ -126,6 +126,18 @@ def test_an_event_passes_the_rows_that_it_passes_one_by_one(seed):
     assert len(kept) > GATES_MAX
 
 
+@pytest.mark.parametrize("rows", [1, 3 * GATES_MAX])
+@pytest.mark.parametrize("said", ["1.0", b"1.0", True, [1.0]])
+def test_what_is_no_number_lies_in_no_range_and_troubles_no_other_event(rows, said):
+    """Another broker may know an attribute of the name by another type."""
+    index = RowIndex()
+    for slot in range(rows):
+        index.add(slot, row_of(Key("k", "T", ranges=(Range("a", 0.0, slot + 2.0),))))
+    for value, wanted in ((said, 0), (1.0, rows), (said, 0)):
+        found = slots_of(index.lookup(Held(event("e", "T", 0, a=value), "")))
+        assert len(found) == wanted
+
+
 def test_more_regions_than_are_asked_one_by_one():
     index = RowIndex()
     for slot in range(3 * GATES_MAX):
