@@ -45,6 +45,18 @@ class Bench:
         results += pipeline.finish()
         return [result.to_dict() for result in results]
 
+    def run_moving(self, events: Events, moved_after: int) -> list[dict[str, Any]]:
+        """The results of events in order, one by one, moved once after so many of them."""
+        pipeline = self._made(IntakeOptions())
+        results = []
+        for at, event in enumerate([*events, None]):
+            if at == moved_after:
+                self._move(pipeline, Extent())
+            if event is not None:
+                results += pipeline.admit(pipeline.intake.from_mappings([event]).events)
+        results += pipeline.finish()
+        return [result.to_dict() for result in results]
+
     def _made(self, options: IntakeOptions) -> Pipeline:
         return Pipeline(self._specification, options)
 

@@ -318,3 +318,18 @@ def test_the_first_that_lasts_finds_what_came_while_it_lasted(detect):
     found = [one for event in events for one in stream.push([event])]
     recording.push(events)
     assert [one["events"] for one in found] == [one["events"] for one in recording.finish()] != []
+
+
+def test_what_chronicle_has_spent_stays_spent_where_the_agent_is_moved():
+    text = (
+        "event A()\nevent B()\nevent C()\nsubscription S from tester to out\n"
+        "detect (A and[unrestricted] B within 9 s) then[chronicle] C"
+    )
+    kinds = ("A", "B", "C", "B", "C")  # the second C has only a pair with the spent A
+    events = [
+        {"type": kind, "id": f"{kind}{at}", "timestamp": at * 1_000}
+        for at, kind in enumerate(kinds)
+    ]
+    for moved_after in range(len(events) + 1):
+        found = Bench(text).run_moving(events, moved_after)
+        assert [one["events"] for one in found] == [{"A": ["A0"], "B": ["B1"], "C": ["C2"]}]
