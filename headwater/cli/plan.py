@@ -8,7 +8,8 @@ import argparse
 
 from headwater.cli.frame import entry
 
-EXAMPLE = "  headwater plan examples/placement.json --time-limit 2 --table"
+EXAMPLE = """  headwater plan examples/placement.json --time-limit 2 --table
+  headwater plan --from examples/fog.hw --network examples/placement/brittany.network.json"""
 RADIUS_MAX = 1_000_000
 SECONDS_MAX = 86_400.0
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
@@ -18,8 +19,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument(
         "problem",
+        nargs="?",
         metavar="PROBLEM.json",
         help="brokers, links, contents, tasks; - is standard input",
+    )
+    parser.add_argument(
+        "--from",
+        dest="spec",
+        metavar="SPEC.hw",
+        help="in place of a problem: make it of a specification, on the network of --network",
+    )
+    parser.add_argument(
+        "--network",
+        metavar="NET.json",
+        help="for --from: brokers, links, sources with their rates, homes, actors, estimates",
+    )
+    parser.add_argument(
+        "--write-problem", metavar="FILE", help="for --from: write the problem there, as JSON"
     )
     parser.add_argument(
         "--method",

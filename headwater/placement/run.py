@@ -11,9 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from headwater.cli.output import CommandError, complain, print_json, read_text
+from headwater.cli.output import CommandError, complain, print_json
+from headwater.given import checked_text, read_json, write_text
+from headwater.lines import STANDARD_INPUT
 from headwater.placement.picture import dot, svg
 from headwater.placement.show import difference, difference_lines, table_lines
+from headwater.placing import placement_problem
 from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find
@@ -21,26 +24,30 @@ from planner.optimal import NoSolverError
 from planner.plan import Plan, read_plan
 from planner.problem import ProblemError
 from planner.reading import read_problem
+from planner.tasks import Made
+from planner.tasks_network import read_network
 
 TELL_EVERY_S = 0.5
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Plans and shows; the exit status."""
-    layout = _problem(arguments.problem)
+    layout, guessed = given(arguments)
     old = _old(arguments.diff, layout)
     kind = Path(arguments.picture).suffix if arguments.picture else ""
     if arguments.picture and kind not in {".svg", ".dot"}:
         raise CommandError(
             2, f"--picture {arguments.picture}: the name ends in neither .svg nor .dot"
         )
+    for sentence in guessed:
+        complain(f"headwater: guessed: {sentence}")
     found = _plan(arguments, layout)
     document = told(layout, found, arguments)
     if arguments.output:
-        Path(arguments.output).write_text(json.dumps(document, ensure_ascii=False) + "\n", "utf-8")
+        write_text(arguments.output, json.dumps(document, ensure_ascii=False) + "\n")
     if arguments.picture:
         draw = svg if kind == ".svg" else dot
-        Path(arguments.picture).write_text(draw(layout, found.plan, found.evaluation), "utf-8")
+        write_text(arguments.picture, draw(layout, found.plan, found.evaluation))
     changes = None if old is None else difference(layout, old, found.plan)
     if arguments.json:
         print_json(document if changes is None else document | {"diff": changes})
@@ -68,8 +75,40 @@ def told(layout: Layout, found: Found, arguments: argparse.Namespace) -> dict[st
     return document
 
 
-def _problem(name: str) -> Layout:
-    document = _json(name)
+def given(arguments: argparse.Namespace) -> tuple[Layout, list[str]]:
+    """The problem that is told, or made of a text on a network; and what was guessed for it.
+
+    Raises CommandError with status 2.
+    """
+    told_so, spec, network = arguments.problem, arguments.spec, arguments.network
+    if (told_so is None) == (spec is None):
+        raise CommandError(2, "tell either PROBLEM.json, or --from SPEC.hw and --network NET.json")
+    if (spec is None) != (network is None):
+        raise CommandError(2, "--from SPEC.hw and --network NET.json go together")
+    if spec is None and arguments.write_problem:
+        raise CommandError(2, "--write-problem is for a problem that --from makes")
+    if spec is None:
+        return _laid_out(read_json(told_so), told_so), []
+    if spec == network == STANDARD_INPUT:
+        raise CommandError(2, "standard input (-) can be read only once")
+    made = _made(spec, network, as_json=arguments.json)
+    layout = _laid_out(made.document, f"{spec} on {network}")
+    if arguments.write_problem:
+        text = json.dumps(made.document, ensure_ascii=False, indent=1) + "\n"
+        write_text(arguments.write_problem, text)
+    return layout, made.guessed
+
+
+def _made(spec: str, network: str, *, as_json: bool) -> Made:
+    _, checked = checked_text(spec, as_json=as_json)
+    described = read_json(network)
+    try:
+        return placement_problem(checked, read_network(described))
+    except ProblemError as error:
+        raise CommandError(2, f"{network}: {error}") from None
+
+
+def _laid_out(document: object, name: str) -> Layout:
     try:
         return lay_out(read_problem(document))
     except ProblemError as error:
@@ -80,20 +119,9 @@ def _old(name: str | None, layout: Layout) -> Plan | None:
     if name is None:
         return None
     try:
-        return read_plan(_json(name), layout)
+        return read_plan(read_json(name), layout)
     except ProblemError as error:
         raise CommandError(2, f"{name}: {error}") from None
-
-
-def _json(name: str) -> object:
-    text = read_text(name)
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"{name}:{error.lineno}:{error.colno}"
-        raise CommandError(2, f"{where}: not JSON: {error.msg.lower()}") from None
-    except (ValueError, RecursionError):
-        raise CommandError(2, f"{name}: not JSON that can be read: too deep or too long") from None
 
 
 def _plan(arguments: argparse.Namespace, layout: Layout) -> Found:
@@ -104,7 +132,8 @@ def _plan(arguments: argparse.Namespace, layout: Layout) -> Found:
     try:
         return find(layout, wanted, progress)
     except ProblemError as error:
-        raise CommandError(2, f"{arguments.problem}: {error}") from None
+        name = arguments.problem or arguments.network
+        raise CommandError(2, f"{name}: {error}") from None
     except NoSolverError as error:
         raise CommandError(2, str(error)) from None
 

@@ -1,0 +1,59 @@
+"""Files that several commands are given: JSON documents, specifications, and what is written.
+
+Owns the sentences about files that cannot be read, checked or written. Must not know any command.
+Invariant: whatever is wrong with a file is a CommandError with status 2 that names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from headwater.cli.output import CommandError, complain, read_text
+from headwater.tables import tables_beside
+from language import Specification, check_text
+
+FAULTY = 2
+
+
+def read_json(name: str) -> object:
+    """The document in a file, `-` being standard input. Raises CommandError."""
+    text = read_text(name)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"{name}:{error.lineno}:{error.colno}"
+        raise CommandError(FAULTY, f"{where}: not JSON: {error.msg.lower()}") from None
+    except (ValueError, RecursionError):
+        reason = "not JSON that can be read: too deep or too long"
+        raise CommandError(FAULTY, f"{name}: {reason}") from None
+
+
+def checked_text(name: str, *, as_json: bool = False) -> tuple[str, Specification]:
+    """A specification's text, and what it says. Raises CommandError.
+
+    For people the errors are shown with line and caret; for programs they are its messages.
+    """
+    text = read_text(name)
+    checked = check_text(text, file=name, tables=tables_beside(name))
+    if checked.specification is not None:
+        return text, checked.specification
+    if as_json:
+        raise CommandError(FAULTY, *[_sentence(name, one.to_dict()) for one in checked.diagnostics])
+    complain(checked.report().rstrip("\n"))
+    count = len(checked.diagnostics)
+    raise CommandError(FAULTY, f"{name}: {count} error{'s' if count > 1 else ''}")
+
+
+def _sentence(name: str, one: Mapping[str, object]) -> str:
+    return f"{name}:{one['line']}:{one['column']}: {one['code']}: {one['message']}"
+
+
+def write_text(name: str, text: str) -> None:
+    """Write a file. Raises CommandError."""
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(FAULTY, f"{name}: cannot be written: {reason}") from None
