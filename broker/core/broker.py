@@ -39,8 +39,7 @@ from broker.core.refusals import Answer, refused, trouble
 
 _encode = msgspec.json.Encoder().encode
 
-# Each pass decides something that is open; what opens itself again without end stops here.
-PASSES_MAX = 100_000
+PASSES_MAX = 100_000  # each decides something open; what opens itself without end stops here
 
 
 class BrokerOptions(Struct, frozen=True, kw_only=True):
@@ -52,6 +51,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     idle_timeout_ms: int = 60_000
     require_timestamp: bool = False
     networked: bool = False  # one of several brokers: see `broker.core.network`
+    cells: bool = False  # and what is submitted may run at any of them: see docs/network.md
     tables: dict[str, str] = {}  # reference data that specifications may name: file → its text
 
 

@@ -199,6 +199,7 @@ class Linking:
 COUNTED = (
     "answers_stale",
     "asked_again",
+    "cells_not_placed",
     "frames_astray",
     "frames_malformed",
     "frames_refused",

@@ -44,4 +44,17 @@ class ForgetRequested(Struct, frozen=True):
     broker: str
 
 
-FromNetwork: TypeAlias = LinkUp | LinkDown | LinkRefused | FramesReceived | ForgetRequested
+class CellPlaced(Struct, frozen=True):
+    """The tasks of a submission of this broker are to run at another one, or here.
+
+    `cell` is the submission's key (see `cell_view.CellView`). Said again it changes nothing; what
+    this broker is not the home of, or does not run as a cell, is passed over and counted.
+    """
+
+    cell: str
+    broker: str
+
+
+FromNetwork: TypeAlias = (
+    LinkUp | LinkDown | LinkRefused | FramesReceived | ForgetRequested | CellPlaced
+)

@@ -23,9 +23,11 @@ from broker.core.durable_events import unpacked
 from broker.core.effects import Effect
 from broker.core.event import Event
 from broker.core.network import frames, told
+from broker.core.network.cell_view import CellView
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
 from broker.core.network.listening import ListeningBroker
 from broker.core.network.messages import (
+    CellPlaced,
     ForgetRequested,
     FramesReceived,
     FromNetwork,
@@ -60,6 +62,7 @@ class NetworkBroker(ListeningBroker):
             LinkRefused: self._link_refused,
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
+            CellPlaced: self._cell_placed,
             core_messages.Woken: self._woken,
         }
         self._on_frame |= {
@@ -144,6 +147,9 @@ class NetworkBroker(ListeningBroker):
         self._of_topology(self.topology.handle(one, self._now))
         self._forget(message.broker)
 
+    def _cell_placed(self, _message: CellPlaced) -> None:
+        self.counts["cells_not_placed"] += 1
+
     def _advertise(self) -> None:
         """Say what sources here have come, gone or changed."""
         network = self.durable.network
@@ -166,6 +172,13 @@ class NetworkBroker(ListeningBroker):
         network = self.durable.network
         known = (self.topology.known, network.own.hosts, network.upstream)
         return broker != self.me and any(broker in some for some in known)
+
+    def cells(self) -> tuple[CellView, ...]:
+        """Of the submissions of this broker those that run as cells, and the cells that run here.
+
+        To be asked between two messages.
+        """
+        return ()
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
