@@ -33,6 +33,10 @@ _RESERVED = ("type", "id", "source", "location", *_TIMES, "uncertainty", "positi
 _UNASKED = {"timestamp": "timestamp_ms", "source": "station", "type": "attribute"}
 
 
+# What other programs put between columns.
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
 class ColumnError(HeadwaterError):
     """A header or a `--map` that does not say how rows become events."""
 
@@ -229,6 +233,10 @@ class RowConverter:
     def _check(self) -> None:
         if self._header in ([], [""]):
             raise ColumnError("the header row is empty")
+        only = self._header[0] if len(self._header) == 1 else ""
+        for separator, name in _OTHER_SEPARATORS.items():
+            if separator in only and only not in self._mapping.columns.values():
+                raise ColumnError(f"the columns are parted by {name}; write commas")
         doubled = [name for name, count in Counter(self._header).items() if name and count > 1]
         if doubled:
             raise ColumnError(f"the header names {_quoted(doubled[0])} twice")

@@ -34,7 +34,7 @@ Head = tuple[int, int, tuple[str, ...], tuple[Tie, ...]]
 Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[Any, ...]]
 
 
-class MetricPosition(msgspec.Struct, frozen=True, gc=False):
+class MetricPosition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A position in metres; `z` is height."""
 
     x: float

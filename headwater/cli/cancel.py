@@ -7,7 +7,7 @@ status 0 means that the subscription was there and has ended.
 import argparse
 
 from headwater.cli import http_client
-from headwater.cli.output import CommandError, print_json
+from headwater.cli.output import print_json
 from headwater.cli.reach import add_options, broker_of
 
 EXAMPLE = "  headwater cancel ColdStation"
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         path = "/v1" + http_client.path_of("subscriptions", arguments.name)
         _status, reply = http_client.ask(broker, "DELETE", path, client=broker.client)
     if reply.get("ok") is not True:
-        raise CommandError(1, *http_client.messages(reply))
+        raise http_client.refused(reply)
     if arguments.json:
         print_json(reply)
     else:

@@ -13,14 +13,16 @@ from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
-from headwater.cli.output import CommandError, print_json
+from headwater.cli.output import CommandError, complain, print_json
 
 GOOD = 0  # done, and nothing to complain of
 PROBLEMS = 1  # done, and there is something to complain of
 MISUSED = 2  # used wrongly, or the input is faulty
 UNREACHABLE = 3  # the broker cannot be reached
+
+JSON = "--json"
 
 # In the order of a first acquaintance; `a b` stands in the module `a_b`.
 COMMANDS = {
@@ -64,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status == GOOD:
             where = f"{error.filename}: " if error.filename else ""
             reason = (error.strerror or str(error)).lower()
-            print(f"headwater: cannot go on: {where}{reason}", file=sys.stderr)
+            complain(f"headwater: cannot go on: {where}{reason}")
             status = MISUSED
     return status
 
@@ -99,14 +101,29 @@ def _dispatch(words: list[str]) -> int:
         name = " ".join(words[:length])
         if len(words) >= length and name in COMMANDS:
             return _run(name, words[length:])
-    print(f"headwater: {_unknown(words)}", file=sys.stderr)
-    return MISUSED
+    return _tell(CommandError(MISUSED, _unknown(words)), as_json=JSON in words)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises what is wrong with the arguments, which argparse would print."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _MisuseError(self, message)
+
+
+class _MisuseError(Exception):
+    """Arguments that a command does not take."""
+
+    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
+        super().__init__(message)
+        self.usage = parser.format_usage()
+        self.sentence = f"{parser.prog}: error: {message}"
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:
     """The parser of a command's options."""
     module = _module_of(name)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"headwater {name}",
         description=COMMANDS[name],
         epilog=f"example:\n{module.EXAMPLE}",
@@ -114,7 +131,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     module.configure(parser)
-    parser.add_argument("--json", action="store_true", help="write JSON, for programs")
+    parser.add_argument(JSON, action="store_true", help="write JSON, for programs")
     return parser
 
 
@@ -125,18 +142,29 @@ def _module_of(name: str) -> ModuleType:
 def _run(name: str, words: list[str]) -> int:
     try:
         arguments = parser_of(name).parse_args(words)
-    except SystemExit as done:  # argparse has said what was wrong, or has printed the help
-        return MISUSED if done.code else GOOD
+    except SystemExit:  # argparse has printed the help
+        return GOOD
+    except _MisuseError as error:
+        if JSON in words:
+            aside = getattr(_module_of(name), "ERRORS_ASIDE", False)
+            return _tell(CommandError(MISUSED, str(error)), as_json=True, aside=aside)
+        complain(f"{error.usage}{error.sentence}")
+        return MISUSED
     run: Callable[[argparse.Namespace], int] = _module_of(name).run
     try:
         return run(arguments)
     except CommandError as error:
-        if arguments.json:
-            print_json({"ok": False, "errors": [{"message": text} for text in error.messages]})
-        else:
-            for text in error.messages:
-                print(f"headwater: {text}", file=sys.stderr)
-        return error.status
+        return _tell(error, as_json=arguments.json)
+
+
+def _tell(error: CommandError, *, as_json: bool, aside: bool = False) -> int:
+    """Says what is wrong, `aside` on standard error in any case; the exit status."""
+    if as_json:
+        print_json({"ok": False, "errors": error.errors}, sys.stderr if aside else None)
+    else:
+        for text in error.messages:
+            complain(f"headwater: {text}")
+    return error.status
 
 
 def _overview() -> str:

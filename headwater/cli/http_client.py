@@ -47,7 +47,7 @@ def stream(broker: Broker, path: str, **params: str) -> Generator[bytes, None, N
         _refuse_strangers(broker, answer.status)
         if answer.status != 200:
             told = _decoded(broker, answer.read(ANSWER_BYTES_MAX))
-            raise CommandError(1, *messages(told))
+            raise refused(told)
         while line := answer.readline(ANSWER_BYTES_MAX):
             if line.strip():
                 yield line.strip()
@@ -62,11 +62,21 @@ def path_of(*parts: str) -> str:
     return "".join("/" + quote(part, safe="") for part in parts)
 
 
-def messages(reply: dict[str, Any]) -> list[str]:
-    """The sentences of a refusal."""
-    errors = reply.get("errors")
-    told = [str(e["message"]) for e in errors if "message" in e] if isinstance(errors, list) else []
-    return told or ["the broker refused without a reason"]
+def refused(reply: dict[str, Any], status: int = 1, *, hint: str = "") -> CommandError:
+    """The error for a refusal: its sentences, with the broker's hints or this one."""
+    found = reply.get("errors")
+    listed = found if isinstance(found, list) else []
+    errors = [one for one in listed if isinstance(one, dict) and "message" in one]
+    errors = errors or [{"message": "the broker refused without a reason"}]
+    told = []
+    for one in errors:
+        told.append(str(one["message"]))
+        if one.get("hint"):
+            told[-1] += f"; {one['hint']}"
+    if hint:
+        told.append(hint)
+        errors.append({"message": hint})
+    return CommandError(status, *told, errors=errors)
 
 
 def _connection(broker: Broker, timeout_s: float) -> http.client.HTTPConnection:

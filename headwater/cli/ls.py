@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(2, "ls asks over HTTP; name the broker's http:// address")
     status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
     if status != 200:
-        raise CommandError(1, *http_client.messages(answer))
+        raise http_client.refused(answer)
     listed = answer.get("subscriptions", [])
     if arguments.json:
         print_json(listed)

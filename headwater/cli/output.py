@@ -5,37 +5,57 @@ goes to standard output is the outcome alone; everything else goes to standard e
 """
 
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any, TextIO
 
 FILE_BYTES_MAX = 2**24
+# Control characters but line ends and tabs: what a terminal may take for an order.
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class CommandError(Exception):
-    """A command cannot do what was asked; `status` is the exit status, `messages` say why."""
+    """A command cannot do what was asked; `status` is the exit status, `messages` say why.
 
-    def __init__(self, status: int, *messages: str) -> None:
+    `errors` are the same for programs; with more than the sentence where a broker gave more.
+    """
+
+    def __init__(
+        self, status: int, *messages: str, errors: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         super().__init__("\n".join(messages))
         self.status = status
         self.messages = messages
+        self.errors = errors or [{"message": text} for text in messages]
 
 
-def print_json(value: object) -> None:
-    """One JSON document on one line, in escapes where standard output is not UTF-8."""
-    unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
-    print(json.dumps(value, ensure_ascii=not unicode))
+def print_json(value: object, stream: TextIO | None = None) -> None:
+    """One JSON document on one line of standard output, or of `stream`.
+
+    In escapes where that is not UTF-8.
+    """
+    to = stream or sys.stdout
+    unicode = (to.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    print(json.dumps(value, ensure_ascii=not unicode), file=to)
+
+
+def harmless(text: str) -> str:
+    """The text with control characters as escapes: it may come from strangers."""
+    return _STEERING.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def complain(text: str) -> None:
     """A line on standard error."""
-    print(text, file=sys.stderr)
+    print(harmless(text), file=sys.stderr)
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns as wide as their widest entry."""
-    texts = [list(heads), *([("" if cell is None else str(cell)) for cell in row] for row in rows)]
+    texts = [list(heads)]
+    texts += [[("" if cell is None else harmless(str(cell))) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in texts) for i in range(len(heads))]
     for row in texts:
         print(

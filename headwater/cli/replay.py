@@ -10,6 +10,7 @@ import re
 from headwater.cli.frame import entry
 
 EXAMPLE = "  headwater replay examples/fog.hw --events examples/data/molene.csv.gz"
+ERRORS_ASIDE = True  # standard output is for results alone
 UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 
 

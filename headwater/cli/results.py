@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from headwater.cli.output import harmless
+
 
 def as_line(result: Mapping[str, Any]) -> str:
     """Time (UTC), subscription, group and values of a result."""
@@ -19,7 +21,7 @@ def as_line(result: Mapping[str, Any]) -> str:
         held = result.get(key)
         if isinstance(held, Mapping):
             parts += [f"{name}={json.dumps(v, ensure_ascii=False)}" for name, v in held.items()]
-    return " ".join(part.replace("\n", " ") for part in parts)
+    return harmless(" ".join(part.replace("\n", " ") for part in parts))
 
 
 def _time(end_ms: object) -> str:

@@ -72,7 +72,7 @@ class Printer:
         if not isinstance(result, dict):
             raise CommandError(1, "the broker sent a result that is no JSON object")
         if "errors" in result:
-            raise CommandError(1, *http_client.messages(result))
+            raise http_client.refused(result)
         return self._print(result, line.decode())
 
     def take_row(self, offset: int, result: dict[str, Any]) -> bool:
@@ -129,10 +129,9 @@ def _asked(broker: Broker, path: str, **params: str) -> dict[str, Any]:
     if status == 413 and "fits" in answer:
         return _asked(broker, path, **(params | {"to": str(answer["fits"])}))
     if status == 410:
-        hint = f"begin with --from {answer.get('earliest')}"
-        raise CommandError(1, *http_client.messages(answer), hint)
+        raise http_client.refused(answer, hint=f"begin with --from {answer.get('earliest')}")
     if status != 200:
-        raise CommandError(1, *http_client.messages(answer))
+        raise http_client.refused(answer)
     return answer
 
 

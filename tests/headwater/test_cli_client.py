@@ -61,6 +61,19 @@ def test_json_is_the_brokers_own_answer(face, spec, capsys):
     assert json.loads(capsys.readouterr().out)["ok"] is True
 
 
+def test_a_refused_cancellation_tells_all_that_the_broker_told(face, monkeypatch, capsys):
+    error = {"code": "HW505", "message": "there is none", "hint": "look again"}
+
+    async def cancel(_name, _client):
+        return {"ok": False, "errors": [error]}
+
+    monkeypatch.setattr(face.broker, "cancel", cancel)
+    assert main(["cancel", "Frost", "--broker", face.url, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"ok": False, "errors": [error]}
+    assert main(["cancel", "Frost", "--broker", face.url]) == 1
+    assert capsys.readouterr().err == "headwater: there is none; look again\n"
+
+
 def test_a_faulty_specification_is_told_with_a_caret_and_installs_nothing(face, spec, capsys):
     path = spec("Frost\nbad")
     assert main(["submit", path, "--broker", face.url]) == 2

@@ -18,6 +18,7 @@ from broker.credentials import check_password
 from headwater.cli import main
 from headwater.cli.diagnostics import rendered
 from headwater.cli.frame import COMMANDS
+from headwater.cli.output import print_table
 from headwater.cli.replay import lateness_ms
 from headwater.cli.results import as_line
 
@@ -74,13 +75,43 @@ def test_what_is_used_wrongly_is_status_2_with_what_would_be_right(words, says, 
     assert captured.out == ""
 
 
-def test_a_refusal_is_json_where_json_was_asked_for(capsys):
-    assert main(["ls", "--broker", "ftp://x", "--json"]) == 2
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["ls", "--broker", "ftp://x", "--json"], "ftp://x"),
+        (["ls", "--json", "--prot"], "unrecognized arguments: --prot"),
+        (["cancel", "--json"], "required: NAME"),
+        (["tial", "--json"], "did you mean `tail`?"),
+    ],
+)
+def test_a_refusal_is_json_where_json_was_asked_for(words, says, capsys):
+    assert main(words) == 2
     captured = capsys.readouterr()
     assert captured.err == ""
     told = json.loads(captured.out)
     assert told["ok"] is False
-    assert "ftp://x" in told["errors"][0]["message"]
+    assert says in told["errors"][0]["message"]
+
+
+def test_a_refused_replay_leaves_standard_output_to_results(capsys):
+    assert main(["replay", "--json"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "required" in json.loads(captured.err)["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("control", ["\x1b[2J", "\x07", "\x00", "\x7f", "\x9b31m", "\r"])
+def test_what_a_stranger_wrote_does_not_steer_the_terminal(control, tmp_path, capsys):
+    spec, data = tmp_path / "a.hw", tmp_path / "a.csv"
+    spec.write_text("event A(x: int)\nsubscription S from u to a\ndetect A\n")
+    data.write_text(f'type,timestamp,x\nA,5,"z{control}"\n', newline="")
+    for words in (["replay", str(spec), "--events", str(data)], ["ls", "--broker", f"x{control}"]):
+        assert main(words) == 2
+    told = capsys.readouterr().err + as_line({"subscription": control, "values": {"a": control}})
+    assert "column x" in told
+    assert not any(one != "\n" and not one.isprintable() for one in told)
+    print_table(["A"], [[control]])
+    assert control not in capsys.readouterr().out
 
 
 def test_a_specification_that_is_not_utf8_is_told_with_its_line(tmp_path, capsys):

@@ -105,3 +105,13 @@ def test_drift_makes_durations_uncertain():
     assert told == {"b1": "yes", "b2": "maybe", "b3": "maybe"}
     with pytest.raises(ValueError, match="less than 1"):
         headwater.Engine(text, drift=1.0)
+
+
+@pytest.mark.parametrize(
+    "position", [{"x": 1.0, "y": 2.0}, {"x": 1.0, "y": 2.0, "z": 0.0}, [1.0, 2.0]]
+)
+def test_a_position_leaves_as_it_came(position):
+    text = "event A() subscription S from u to a detect A assign place = A.position"
+    engine = headwater.Engine(text, lateness_ms=None)
+    engine.push([{"type": "A", "timestamp": 0, "position": position}])
+    assert [one["values"]["place"] for one in engine.finish()] == [position]

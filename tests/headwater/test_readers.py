@@ -360,12 +360,20 @@ def columns(*texts: str):
         ("type,timestamp,xm", ("x=xm",), "--map x: a position needs both x and y"),
         ("type,timestamp,a,b", ("x=a,y=b,lat=a,lon=b",), "both x, y and lat, lon"),
         ("type,timestamp", ("lat==5",), "a coordinate cannot be a constant"),
+        ("type;timestamp;val", (), "parted by semicolons; write commas"),
+        ("type\ttimestamp\tval", ("val=v",), "parted by tabs; write commas"),
         ("type,timestamp", ("count==many",), "--map count: `many` is not an integer"),
     ],
 )
 def test_a_header_or_mapping_that_makes_no_sense_stops_the_file(header, options, says):
     with pytest.raises(UnreadableError, match=says):
         from_text(header + "\nTemp,1,2\n", mapping=columns(*options))
+
+
+def test_a_lone_column_may_be_named_as_it_likes():
+    mapping = columns("timestamp=at;ms", "type==Temp")
+    (event,) = from_text("at;ms\n5\n", mapping=mapping).events
+    assert event == {"type": "Temp", "timestamp": 5}
 
 
 @pytest.mark.parametrize("text", ["timestamp", "=x", "timestamp=", "a=b,a=c", "a=b,a==c"])
