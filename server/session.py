@@ -121,5 +121,11 @@ def _log_file(folder: Path, level: str) -> Path:
 
 
 def _ship(session: "SparkSession", folder: Path) -> None:
-    """Executors import our packages from an archive; on one machine too, so that both are alike."""
+    """Executors import our packages from an archive; on one machine too, so that both are alike.
+
+    Spark puts the archive on this process's own path as well: what is imported later would come
+    from there, and the next archive, made of where packages were imported from, would lack it.
+    """
+    before = list(sys.path)
     session.sparkContext.addPyFile(str(kept_archive(folder)))
+    sys.path[:] = before

@@ -16,6 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from server.errors import ServerError
+
 # Whole packages would bring the input and output of a broker along, which nothing here uses.
 PARTS: Final = (
     ("language", "**/*"),
@@ -54,16 +56,18 @@ def kept_archive(folder: Path) -> Path:
 
 
 def archive() -> bytes:
-    """The archive's bytes: the same for the same packages."""
+    """The archive's bytes: the same for the same packages. Raises ServerError."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as made:
         for package, pattern in PARTS:
             top, _, rest = package.partition("/")
             root = _folder(top)
-            for file in sorted((root / rest).glob(pattern)):
-                if file.suffix in SUFFIXES and file.is_file():
-                    name = f"{top}/{file.relative_to(root).as_posix()}"
-                    made.writestr(zipfile.ZipInfo(name, _WHEN), file.read_bytes())
+            found = [one for one in sorted((root / rest).glob(pattern)) if one.suffix in SUFFIXES]
+            if not found:  # an executor would take another version, or none
+                raise ServerError(f"{package} cannot be sent along: {root} holds no files of it")
+            for file in found:
+                name = f"{top}/{file.relative_to(root).as_posix()}"
+                made.writestr(zipfile.ZipInfo(name, _WHEN), file.read_bytes())
     return held.getvalue()
 
 

@@ -242,6 +242,10 @@ def test_brokers_come_and_go_and_what_retention_took_is_told(spark, two, tmp_pat
         assert "broker b: offsets 31 to 49 (19 offsets)" in stream.error
 
 
+def test_the_archive_for_executors_is_not_where_this_process_imports_from(spark):
+    assert not [one for one in sys.path if "headwater-" in one and one.endswith(".zip")]
+
+
 FROM_FILES = """
 [server]
 http = "127.0.0.1:0"

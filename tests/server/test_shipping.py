@@ -4,7 +4,12 @@ import subprocess
 import sys
 import zipfile
 from io import BytesIO
+from types import SimpleNamespace
 
+import pytest
+
+from server import shipping
+from server.errors import ServerError
 from server.shipping import archive, kept_archive
 
 SCRIPT = """
@@ -51,6 +56,14 @@ def test_no_secret_and_nothing_compiled_is_in_it():
     names = zipfile.ZipFile(BytesIO(archive())).namelist()
     assert {name.rpartition(".")[2] for name in names} == {"py", "lark"}
     assert not any(name.startswith(("broker/http", "broker/config", "tests")) for name in names)
+
+
+def test_packages_that_were_imported_from_an_archive_are_no_archive(tmp_path, monkeypatch):
+    """Nothing of them would be in it, and executors would take what they have, or nothing."""
+    spec = SimpleNamespace(origin=f"{kept_archive(tmp_path)}/lark/__init__.py")
+    monkeypatch.setattr(shipping.importlib.util, "find_spec", lambda _: spec)
+    with pytest.raises(ServerError, match="cannot be sent along"):
+        archive()
 
 
 def test_archives_that_nobody_has_wanted_for_long_go(tmp_path):
