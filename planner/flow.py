@@ -58,8 +58,11 @@ class Evaluation:
 
 
 def total(numbers: Iterable[Number]) -> Number:
-    """The sum, the same in any order, whole where it is whole."""
-    found = math.fsum(numbers)
+    """The sum, the same in any order, whole where it is whole; whole numbers are not rounded."""
+    parts = list(numbers)
+    if all(isinstance(part, int) for part in parts):
+        return sum(parts)
+    found = math.fsum(parts)
     return int(found) if found.is_integer() else found
 
 

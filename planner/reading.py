@@ -17,7 +17,7 @@ LINKS_MAX = 100_000  # 40 a broker at that size
 TASKS_MAX = 20_000
 CONTENTS_MAX = 20_000
 STREAMS_MAX = 100_000  # each (content, origin) and each (task, key) is one
-NUMBER_MAX = 1e15  # up to here a float tells whole numbers apart
+NUMBER_MAX = 1e30  # times hops and streams, a float still holds it
 
 
 def read_problem(document: object) -> Problem:
@@ -78,8 +78,9 @@ def _content(entry: Mapping[str, Any], path: str) -> Content:
 
 
 def _task(entry: Mapping[str, Any], path: str) -> Task:
+    entry = {key: value for key, value in entry.items() if value is not None}  # null: left out
     known = {mode.value: mode for mode in Mode}
-    mode = known.get(entry.get("mode", Mode.SINGLE.value))
+    mode = known.get(_text(entry.get("mode", Mode.SINGLE.value), f"{path}.mode"))
     if mode is None:
         raise ProblemError(f"{path}.mode", f"expected one of {', '.join(known)}")
     partial_rate = entry.get("partial_rate", None if mode is Mode.AGGREGATE else 0)
@@ -108,7 +109,11 @@ def _destinations(
     value: object, path: str, *, keyed: bool
 ) -> tuple[str, ...] | Mapping[str, tuple[str, ...]]:
     if keyed and isinstance(value, Mapping):
-        return {key: _texts(names, f"{path}.{key}") for key, names in value.items()}
+        return {key: _ends(names, f"{path}.{key}") for key, names in value.items()}
+    return _ends(value, path)
+
+
+def _ends(value: object, path: str) -> tuple[str, ...]:
     return () if value is None else _texts(value, path)
 
 
@@ -246,14 +251,16 @@ def _texts(value: object, path: str) -> tuple[str, ...]:
 
 
 def _limit(value: object, path: str) -> Number | None:
-    return None if value is None else _number(value, path)
+    """None where nothing is bounded: by null, or by what no load within NUMBER_MAX comes to."""
+    unbounded = isinstance(value, int | float) and value > NUMBER_MAX * STREAMS_MAX
+    return None if value is None or unbounded else _number(value, path, NUMBER_MAX * STREAMS_MAX)
 
 
-def _number(value: object, path: str) -> Number:
+def _number(value: object, path: str, most: float = NUMBER_MAX) -> Number:
     if value is None:
         raise ProblemError(path, "missing")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(path, "not a number")
-    if math.isnan(value) or not 0 <= value <= NUMBER_MAX:
-        raise ProblemError(path, f"found {value}, expected 0 to {NUMBER_MAX:g}")
+    if math.isnan(value) or not 0 <= value <= most:
+        raise ProblemError(path, f"found {value}, expected 0 to {most:g}")
     return value

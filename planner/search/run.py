@@ -9,12 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+import numpy as np
+
 from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.kicks import recreate, scatter, some_near
 from planner.search.large import Renewal
 from planner.search.loaded import LoadedState
+from planner.search.mend import mend
 from planner.search.model import Model
 from planner.search.routing import Routed, route
 from planner.search.start import greedy
@@ -28,6 +31,7 @@ ROUTE_EVERY_STEPS = 25
 POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
+MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
 FAITHLESS_KICKS = 30  # after so many that found no better plan, back to the best
 KICKED_MAX = 12
 SCATTERED = 0.2  # of the kicks
@@ -161,6 +165,9 @@ class Search:
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
+            if self.best.excess > 0 and self.kicks % MENDED_KICKS == 0:
+                mended = self.best.hosts if self.kicks % (2 * MENDED_KICKS) else found[2]
+                self._mend(mended, stop, observer)
             if self.kicks - since > FAITHLESS_KICKS:
                 since, base = self.kicks, self._anew(tabu, patience, stop, observer)
 
@@ -182,6 +189,32 @@ class Search:
             if now < (local[0], local[1] - GAIN * abs(local[1])):
                 local, since = (*now, list(self.state.hosts)), 0
         return local
+
+    def _mend(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
+        """Descends by what limits are broken by, until one is found that breaks none."""
+        known: dict[tuple[int, ...], tuple[float, float]] = {}
+        limits = self.state.limits
+        most = float("inf")
+
+        def judge(hosts: tuple[int, ...]) -> tuple[float, float] | None:
+            nonlocal most
+            if self.best.excess == 0 or self._ends(stop):
+                return None
+            if (found := known.get(hosts)) is None:
+                work = np.bincount(hosts, weights=self.model.costs, minlength=self.model.nodes)
+                excess = float(limits.excess(work.astype(np.float64)).sum())
+                found = (excess, float("inf"))
+                if excess <= most:
+                    self.steps += 1
+                    self._tell(observer)
+                    routed = route(self.model, hosts)
+                    self.keep(hosts, excess, routed)
+                    found = (excess + routed.excess, routed.flow)
+                    most = min(most, found[0])
+                known[hosts] = found
+            return found
+
+        mend(self.model, self.random, hosts, judge)
 
     def _due(self, flow_before: float) -> bool:
         """Whether to look at the placement for a better plan; routing it takes long."""

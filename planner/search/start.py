@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.search.metric import Vector
 from planner.search.model import Model
+from planner.search.state import Limits
 
 
 def estimate(model: Model, piece: int, hosts: Sequence[int]) -> Vector:
@@ -63,6 +64,6 @@ def roomiest(model: Model, piece: int, costs: Vector, work: Vector) -> int:
     fits = model.allowed[piece] & (after <= model.capacity * (1 + 1e-9))
     if fits.any():
         return int(np.argmin(np.where(fits, costs, np.inf)))
-    scale = np.where(model.capacity > 0, model.capacity, 1.0)
-    beyond = np.where(model.allowed[piece], (after - model.capacity) / scale, np.inf)
-    return int(np.argmin(beyond))
+    limits = Limits(model.capacity)
+    beyond = limits.excess(after) - limits.excess(work)
+    return int(np.argmin(np.where(model.allowed[piece], beyond, np.inf)))

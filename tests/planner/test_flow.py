@@ -109,3 +109,14 @@ def test_the_canonical_parent_is_the_first_listed_of_those_one_hop_nearer():
     network = Network(read_problem(square))
     # From a, broker d has b and c one hop nearer; c stands first among the brokers.
     assert network.canonical(3, [0])[0] == [(1, 0), (3, 1)]
+
+
+def test_whole_numbers_are_summed_without_rounding():
+    document = {
+        "nodes": [{"id": n} for n in "abc"],
+        "links": [{"a": "a", "b": "b"}, {"a": "b", "b": "c"}],
+        "contents": [{"id": "C", "rates": {"a": 10**18 + 1}}, {"id": "D", "rates": {"a": 1}}],
+        "tasks": [{"id": "T", "inputs": ["C", "D"], "rate": 0, "destinations": []}],
+    }
+    layout = lay_out(read_problem(document))
+    assert evaluate(layout, Plan((2,))).flow == 2 * (10**18 + 2)

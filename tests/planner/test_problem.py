@@ -89,3 +89,22 @@ def test_no_two_streams_have_one_name():
     taken["tasks"][1]["inputs"] = ["Avg/partial@b1"]
     with pytest.raises(ProblemError, match="two streams"):
         read_problem(taken)
+
+
+def test_null_is_the_same_as_left_out():
+    left_out = changed("tasks", 0, value={"id": "Face", "inputs": ["Video"], "rate": 600})
+    null = dict.fromkeys(("mode", "cost", "destinations", "hosts", "merge_cost", "partial_rate"))
+    spelt_out = changed("tasks", 0, value=left_out["tasks"][0] | null)
+    spelt_out["nodes"][2] |= {"capacity": None, "egress": None}
+    assert read_problem(spelt_out) == read_problem(left_out)
+    by_key = changed("tasks", 2, "destinations", value={"b1": None})
+    assert read_problem(by_key).tasks[2].destinations_of("b1") == ()
+
+
+@pytest.mark.parametrize("limit", [float("inf"), 1e300, 10**40])
+def test_a_limit_that_no_load_comes_to_is_none(limit):
+    document = changed("nodes", 0, "capacity", value=limit)
+    document["links"][0]["capacity"] = limit
+    problem = read_problem(document)
+    assert problem.nodes[0].capacity is None
+    assert problem.links[0].capacity is None
