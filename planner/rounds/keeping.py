@@ -15,7 +15,7 @@ from planner.layout import Layout, Role
 from planner.rounds import messages as m
 from planner.rounds.bids import elect, first_host, guardian, homes_of
 from planner.rounds.post import Host, Leave, Post
-from planner.rounds.tables import HERE, Hosted
+from planner.rounds.tables import HERE, Hosted, Standing
 
 if TYPE_CHECKING:
     from planner.rounds.tree import Tree
@@ -61,6 +61,26 @@ class Keeping:
         self._costs = list(costs)
         self._homes = homes_of(layout)
         self._announce(sorted(self.terms), anew=True)
+
+    def stand(self, standing: Standing) -> None:
+        """A new epoch in which all know where everything runs: nobody has to claim or adopt."""
+        self._layout, self._tree = standing.layout, standing.tree
+        self._costs = list(standing.amounts.costs)
+        self._homes = homes_of(standing.layout)
+        self.leaving.clear()
+        self._early.clear()
+        self.terms = {piece: 0 for piece, host in enumerate(standing.hosts) if host == self.me}
+        self._claims = {
+            piece: (0, standing.hosts[piece])
+            for piece, home in enumerate(self._homes)
+            if guardian(home, self._tree, self.me) == self.me
+        }
+        self._last = dict.fromkeys(self._claims, 0)
+
+    @property
+    def claims(self) -> dict[int, int]:
+        """As guardian: who runs each piece, by the last that was heard of it."""
+        return {piece: broker for piece, (_, broker) in self._claims.items()}
 
     def hosted(self) -> tuple[Hosted, ...]:
         """What runs here, for the tables."""

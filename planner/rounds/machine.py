@@ -22,7 +22,7 @@ from planner.rounds.keeping import Keeping
 from planner.rounds.looking import Proposal, look, troubled
 from planner.rounds.post import Effect, Host, Leave, Post
 from planner.rounds.settings import Settings
-from planner.rounds.tables import Joined, Passing, Tables
+from planner.rounds.tables import Joined, Passing, Standing, Tables
 from planner.rounds.turns import Claim, Promise, Turn
 from planner.rounds.view import Summary, view_of
 
@@ -68,6 +68,33 @@ class Rounds:
         self, epoch: int, layout: Layout, tree: Tree, costs: Sequence[int], now: int
     ) -> list[Effect]:
         """A new epoch: another network or other tasks. What is under way is void."""
+        ahead = self._renew(epoch, layout, tree)
+        self._adopt_at = now + self.settings.adopt_ms
+        self.keeping.begin(layout, tree, costs)
+        self.tables = Tables(self.keeping.hosted())
+        for envelope in ahead:
+            if self._post.sort(envelope):
+                self._read(envelope, now)
+        return self._done(now)
+
+    def stand(self, me: int, epoch: int, standing: Standing, now: int) -> list[Effect]:
+        """A new epoch in which all know alike where everything runs; this broker's number there.
+
+        Takes the place of `begin` and `routed`: there is nothing to claim, and the streams are
+        laid as everybody lays them.
+        """
+        self.me = self._post.me = self.keeping.me = me
+        ahead = self._renew(epoch, standing.layout, standing.tree)
+        self._adopt_at = None
+        self.keeping.stand(standing)
+        own = standing.tables()[me]
+        found = self.routed(own.passing, own.joined, now)
+        for envelope in ahead:
+            found += self.receive(envelope, now)
+        return found
+
+    def _renew(self, epoch: int, layout: Layout, tree: Tree) -> list[m.Envelope]:
+        """Forget what was of the last epoch; what came early for this one."""
         ahead = self._post.begin(epoch, tree)
         self._layout, self._tree = layout, tree
         self.radius = self.settings.radius
@@ -81,13 +108,7 @@ class Rounds:
         self._looked: object = None
         self._stage = 0
         self._plan_at = self._widen_at = None
-        self._adopt_at = now + self.settings.adopt_ms
-        self.keeping.begin(layout, tree, costs)
-        self.tables = Tables(self.keeping.hosted())
-        for envelope in ahead:
-            if self._post.sort(envelope):
-                self._read(envelope, now)
-        return self._done(now)
+        return ahead
 
     def routed(
         self, passing: Iterable[Passing], joined: Iterable[Joined], now: int

@@ -6,6 +6,7 @@ neighbour is told by nothing but that link.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import msgspec
@@ -62,6 +63,20 @@ class Amounts:
         self.rates = [scaled(stream.rate) for stream in layout.streams]
         self.partials = [scaled(aggregate.rate) for aggregate in layout.aggregates]
         self.costs = [scaled(piece.cost) for piece in layout.pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A network of which all know where each piece runs, and what everything comes to."""
+
+    layout: Layout
+    tree: Tree
+    hosts: tuple[int, ...]
+    amounts: Amounts
+
+    def tables(self) -> list[Tables]:
+        """The tables of all brokers."""
+        return tables_of(self.layout, self.tree, self.hosts, self.amounts)
 
 
 def tables_of(

@@ -124,8 +124,24 @@ class CopiesTaken(Struct, array_like=True, frozen=True, tag="taken"):
     serial: int
 
 
+class Planned(Struct, array_like=True, frozen=True, tag="planned"):
+    """A word of those who decide where tasks run (`broker.core.coordinator`)."""
+
+    data: bytes
+
+
 Sealed: TypeAlias = (
-    Routed | Here | Gone | Reoffer | Stored | Passed | Offered | Listening | Copied | CopiesTaken
+    Routed
+    | Here
+    | Gone
+    | Reoffer
+    | Stored
+    | Passed
+    | Offered
+    | Listening
+    | Copied
+    | CopiesTaken
+    | Planned
 )
 
 
