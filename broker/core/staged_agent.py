@@ -312,20 +312,15 @@ class StagedAgent:
         if partition.log:
             self._trim(partition)
         self._moved[key] = partition
-        size = partition.root.held() + len(partition.waiting.found) + len(partition.log)
-        site = partition.site
-        if site.named:
-            site.forget_named()
-            size += len(site.named)
-        self._size += size - partition.size
-        partition.size = size
+        if partition.site.named:
+            partition.site.forget_named()
+        self._size += partition.count()
         excess = self._size - self._occurrences_max
         if excess > 0:
             shed = partition.root.shed(excess)
             part = min(excess - shed, len(partition.log))
             del partition.log[:part]
-            self._size -= shed + part
-            partition.size -= shed + part
+            self._size += partition.count()  # what was shed may have taken more along
             self.dropped_overflow += shed + part
         self._schedule(key, partition)
 
@@ -368,6 +363,7 @@ class StagedAgent:
             "doubt_ms": None if self.doubt is None else self.doubt.most_ms,
             "begin": self._begin,
             "watermark": self._watermark,
+            "swept": self._swept,
             "overflow": self.dropped_overflow,
             "inverted": self._outcome.dropped_inverted,
             "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
@@ -381,6 +377,7 @@ class StagedAgent:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         shelf = Shelf(self._classes, state["events"])
         self._begin, self._watermark = state["begin"], state["watermark"]
+        self._swept = state.get("swept", WATERMARK_NONE)
         self._durations.know(state.get("lasting", {}))
         if self.doubt is not None:
             self.doubt.most_ms = max(self.doubt.most_ms, state["doubt_ms"] or 0)

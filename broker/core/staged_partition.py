@@ -76,6 +76,12 @@ class Partition:
         self.log_full = LOG_MIN  # with so many it is asked which of them still matter
         self.size = 0
 
+    def count(self) -> int:
+        """Set `size` to what is held; by how much that is more than before."""
+        held = self.root.held() + len(self.waiting.found) + len(self.log) + len(self.site.named)
+        before, self.size = self.size, held
+        return held - before
+
     def idle(self, watermark: int, per_ms: int) -> bool:
         """Whether a new one would do as well; `per_ms` is that of `at most`."""
         waiting = self.waiting
