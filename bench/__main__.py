@@ -3,8 +3,8 @@
 Owns their order and the page of figures. Must not measure anything itself. Invariant: each bench
 runs in a process of its own, and its figures stand beside the machine that they were taken on.
 
-    python -m bench [--part broker|engine|durability|covering|links|routing] [--quick] [--repeats N]
-                    [--json] [--page docs/benchmarks.md]
+    python -m bench [--part broker|engine|durability|covering|links|routing|placement|server]
+                    [--quick] [--repeats N] [--json] [--page docs/benchmarks.md]
 """
 
 import subprocess
@@ -40,6 +40,9 @@ PARTS = {
     "covering": ("bench.covering",),
     "links": ("bench.links",),
     "routing": ("bench.router",),
+    # With its own defaults it proves optima for hours: `python -m bench.planner`.
+    "placement": ("bench.planner --brokers-max 30 --milp-seconds 20",),
+    "server": ("bench.server",),
 }
 BENCHES = tuple(name for part in PARTS.values() for name in part)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -56,7 +59,7 @@ class Findings(msgspec.Struct, frozen=True):
 def measure(benches: Sequence[str], arguments: list[str], *, loud: bool) -> Findings:
     """Run these benches with these options; SystemExit where one fails."""
     where = machine()
-    if not set(benches) <= set(PARTS["engine"]):
+    if not set(benches) <= {*PARTS["engine"], *PARTS["placement"], *PARTS["server"]}:
         where.append(mosquitto_version())
     began = time.monotonic()
     if loud:
@@ -64,13 +67,17 @@ def measure(benches: Sequence[str], arguments: list[str], *, loud: bool) -> Find
     reports = []
     for name in benches:
         done = subprocess.run(
-            [sys.executable, "-m", name, "--json", *arguments], stdout=subprocess.PIPE, check=False
+            [sys.executable, "-m", *name.split(), "--json", *arguments],
+            stdout=subprocess.PIPE,
+            check=False,
         )
         if done.returncode:
             raise SystemExit(f"{name} failed")
-        reports.append(msgspec.json.decode(done.stdout, type=Report))
+        told = msgspec.json.decode(done.stdout, type=Report | list[Report])
+        found = told if isinstance(told, list) else [told]
+        reports += found
         if loud:
-            print(f"\n== {as_text(reports[-1])}", flush=True)
+            print("\n".join(f"\n== {as_text(one)}" for one in found), flush=True)
     return Findings(where, round(time.monotonic() - began, 1), reports)
 
 

@@ -199,7 +199,7 @@ def latencies(spark: Any, logs: list[Served], folder: Path, options: Options) ->
     return [late_ms for at, late_ms in taken if at > began + warm_s]
 
 
-def measure(options: Options) -> Report:
+def report(options: Options) -> Report:
     """Everything, on one Spark."""
     from server.session import SparkSettings, start
 
@@ -260,4 +260,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
         asyncio.run(serve(Path(sys.argv[2]), int(sys.argv[3])))
         sys.exit(0)
-    sys.exit(run(__doc__, measure))
+    sys.exit(run(__doc__, report))

@@ -215,7 +215,8 @@ def test_figures_are_written_between_the_marks_of_a_page(tmp_path):
 
 
 def test_every_bench_is_run_and_says_how():
-    for name in BENCHES:
+    for words in BENCHES:
+        name, *_ = words.split()
         module = __import__(name, fromlist=["report"])
-        assert callable(module.report)
+        assert callable(getattr(module, "report", None) or module.main)
         assert re.search(rf"python -m {name}\b", module.__doc__)
