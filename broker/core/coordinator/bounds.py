@@ -1,0 +1,77 @@
+"""Every maximum and time of the coordinator, each with its reason and what happens beyond it.
+
+Owns the numbers. Must not know who enforces them. Invariant: no neighbour can make what a broker
+knows of others grow without a line here.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+NAME_CHARS_MAX = 1_100
+"""Of a broker, type or key of a submission: more is refused, as no name is that long."""
+
+SUBMISSIONS_MAX = 1_000
+"""Told by one home; those beyond stay at home and are counted (`submissions_untold`)."""
+
+INPUTS_MAX = 1_000
+"""(origin, type) of one submission; beyond these the home does not tell it, and counts it so."""
+
+STATEMENT_BYTES_MAX = 4_194_304
+"""Of what one home says at a time; what does not fit stays at home, counted as above."""
+
+KNOWN_BYTES_MAX = 67_108_864
+"""Of all statements together, so that no neighbour fills the memory; beyond: refused, counted."""
+
+PART_BYTES = 262_144
+"""A statement travels in parts of this size: a quarter of what a link takes as one message."""
+
+EARLY_MAX = 2_000
+"""Words of planning that come before their epoch has begun here; the oldest go, counted."""
+
+PAST_EPOCHS = 32
+"""Epochs that are over, of which late words are known to be late; of older ones they wait."""
+
+KICKS_MAX = 60
+"""Tries of one look, so that planning never holds a broker up for long, however many tasks run."""
+
+LOOK_MS = 100
+"""Changes of submissions come in bursts: one look for all of a burst."""
+
+SETTLE_MS = 500
+"""As long must all be silent before an epoch begins: longer than a word takes everywhere."""
+
+SETTLE_MS_MAX = 3_000
+"""An epoch begins after so long, however much is said."""
+
+STEADY_MS = 1_500
+"""A task is asked to run elsewhere once nobody has wanted it to be yet another place for so long:
+what brokers agree on goes step by step, and each that is carried out costs the task's state."""
+
+REFUSED_MS = 20_000
+"""A host that has not taken a task up for so long is not asked again."""
+
+REFUSALS_MS = 600_000
+"""Until then: what it lacked may be there by now."""
+
+RATE_LEAST = 64
+"""Bytes a second: a change of less moves nothing that would be worth it."""
+
+RATE_MAX = 2**50
+"""Bytes a second; more is refused as no rate."""
+
+
+class CoordinatorSettings(Struct, frozen=True):
+    """What can be configured; 0 is no limit of `capacity` and `egress`, in bytes a second.
+
+    `capacity` bounds what the tasks that run here take in, `egress` what this broker sends to
+    others. `price_percent` of the rate of its inputs is what moving a task must gain. Rates are
+    means over `measure_ms` and told anew once they differ by `change_percent`.
+    """
+
+    radius: int = 3
+    capacity: int = 0
+    egress: int = 0
+    price_percent: int = 10
+    change_percent: int = 20
+    measure_ms: int = 30_000

@@ -1,0 +1,130 @@
+"""Rates of what runs here, from counts, and when they are worth telling.
+
+Owns the means. Must not know who is told. Invariant: a rate is told again only where it and
+what was told last are apart by more than the stated part of the lesser of both, and not before it
+has been looked at for long enough; so what stays the same is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import exp
+
+from msgspec import Struct, field
+
+from broker.core.coordinator import bounds
+from broker.core.coordinator.statement import Input
+
+LOOKS = 6  # in the time that a rate is a mean over
+TRUSTED = 0.28  # the part of all weight that a third of that time has: then a rate is told first
+
+
+class Counts(Struct, frozen=True):
+    """What one submission's tasks have been sent and have sent since they began at this host.
+
+    `inputs` in bytes by (origin, type), after the simple filters; `sent` in bytes to their home.
+    `term` tells one beginning from another.
+    """
+
+    term: int
+    inputs: dict[Input, int]
+    sent: int
+
+
+class Rates(Struct, frozen=True):
+    """Bytes a second."""
+
+    inputs: dict[Input, int]
+    sends: int
+
+
+class _Mean(Struct):
+    """A weighted mean: what was long ago counts little."""
+
+    sum: float = 0.0
+
+    def add(self, rate: float, fresh: float) -> None:
+        self.sum += (rate - self.sum) * fresh
+
+
+class Meter(Struct):
+    """Of one submission that runs here; `told` is what its home was told of it last."""
+
+    measure_ms: int
+    change_percent: int
+    at: int
+    counts: Counts
+    told: Rates | None = None
+    weight: float = 0.0
+    means: dict[Input, _Mean] = field(default_factory=dict)
+    sends: _Mean = field(default_factory=_Mean)
+
+    def look(self, counts: Counts, now: int) -> Rates | None:
+        """Other counts; the rates, where these are to be told."""
+        took_ms = now - self.at
+        if took_ms <= 0:
+            return None
+        fresh = 1.0 - exp(-took_ms / self.measure_ms)
+        before, self.counts, self.at = self.counts, counts, now
+        self.weight += (1.0 - self.weight) * fresh
+        for place in dict.fromkeys([*self.means, *counts.inputs]):
+            came = counts.inputs.get(place, 0) - before.inputs.get(place, 0)
+            mean = self.means.setdefault(place, _Mean())
+            mean.add(came * 1000 / took_ms, fresh)
+        self.sends.add((counts.sent - before.sent) * 1000 / took_ms, fresh)
+        if self.weight < TRUSTED:
+            return None
+        rates = self._rates()
+        if self.told is not None and not self._differs(self.told, rates):
+            return None
+        self.told = rates
+        return rates
+
+    def _rates(self) -> Rates:
+        """The means, as if they had always been looked at."""
+        inputs = {place: round(one.sum / self.weight) for place, one in sorted(self.means.items())}
+        return Rates(inputs, round(self.sends.sum / self.weight))
+
+    def _differs(self, told: Rates, rates: Rates) -> bool:
+        places = dict.fromkeys([*told.inputs, *rates.inputs])
+        pairs = [(told.inputs.get(place, 0), rates.inputs.get(place, 0)) for place in places]
+        return any(self._is_other(a, b) for a, b in [*pairs, (told.sends, rates.sends)])
+
+    def _is_other(self, told: int, rate: int) -> bool:
+        change = abs(rate - told)
+        return change >= bounds.RATE_LEAST and change * 100 > self.change_percent * min(told, rate)
+
+
+class Metering:
+    """All that runs here, by whatever names it."""
+
+    def __init__(self, measure_ms: int, change_percent: int) -> None:
+        self.every_ms = max(1, measure_ms // LOOKS)
+        self._measure_ms = measure_ms
+        self._change_percent = change_percent
+        self._meters: dict[tuple[str, str], Meter] = {}
+
+    def look(
+        self,
+        counts: Mapping[tuple[str, str], Counts],
+        told: Mapping[tuple[str, str], Rates],
+        now: int,
+    ) -> dict[tuple[str, str], Rates]:
+        """Rates that are to be told; `told` is what is known of those that begin here."""
+        for name in [name for name in self._meters if name not in counts]:
+            del self._meters[name]
+        found: dict[tuple[str, str], Rates] = {}
+        for name, one in counts.items():
+            meter = self._meters.get(name)
+            if meter is None or meter.counts.term != one.term:
+                self._meters[name] = Meter(
+                    self._measure_ms, self._change_percent, now, one, told.get(name)
+                )
+                continue
+            rates = meter.look(one, now)
+            if rates is not None:
+                found[name] = rates
+        return found
+
+    def __len__(self) -> int:
+        return len(self._meters)

@@ -1,0 +1,129 @@
+"""What a home has to say of its own submissions, and where it has asked for them to run.
+
+Owns the home's word: which host each submission has or is about to have, and who did not take one
+up. Must not know what the rounds agree on. Invariant: a broker is asked once for each time that it
+is chosen; one that does not take a submission up within its time is left out for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from broker.core.coordinator import bounds
+from broker.core.coordinator.statement import Input, Submission
+
+
+class Work(Struct, frozen=True):
+    """A submission that is at home here. `host`: who runs its tasks; "": nobody but the home."""
+
+    key: str
+    name: str
+    host: str
+    inputs: tuple[Input, ...]
+
+
+class Works:
+    """See the module; `untold` counts those of which too much would have to be said."""
+
+    def __init__(self, me: str) -> None:
+        self.me = me
+        self.untold = 0
+        self._works: dict[str, Work] = {}
+        self._asked: dict[str, tuple[str, int]] = {}
+        self._refused: dict[str, dict[str, int]] = {}
+        self._wishes: dict[str, tuple[str, int]] = {}  # not asked for yet, and since when
+        self._back: dict[str, None] = {}  # to be left where they are, as somebody had its time
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._works
+
+    def put(self, works: Iterable[Work], now: int) -> None:
+        """These are at home here; what does not fit into bounds is left at home."""
+        some = list(works)
+        told = [one for one in some if len(one.inputs) <= bounds.INPUTS_MAX]
+        told = told[: bounds.SUBMISSIONS_MAX]
+        self.untold = len(some) - len(told)
+        self._works = {one.key: one for one in told}
+        for key in [key for key in self._asked if key not in self._works]:
+            del self._asked[key]
+        for key in [key for key in self._refused if key not in self._works]:
+            del self._refused[key]
+        for key, one in self._works.items():
+            self._look_at(key, one.host, now)
+
+    def _look_at(self, key: str, host: str, now: int) -> None:
+        asked = self._asked.get(key)
+        if asked is not None and asked[0] == host:
+            del self._asked[key]
+        elif asked is not None and now - asked[1] >= bounds.REFUSED_MS:
+            del self._asked[key]
+            if asked[0] != self.me:
+                self._refused.setdefault(key, {})[asked[0]] = now
+                self._back[key] = None
+        refused = self._refused.get(key, {})
+        for broker in [b for b, at in refused.items() if now - at >= bounds.REFUSALS_MS]:
+            del refused[broker]
+
+    @property
+    def wishes(self) -> int:
+        """How many submissions are soon to be asked to run elsewhere."""
+        return len(self._wishes)
+
+    def due(self) -> int | None:
+        """When somebody is to be asked, has had its time, or may be asked again."""
+        times = [at + bounds.STEADY_MS for _, at in self._wishes.values()]
+        times += [at + bounds.REFUSED_MS for _, at in self._asked.values()]
+        times += [
+            at + bounds.REFUSALS_MS for some in self._refused.values() for at in some.values()
+        ]
+        return min(times, default=None)
+
+    def host_of(self, key: str) -> str:
+        """Who runs a submission, or is about to."""
+        asked = self._asked.get(key)
+        return asked[0] if asked is not None else self._works[key].host or self.me
+
+    def want(self, wanted: Mapping[str, str], place: Callable[[str, str], None], now: int) -> None:
+        """Have submissions run there; what is not named stays where it is."""
+        back, self._back = self._back, {}
+        for key in back:
+            if key in self._works:
+                place(key, self._works[key].host or self.me)
+        before, self._wishes = self._wishes, {}
+        for key, one in self._works.items():
+            goal = wanted.get(key, one.host or self.me)
+            if goal in self._refused.get(key, {}):
+                continue
+            if goal != self.host_of(key) or (not one.host and key not in self._asked):
+                wish = before.get(key, (goal, now))
+                since = wish[1] if wish[0] == goal else now
+                if one.host and goal != self.me and now - since < bounds.STEADY_MS:
+                    self._wishes[key] = (goal, since)
+                    continue
+                self._asked[key] = (goal, now)
+                place(key, goal)
+
+    def submissions(
+        self,
+        known: Callable[[str], bool],
+        rates: Callable[[str], tuple[Mapping[Input, int], int]],
+    ) -> tuple[Submission, ...]:
+        """What is to be said of all, with the rates as they are known by now."""
+        found = []
+        for key, one in self._works.items():
+            inputs, sends = rates(key)
+            host = self.host_of(key)
+            found.append(
+                Submission(
+                    key,
+                    one.name[: bounds.NAME_CHARS_MAX],
+                    host if known(host) else self.me,
+                    one.inputs,
+                    tuple(inputs.get(place, 0) for place in one.inputs),
+                    sends,
+                    tuple(self._refused.get(key, ())),
+                )
+            )
+        return tuple(found)

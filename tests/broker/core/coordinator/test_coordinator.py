@@ -1,0 +1,228 @@
+"""Brokers that decide together where tasks run: to its end, once, and as the load has it."""
+
+from random import Random
+
+import pytest
+
+from broker.core.coordinator.bounds import CoordinatorSettings
+from broker.core.topology import Tree
+from tests.broker.core.coordinator.town import Town, best, drawn
+
+LINE = [(0, 1), (1, 2), (2, 3), (3, 4)]
+QUIET_S = 60  # twice what the slowest of these networks takes
+LONG_S = 300
+
+
+def settled(town: Town, seconds: float = QUIET_S) -> Town:
+    town.run(seconds)
+    assert town.quiet
+    return town
+
+
+def hosts(town: Town) -> dict[str, str]:
+    return {key: job.host for key, job in town.jobs.items()}
+
+
+def check_sound(town: Town) -> None:
+    """What must hold in any network that is quiet: one view, no word that could not be."""
+    coordinators = [house.coordinator for house in town.alive]
+    assert len({one.epoch for one in coordinators}) == 1
+    for one in coordinators:
+        assert one.counts["words_malformed"] == one.counts["words_lost"] == 0
+        assert one.laid is not None
+    for house in town.alive:
+        assert house.counts["frames_malformed"] == 0
+    for one in coordinators:  # what the rounds agree on is what is
+        for piece, broker in one.rounds.keeping.claims.items():
+            assert one.laid is not None
+            home, key = one.laid.pieces[piece]
+            assert home == one.me
+            assert town.jobs[key].host == one.laid.names[broker]
+
+
+def line(a: float, b: float) -> Town:
+    """One task in the middle of a line, whose inputs come in at its ends."""
+    town = Town(1, 5, LINE, {("b0", "A"): a, ("b4", "B"): b})
+    town.submit("b2", {("b0", "A"): 1.0, ("b4", "B"): 1.0})
+    return town
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_network_becomes_quiet_near_the_best_plan_and_stays_as_it_is(seed: int) -> None:
+    town = settled(drawn(seed))
+    check_sound(town)
+    _, least = best(town)
+    at_home = town.flow({key: job.home for key, job in town.jobs.items()})
+    assert town.flow() <= 1.15 * least  # a move has to gain its price, 0.1 of the inputs
+    assert town.flow() < at_home
+    moves, words = town.moves, town.words
+    town.run(LONG_S)
+    assert (town.moves, town.words) == (moves, words)
+
+
+@pytest.mark.parametrize("seed", range(100, 102))
+def test_limits_are_kept_where_a_placement_has_fifteen_percent_of_room(seed: int) -> None:
+    town = settled(drawn(seed, slack=1.15))
+    check_sound(town)
+    for name, limits in town.limits.items():
+        assert town.work(name) <= limits.capacity * 1.01, name  # rates are rounded and measured
+    moves = town.moves
+    town.run(LONG_S)
+    assert town.moves == moves
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(200, 240))
+def test_many_networks_end_feasible_and_near_the_best_plan(seed: int) -> None:
+    draw = Random(seed)
+    slack = draw.choice((None, 1.15))
+    town = drawn(seed, draw.randint(3, 12), draw.randint(1, 12), slack)
+    settled(town)
+    check_sound(town)
+    capacities = {name: float(one.capacity) for name, one in town.limits.items()}
+    possible, least = best(town, capacities)
+    assert possible
+    assert town.flow() <= 1.35 * least
+    for name, limits in town.limits.items():
+        assert town.work(name) <= limits.capacity * 1.01, name
+    moves = town.moves
+    town.run(LONG_S)
+    assert town.moves == moves
+
+
+def test_a_task_begins_at_home_and_goes_once_to_where_it_is_best() -> None:
+    town = settled(line(1000, 3000))
+    assert [host for _, host in town.jobs["b2/0"].moves] == ["b2", "b4"]
+
+
+def test_tasks_follow_a_rate_that_doubles() -> None:
+    town = settled(line(1000, 1600))
+    assert hosts(town) == {"b2/0": "b4"}
+    before = town.moves
+    town.rate({("b0", "A"): 3200.0})
+    settled(town)
+    assert hosts(town) == {"b2/0": "b0"}
+    assert town.moves == before + 1
+
+
+def test_a_rate_that_changes_by_little_moves_nothing_and_is_not_told() -> None:
+    town = settled(line(1000, 3000))
+    moves, words = town.moves, town.words
+    draw = Random(7)
+    for _ in range(60):
+        town.rate({("b0", "A"): draw.uniform(900, 1100), ("b4", "B"): draw.uniform(2700, 3300)})
+        town.run(5)
+    assert (town.moves, town.words) == (moves, words)
+
+
+def test_what_a_lost_broker_ran_runs_on_elsewhere() -> None:
+    town = settled(line(1000, 3000))
+    town.die("b3")  # b4 is cut off with it
+    settled(town)
+    check_sound_part(town, ["b0", "b1", "b2"])
+    assert hosts(town) == {"b2/0": "b0"}  # what comes from b4 does not any more
+    town.revive("b3")
+    settled(town)
+    check_sound(town)
+    assert hosts(town) == {"b2/0": "b4"}
+
+
+def check_sound_part(town: Town, names: list[str]) -> None:
+    epochs = {town.houses[name].coordinator.epoch for name in names}
+    assert len(epochs) == 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_broker_may_be_lost_and_come_back(seed: int) -> None:
+    town = settled(drawn(seed, brokers=6, jobs=5))
+    draw = Random(seed)
+    for _ in range(3):
+        lost = draw.choice(town.names)
+        town.die(lost)
+        town.run(draw.choice((2, 20, 60)))
+        town.revive(lost)
+        town.run(draw.choice((1, 30)))
+    settled(town)
+    check_sound(town)
+    _, least = best(town)
+    assert town.flow() <= 1.35 * least
+    moves = town.moves
+    town.run(LONG_S)
+    assert town.moves == moves
+
+
+def test_two_that_need_the_same_run_together() -> None:
+    """What both take travels once: apart, either would rather be at its own home."""
+    town = Town(3, 5, LINE, {("b4", "A"): 1000.0})
+    town.submit("b0", {("b4", "A"): 1.0}, 0.01)
+    town.submit("b1", {("b4", "A"): 0.3}, 0.9)
+    settled(town)
+    check_sound(town)
+    assert town.flow() == pytest.approx(best(town)[1], rel=0.15)
+
+
+def test_a_broker_is_drained_and_taken_up_again() -> None:
+    town = settled(line(1000, 3000))
+    house = town.houses["b4"]
+    house.do(lambda: house.coordinator.drain(town.world.now, drained=True))
+    settled(town)
+    assert hosts(town) == {"b2/0": "b3"}
+    house.do(lambda: house.coordinator.drain(town.world.now, drained=False))
+    settled(town)
+    assert hosts(town) == {"b2/0": "b4"}
+
+
+def test_all_that_can_be_drained_is_and_the_last_keeps_its_own() -> None:
+    town = Town(1, 1, [], {("b0", "A"): 1000.0})
+    town.submit("b0", {("b0", "A"): 1.0})
+    house = town.houses["b0"]
+    house.do(lambda: house.coordinator.drain(town.world.now, drained=True))
+    settled(town)
+    assert hosts(town) == {"b0/0": "b0"}
+    assert house.coordinator.rounds.infeasible
+
+
+def test_a_broker_that_does_not_take_a_task_up_is_left_out() -> None:
+    town = Town(1, 5, LINE, {("b4", "B"): 3000.0})
+    town.houses["b4"].refuses.add("b2/0")
+    town.submit("b2", {("b4", "B"): 1.0})
+    settled(town, 120)
+    assert hosts(town) == {"b2/0": "b3"}
+    moves = town.moves
+    town.run(LONG_S)
+    assert town.moves == moves
+
+
+def test_cancelled_and_new_submissions_make_other_epochs() -> None:
+    town = settled(line(1000, 3000))
+    town.cancel("b2/0")
+    town.submit("b1", {("b4", "B"): 1.0})
+    settled(town)
+    check_sound(town)
+    assert hosts(town) == {"b1/0": "b4"}
+
+
+def test_brokers_without_a_coordinator_part_the_others() -> None:
+    """Those on either side plan by themselves; what comes from beyond enters where they begin."""
+    town = Town(1, 5, LINE, {("b4", "B"): 3000.0}, silent=("b3",))
+    town.submit("b0", {("b4", "B"): 1.0})
+    town.run(QUIET_S)
+    assert hosts(town) == {"b0/0": "b2"}
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    runs = []
+    for _ in range(2):
+        town = settled(drawn(5))
+        runs.append([job.moves for job in town.jobs.values()])
+    assert runs[0] == runs[1]
+
+
+def test_a_flow_is_counted_once_for_all_who_share_it() -> None:
+    """The tests' own account: two hosts beyond the same link pay for it once."""
+    town = Town(1, 5, LINE, {("b0", "A"): 100.0}, {}, CoordinatorSettings())
+    town.submit("b4", {("b0", "A"): 1.0}, 0.0)
+    town.submit("b3", {("b0", "A"): 1.0}, 0.0)
+    town.run(1)
+    assert town.flow({"b4/0": "b4", "b3/1": "b3"}) == 400
+    assert Tree("b0", town.alive[0].topology.tree.edges).hops["b4"] == 4
