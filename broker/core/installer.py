@@ -90,6 +90,7 @@ class Installer:
         self._matcher = matcher
         self._limits = limits
         self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
+        self.elsewhere: Mapping[tuple[str, str], Any] = {}  # whose tasks run at other brokers
 
     # --- submitting ----------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ class Installer:
         asked again when one of them has reported what it runs.
         """
         mine = [self._catalogue.subscriptions[key] for key in accepted.keys]
-        if not all(one.task in self._matcher for one in mine):
+        if not all(one.task in self._matcher or one.key in self.elsewhere for one in mine):
             return None
         for one in mine:
             one.state = "active"
@@ -335,10 +336,13 @@ class Installer:
             key for key in self._declarations if key in catalogue.declared
         ]
         assert len(self._declarations) == len(catalogue.declared)
+        needed: set[str] = set()
         for one in catalogue.subscriptions.values():
-            for key in (*one.definitions, one.task):
-                assert key in self._matcher, f"{one.name} needs what does not run"
-        assert len(self._matcher) == len(catalogue) + len(catalogue.definitions)
+            if one.key not in self.elsewhere:
+                needed.update((*one.definitions, one.task))
+        for key in needed:
+            assert key in self._matcher, f"{key} is needed and does not run"
+        assert len(self._matcher) == len(needed)
 
 
 def _needed(graph: TaskGraph, root: str, order: Mapping[str, int]) -> tuple[str, ...]:

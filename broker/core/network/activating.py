@@ -34,6 +34,7 @@ class ActivatingBroker(RestorableBroker):
         super().__init__(options, limits)
         self.dormant = False  # whether any subscription is not active yet
         self._waiting: dict[Key, tuple[messages.SpecificationSubmitted, Answer]] = {}
+        self._elsewhere: Mapping[Key, str] = {}  # subscriptions whose tasks do not run here
 
     def tasks(self) -> dict[str, Task]:
         """The tasks that run here, by key."""
@@ -51,8 +52,13 @@ class ActivatingBroker(RestorableBroker):
     def _activated(self, one: told.Activated, out: Outgoing) -> None:
         subscriptions = self.catalogue.subscriptions
         self._begin_anew([key for key in one.subscriptions if key in subscriptions])
+        self._now_active(one.subscriptions, out)
+
+    def _now_active(self, keys: Sequence[Key], out: Outgoing) -> None:
+        """These are active from now on, and whoever asked for them is told."""
+        subscriptions = self.catalogue.subscriptions
         done: dict[int, tuple[messages.SpecificationSubmitted, Answer]] = {}
-        for key in one.subscriptions:
+        for key in keys:
             found = subscriptions.get(key)
             if found is not None:
                 found.state = "active"
@@ -60,9 +66,9 @@ class ActivatingBroker(RestorableBroker):
             if waiting is not None:
                 done[id(waiting[1])] = waiting
         for message, answer in done.values():
-            keys = [key for key in answer.keys if key in subscriptions]
-            if keys and all(subscriptions[key].state == "active" for key in keys):
-                super()._activate(message, replace(answer, keys=tuple(keys)), out)
+            left = [key for key in answer.keys if key in subscriptions]
+            if left and all(subscriptions[key].state == "active" for key in left):
+                super()._activate(message, replace(answer, keys=tuple(left)), out)
         self.dormant = bool(self.inactive())
 
     def _begin_anew(self, keys: list[Key]) -> None:
@@ -71,7 +77,7 @@ class ActivatingBroker(RestorableBroker):
         running = {
             name
             for one in subscriptions
-            if one.state == "active"
+            if one.state == "active" and one.key not in self._elsewhere
             for name in (*one.definitions, one.task)
         }
         tasks = self.tasks()
@@ -108,8 +114,12 @@ class ActivatingBroker(RestorableBroker):
         self.dormant = bool(self.inactive())
 
     def inactive(self) -> list[Key]:
-        """The subscriptions that are accepted and not yet active."""
-        return [key for key, one in self.catalogue.subscriptions.items() if one.state != "active"]
+        """The subscriptions that are accepted and not yet active, of those that run here."""
+        return [
+            key
+            for key, one in self.catalogue.subscriptions.items()
+            if one.state != "active" and key not in self._elsewhere
+        ]
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """See RestorableBroker."""

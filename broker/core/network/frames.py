@@ -130,6 +130,28 @@ class Planned(Struct, array_like=True, frozen=True, tag="planned"):
     data: bytes
 
 
+class Parcel(Struct, array_like=True, frozen=True, tag="parcel"):
+    """A part of what one broker tells another of cells; see `cell_post`."""
+
+    sender: str
+    to: str
+    life: int
+    serial: int
+    index: int
+    count: int
+    data: bytes
+
+
+class PartTaken(Struct, array_like=True, frozen=True, tag="part"):
+    """A broker has the parts of that parcel up to this one."""
+
+    sender: str  # of the parcel
+    to: str
+    life: int
+    serial: int
+    index: int
+
+
 Sealed: TypeAlias = (
     Routed
     | Here
@@ -142,6 +164,8 @@ Sealed: TypeAlias = (
     | Copied
     | CopiesTaken
     | Planned
+    | Parcel
+    | PartTaken
 )
 
 

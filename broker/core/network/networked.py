@@ -17,12 +17,14 @@ from broker.core import messages, returned, sources
 from broker.core.agent import WATERMARK_NONE
 from broker.core.broker import BrokerOptions
 from broker.core.durable_events import said_again
+from broker.core.effects import Emission
 from broker.core.event import Event
 from broker.core.faults import Rejection
 from broker.core.intake import Admitted, ConflictError, Decoded
 from broker.core.limits import LimitReachedError, Limits
-from broker.core.network import told
-from broker.core.network.activating import ActivatingBroker, Key
+from broker.core.network import cell_told, told
+from broker.core.network.activating import Key
+from broker.core.network.cell_core import CellKeepingBroker
 from broker.core.network.copies import Copies
 from broker.core.network.own import OwnLog, types_of
 from broker.core.outgoing import Outgoing
@@ -61,7 +63,7 @@ class Fresh(Struct, frozen=True):
         return self.first + max(len(self.events), 1) - 1
 
 
-class NetworkedBroker(ActivatingBroker):
+class NetworkedBroker(CellKeepingBroker):
     """See the module. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
@@ -86,6 +88,9 @@ class NetworkedBroker(ActivatingBroker):
             told.Activated: self._activated,
             told.BrokerForgotten: self._broker_forgotten,
             told.CopiesTaken: self._copies_taken,
+            cell_told.CellMoved: self._cell_moved,
+            cell_told.CellResults: self._cell_results,
+            cell_told.CellSaved: self._cell_saved,
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:
@@ -304,7 +309,15 @@ class NetworkedBroker(ActivatingBroker):
     def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
         before = len(out.results)
         super()._feed(events, out)
-        for one in out.results[before:]:
+        if len(out.results) > before:
+            self._copy(out.results[before:])
+
+    def _given(self, results: Sequence[Emission], out: Outgoing) -> None:
+        super()._given(results, out)
+        self._copy(results)
+
+    def _copy(self, results: Sequence[Emission]) -> None:
+        for one in results:
             for broker in self._actors.brokers_of(one.actor):
                 if broker != self.options.name and self.copies.add(broker, one, self._now):
                     self.ledger.note("copies_overflow")

@@ -16,6 +16,8 @@ from typing import ClassVar, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from broker.core.network.cell_told import CellMoved, CellResults, CellSaved
+
 Watermarks: TypeAlias = dict[str, int | None]  # by type; None: the origin has nothing to say of it
 Attributes: TypeAlias = dict[str, str]
 
@@ -107,6 +109,9 @@ Told: TypeAlias = (
     | Activated
     | BrokerForgotten
     | CopiesTaken
+    | CellMoved
+    | CellResults
+    | CellSaved
 )
 
 encoded = msgspec.msgpack.Encoder().encode

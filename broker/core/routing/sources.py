@@ -46,6 +46,15 @@ class Directory:
         """Every direction, in the order given."""
         return list(self._all)
 
+    def add(self, direction: str) -> None:
+        """One direction more, of which nothing is known yet."""
+        self._all[direction] = {}
+
+    def remove(self, direction: str) -> None:
+        """There is no such direction any more; it must have nothing."""
+        assert not self._all[direction]
+        del self._all[direction]
+
     def put(self, direction: str, advertisement: Advertisement) -> Change:
         """Take an advertisement in the place of what the source said there before."""
         some = self._all[direction]

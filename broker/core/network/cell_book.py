@@ -1,0 +1,220 @@
+"""A home's memory of its cells: where each runs, its last snapshot, and what it has found since.
+
+Owns terms, snapshots and the ids of results that may come again. Must not know frames, tasks or
+outboxes. Invariant: an id is remembered until a snapshot was saved behind it of the one run that
+goes on, so that whatever a cell begins anew from finds nothing a second time unnoticed.
+
+A *term* of a cell is its time at one broker. While it moves there are two: the one that serves, and
+the one that comes, which takes its place with its first snapshot. Within a term each process of
+that broker is a *life*, which begins from the last snapshot; results are numbered within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from broker.core.network.cell_told import CellResults, CellSaved, Row
+
+Key = tuple[str, str]
+
+IDS_MAX = 200_000  # of one cell; a snapshot forgets them, and is asked for long before
+
+
+class Term(Struct, array_like=True):
+    """A cell at one broker. `next` is the number of the result that is to be taken next."""
+
+    number: int
+    broker: str
+    life: int = 0
+    run: int = 0  # tells lives of all terms apart
+    next: int = 0
+
+
+class Kept(Struct, array_like=True):
+    """One cell; `ids`: by result, the number that each run gave it."""
+
+    name: str
+    since: int
+    keys: list[Key]
+    serving: Term
+    coming: Term | None = None
+    terms: int = 1
+    runs: int = 0
+    active: bool = False
+    run: int = 0  # of the snapshot
+    end: int = 0  # of the results before the snapshot
+    snapshot: bytes = b""
+    reason: str = ""
+    ids: dict[str, dict[int, int]] = field(default_factory=dict)
+    held: list[Row] = field(default_factory=list)  # found before it is active
+
+    def term(self, number: int) -> Term | None:
+        """The term of this number, if it is not over."""
+        known = (self.serving, self.coming)
+        return next((one for one in known if one is not None and one.number == number), None)
+
+
+class _OfResult(Struct):
+    id: str
+
+
+_id_of = msgspec.json.Decoder(_OfResult).decode
+
+
+class CellBook:
+    """See the module. `cells` are by name; `of` tells which one a subscription belongs to."""
+
+    def __init__(self, home: str) -> None:
+        self.cells: dict[str, Kept] = {}
+        self.of: dict[Key, str] = {}
+        self.forgotten = 0  # ids that went for want of room
+        self._home = home
+        self._count = 0
+
+    def begin(self, keys: Sequence[Key], now: int) -> Kept:
+        """These subscriptions of one submission are a cell from now on, at home at first."""
+        self._count += 1
+        name = f"{self._home}/{self._count}"
+        one = self.cells[name] = Kept(name, now, list(keys), Term(1, self._home))
+        self.of.update(dict.fromkeys(keys, name))
+        return one
+
+    def drop(self, keys: Iterable[Key]) -> None:
+        """These subscriptions are there no more, nor a cell that has no other."""
+        for key in keys:
+            cell = self.cells[self.of.pop(key)]
+            cell.keys.remove(key)
+            if not cell.keys:
+                del self.cells[cell.name]
+
+    # --- terms -----------------------------------------------------------------------------
+
+    def goes_to(self, name: str) -> str | None:
+        """The broker where a cell runs or is about to; None where there is no such cell."""
+        cell = self.cells.get(name)
+        return None if cell is None else (cell.coming or cell.serving).broker
+
+    def move(self, name: str, broker: str, reason: str) -> None:
+        """Have a cell run at a broker."""
+        cell = self.cells.get(name)
+        if cell is None:
+            return
+        cell.reason = reason
+        if cell.serving.broker == broker:
+            cell.coming = None
+        elif cell.coming is None or cell.coming.broker != broker:
+            cell.terms += 1
+            term = Term(cell.terms, broker)
+            if cell.active:
+                cell.coming = term
+            else:
+                cell.serving = term
+            _let_go(cell)  # it begins from the last snapshot
+
+    def is_over(self, name: str, term: int) -> bool:
+        """Whether that term of a cell will never be heard of again."""
+        cell = self.cells.get(name)
+        return cell is None or cell.term(term) is None
+
+    # --- results ---------------------------------------------------------------------------
+
+    def takes(self, one: CellResults) -> int | None:
+        """How many of the rows are known by number; None where they cannot be taken."""
+        place = self._place(one)
+        if place is None or place < one.first:
+            return None
+        return min(place - one.first, len(one.rows))
+
+    def results(self, one: CellResults) -> list[Row]:
+        """Take results; those that are new and to be given out."""
+        known = self.takes(one)
+        if known is None:
+            return []
+        cell = self.cells[one.cell]
+        term = self._now_at(cell, one)
+        rows = one.rows[known:]
+        found = []
+        for number, row in enumerate(rows, one.first + known):
+            if self.of.get((row[0], row[1])) != one.cell:
+                continue  # it was cancelled, or another text is in its place
+            name = "\0".join((row[0], row[1], _id_of(row[3]).id))
+            before = cell.ids.setdefault(name, {})
+            if not before:
+                found.append(row)
+            before[term.run] = number
+        term.next = one.first + known + len(rows)
+        while len(cell.ids) > IDS_MAX:
+            del cell.ids[next(iter(cell.ids))]
+            self.forgotten += 1
+        if not cell.active:
+            cell.held += found
+            return []
+        return found
+
+    def _place(self, one: CellResults | CellSaved) -> int | None:
+        """The number of the next result of a run; None where it is of one that is over."""
+        cell = self.cells.get(one.cell)
+        term = None if cell is None else cell.term(one.term)
+        if term is None or one.life < term.life:
+            return None
+        return one.floor if one.life > term.life else term.next
+
+    def _now_at(self, cell: Kept, one: CellResults | CellSaved) -> Term:
+        """The term, in the life that is heard of now."""
+        term = cell.term(one.term)
+        assert term is not None
+        if one.life > term.life:
+            cell.runs += 1
+            term.life, term.run, term.next = one.life, cell.runs, one.floor
+            if not cell.active:  # what it found before counts no more than if it had not begun
+                cell.ids, cell.held = {}, []
+        return term
+
+    # --- snapshots of cells ----------------------------------------------------------------
+
+    def saves(self, one: CellSaved) -> bool:
+        """Whether a snapshot can take the place of the last one: what is before it was taken."""
+        place = self._place(one)
+        return place is not None and place >= one.end
+
+    def save(self, one: CellSaved) -> tuple[list[Key], list[Row]]:
+        """Take a snapshot: (subscriptions that are active from now on, results given out so)."""
+        if not self.saves(one):
+            return [], []
+        cell = self.cells[one.cell]
+        term = self._now_at(cell, one)
+        if term is cell.coming:
+            cell.serving, cell.coming = term, None
+            cell.reason = ""
+        cell.run, cell.end, cell.snapshot = term.run, one.end, one.snapshot
+        if cell.coming is None:  # else that may have begun from an earlier one
+            _let_go(cell)
+        if cell.active:
+            return [], []
+        rows, cell.held, cell.active = cell.held, [], True
+        return list(cell.keys), rows
+
+    # --- the state -------------------------------------------------------------------------
+
+    def state(self) -> list[Any]:
+        """Plain data."""
+        rows = [msgspec.to_builtins(one, builtin_types=(bytes,)) for one in self.cells.values()]
+        return [self._count, self.forgotten, rows]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Take up such a state, in the place of all that is here."""
+        self._count, self.forgotten, rows = state
+        found = msgspec.convert(rows, list[Kept], str_keys=False)
+        self.cells = {one.name: one for one in found}
+        self.of.clear()
+        self.of.update({key: one.name for one in found for key in one.keys})
+
+
+def _let_go(cell: Kept) -> None:
+    """Forget the results that nothing that begins from the last snapshot finds again."""
+    run, end = cell.run, cell.end
+    cell.ids = {name: at for name, at in cell.ids.items() if at.get(run, end) >= end}

@@ -1,0 +1,128 @@
+"""The core of a home whose submissions run as cells.
+
+Owns what a subscription's home keeps while its tasks run in a cell: who asked for it, whether it is
+active, and its results. Must not know frames or where a cell is. Invariant: a task runs in this
+core's own matcher exactly while a subscription needs it that is of no cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from broker.core import messages
+from broker.core.broker import BrokerOptions
+from broker.core.durable_state import Source
+from broker.core.effects import Emission
+from broker.core.limits import Limits
+from broker.core.network import cell_told
+from broker.core.network.activating import ActivatingBroker, Key
+from broker.core.network.cell_book import CellBook
+from broker.core.outgoing import Outgoing
+from broker.core.refusals import Answer
+
+_decode = msgspec.json.decode
+_encode = msgspec.json.encode
+
+
+class CellKeepingBroker(ActivatingBroker):
+    """See the module."""
+
+    def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
+        super().__init__(options, limits)
+        self.book = CellBook(self.options.name)
+        self._elsewhere = self._installer.elsewhere = self.book.of
+
+    def source_of(self, key: Key) -> Source:
+        """The text that a subscription came with."""
+        return self._texts[key][1]
+
+    # --- requests --------------------------------------------------------------------------
+
+    def _activate(
+        self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
+    ) -> None:
+        of = self.book.of
+        self.book.drop([key for key in answer.keys if key in of and self._is_new(key)])
+        fresh = [key for key in answer.keys if self._is_new(key)]
+        if self.options.cells and fresh:
+            self.book.begin(fresh, self._now)
+        if of:
+            self._stop_what_runs_elsewhere()
+        super()._activate(message, answer, out)
+
+    def _is_new(self, key: Key) -> bool:
+        """Whether a subscription was installed by this very message."""
+        known = self._texts.get(key)  # which tells of it only afterwards
+        return known is None or known[0] is not self.catalogue.subscriptions[key]
+
+    def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
+        super()._cancel_requested(message, out)
+        if self.book.of:
+            subscriptions = self.catalogue.subscriptions
+            self.book.drop([key for key in self.book.of if key not in subscriptions])
+            self._stop_what_runs_elsewhere()
+
+    def _stop_what_runs_elsewhere(self) -> None:
+        """Run the tasks of those subscriptions alone that are of no cell."""
+        needed = {
+            name
+            for key, one in self.catalogue.subscriptions.items()
+            if key not in self.book.of
+            for name in (*one.definitions, one.task)
+        }
+        for name in reversed(self._matcher.tasks()):  # users first
+            if name not in needed:
+                self._matcher.remove(name)
+
+    # --- what cells say --------------------------------------------------------------------
+
+    def _cell_moved(self, one: cell_told.CellMoved, _out: Outgoing) -> None:
+        self.book.move(one.cell, one.broker, one.reason)
+
+    def _cell_results(self, one: cell_told.CellResults, out: Outgoing) -> None:
+        forgotten = self.book.forgotten
+        self._give(self.book.results(one), out)
+        self.ledger.note("cell_ids_forgotten", self.book.forgotten - forgotten)
+
+    def _cell_saved(self, one: cell_told.CellSaved, out: Outgoing) -> None:
+        fresh, rows = self.book.save(one)
+        if fresh:
+            self._now_active(fresh, out)
+        self._give(rows, out)
+
+    def _give(self, rows: Sequence[cell_told.Row], out: Outgoing) -> None:
+        """Give results out as if they had been detected here."""
+        found = []
+        for subscriber, name, actor, payload in rows:
+            installed = self.catalogue.subscriptions.get((subscriber, name))
+            if installed is None:
+                continue
+            installed.results += 1
+            said = payload
+            if installed.nearest:
+                nearest = self._nearest(actor)
+                if nearest != actor:
+                    said = _encode({**_decode(payload), "actor": nearest})
+                    actor = nearest  # noqa: PLW2901
+            found.append(Emission(subscriber, name, actor, said))
+        self.ledger.results += len(found)
+        self._given(found, out)
+
+    def _given(self, results: Sequence[Emission], out: Outgoing) -> None:
+        out.results += results
+
+    # --- the state -------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """See RestorableBroker."""
+        return {**super().state(), "cells": self.book.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """See RestorableBroker."""
+        said = state.get("cells")
+        if said is not None:
+            self.book.restore(said)
+        super().restore(state)

@@ -1,0 +1,167 @@
+"""What a home and a cell's host say to each other, whichever brokers lie between them.
+
+Owns these messages and their bytes. Must not know links or parts. Invariant: what is read back is
+what was written, or it is refused. Each of them may be lost with a link and is then said again; so
+each may come twice, and none changes anything the second time.
+
+    home → host   Wanted      this term is to run at you
+    host → home   Missing     it does not; say what it is
+    home → host   Hosted      this is what it is: begin it
+    host → home   Running     it does, and this is its life
+                  Refused     it cannot, and why
+                  Results, Saved
+    home → host   Taken, Stored   up to there
+                  Ended       this term is over
+    origin → home Asked       are these terms over? they are not to be reached
+    home → origin Over        these are
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from broker.core.network.cell_told import Row
+from broker.core.network.cell_view import term_name
+from broker.core.network.frames import FrameError
+
+Keys: TypeAlias = tuple[tuple[str, str], ...]
+
+
+class Which(Struct, array_like=True, frozen=True):
+    """A term of a cell; `since` tells it from one of a home that then lost its disk."""
+
+    cell: str
+    since: int
+    term: int
+
+    @property
+    def name(self) -> str:
+        """What it is called among brokers."""
+        return term_name(self.cell, self.term)
+
+
+class Wanted(Struct, array_like=True, frozen=True, tag="wanted"):
+    """This term, with these subscriptions and no others, is to run at who hears it."""
+
+    which: Which
+    keys: Keys
+
+
+class Missing(Struct, array_like=True, frozen=True, tag="missing"):
+    """It does not run at who says so."""
+
+    which: Which
+
+
+class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
+    """All that is needed to begin it: its text and tables, or its last snapshot.
+
+    `options` are those of the home that bear on results.
+    """
+
+    which: Which
+    keys: Keys
+    options: dict[str, int]
+    text: bytes
+    tables: dict[str, str]
+    snapshot: bytes
+
+
+class Running(Struct, array_like=True, frozen=True, tag="running"):
+    """It runs at who says so."""
+
+    which: Which
+    life: int
+
+
+class Refused(Struct, array_like=True, frozen=True, tag="refused"):
+    """It will not run at who says so."""
+
+    which: Which
+    reason: str
+
+
+class Results(Struct, array_like=True, frozen=True, tag="results"):
+    """What it found, numbered from `first`; all before `floor` have been taken."""
+
+    which: Which
+    life: int
+    floor: int
+    first: int
+    rows: list[Row]
+
+
+class Taken(Struct, array_like=True, frozen=True, tag="results_taken"):
+    """All results before this number are the home's."""
+
+    which: Which
+    life: int
+    next: int
+
+
+class Saved(Struct, array_like=True, frozen=True, tag="saved"):
+    """Its state behind its own record `number`, and behind the results before `end`."""
+
+    which: Which
+    life: int
+    floor: int
+    number: int
+    end: int
+    snapshot: bytes
+
+
+class Stored(Struct, array_like=True, frozen=True, tag="snapshot_stored"):
+    """The snapshot of that number is on the home's disk."""
+
+    which: Which
+    life: int
+    number: int
+
+
+class Ended(Struct, array_like=True, frozen=True, tag="ended"):
+    """This term is over."""
+
+    which: Which
+
+
+class Asked(Struct, array_like=True, frozen=True, tag="asked"):
+    """Something is kept for these terms, which are not to be reached: are they over?"""
+
+    terms: tuple[str, ...]
+
+
+class Over(Struct, array_like=True, frozen=True, tag="over"):
+    """These terms are over: nothing is to be kept for them."""
+
+    terms: tuple[str, ...]
+
+
+Said: TypeAlias = (
+    Wanted
+    | Missing
+    | Hosted
+    | Running
+    | Refused
+    | Results
+    | Taken
+    | Saved
+    | Stored
+    | Ended
+    | Asked
+    | Over
+)
+
+encoded = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Said).decode
+
+
+def decoded(data: bytes) -> Said:
+    """What was said. Raises FrameError."""
+    try:
+        found: Said = _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(f"what was said of a cell cannot be read: {error}") from None
+    return found

@@ -1,0 +1,49 @@
+"""What a home is told of its cells that has to outlast its process.
+
+Owns these messages; `told` has their bytes. Must not know frames. Invariant: what a home decides of
+a cell (where it runs, which results it took, which snapshot is its last) is one of these.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeAlias
+
+from msgspec import Struct
+
+Row: TypeAlias = tuple[str, str, str, bytes]  # subscriber, subscription, actor, result as JSON
+
+
+class CellMoved(Struct, array_like=True, frozen=True, tag="cell_moved"):
+    """A cell is to run at this broker from now on, as soon as it can."""
+
+    outlasts: ClassVar[bool] = True
+
+    cell: str
+    broker: str
+    reason: str = ""  # why it does not stay where it was to be
+
+
+class CellResults(Struct, array_like=True, frozen=True, tag="cell_results"):
+    """What a term of a cell has found: numbers from `first` on; all before `floor` were taken."""
+
+    outlasts: ClassVar[bool] = True
+
+    cell: str
+    term: int
+    life: int
+    floor: int
+    first: int
+    rows: list[Row]
+
+
+class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
+    """The state of a term, behind which are its results before `end`; all of it is active."""
+
+    outlasts: ClassVar[bool] = True
+
+    cell: str
+    term: int
+    life: int
+    floor: int
+    end: int
+    snapshot: bytes
