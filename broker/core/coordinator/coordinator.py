@@ -15,16 +15,18 @@ that comes or goes) makes for another statement, and so for another epoch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from broker.core.coordinator import bounds
+from broker.core.coordinator.around import Around
 from broker.core.coordinator.checking import Numbers
+from broker.core.coordinator.effort import rounds_settings
 from broker.core.coordinator.known import Known
-from broker.core.coordinator.laying import Laid, Piece, amounts, lay, levels_of, rated
-from broker.core.coordinator.metering import Counts, Metering, Rates
+from broker.core.coordinator.laying import Laid, amounts, lay, levels_of, rated
+from broker.core.coordinator.measuring import measured
+from broker.core.coordinator.metering import Metering
 from broker.core.coordinator.statement import (
     Input,
     Measured,
@@ -38,40 +40,10 @@ from broker.core.coordinator.statement import (
     parts_of,
     word_of,
 )
-from broker.core.coordinator.works import Work, Works
-from broker.core.topology.tree import Tree as Overlay
-from planner.rounds.improve import Effort
+from broker.core.coordinator.works import Works
 from planner.rounds.machine import Rounds
 from planner.rounds.messages import Envelope
 from planner.rounds.post import Effect, Send
-from planner.rounds.settings import Settings
-
-KICKS_FIRST = 10
-
-
-class Around(Protocol):
-    """What the coordinator needs of its broker."""
-
-    def peers(self) -> Sequence[str]:
-        """The neighbours with whom a session stands."""
-
-    def via(self, broker: str) -> str | None:
-        """The neighbour through whom another broker is reached."""
-
-    def overlay(self) -> Overlay:
-        """The tree of all brokers."""
-
-    def say(self, peer: str, data: bytes) -> None:
-        """Tell a neighbour with whom a session stands; in order."""
-
-    def works(self) -> Iterable[Work]:
-        """The submissions that are at home here."""
-
-    def counted(self) -> Mapping[Piece, Counts]:
-        """Of each submission, by (home, key), that runs here: what came and left."""
-
-    def place(self, key: str, broker: str) -> None:
-        """Have a submission that is at home here run there; said again it means nothing new."""
 
 
 class Coordinator:
@@ -352,23 +324,10 @@ class Coordinator:
     def _measure(self) -> None:
         """Look at what runs here, and tell the homes of rates that are others."""
         counts = self._around.counted()
-        known: dict[Piece, Rates] = {}
-        for home, statement in self.known.statements.items():
-            for one in statement.submissions:
-                if (home, one.key) in counts:
-                    rates, sends = self.known.rates(home, one)
-                    if any(rates) or sends:
-                        known[home, one.key] = Rates(
-                            dict(zip(one.inputs, rates, strict=True)), sends
-                        )
-        for (home, key), fresh in self.metering.look(counts, known, self._now).items():
-            by_origin: dict[str, dict[str, int]] = {}
-            for (origin, type_name), rate in fresh.inputs.items():
-                by_origin.setdefault(origin, {})[type_name] = rate
-            word = Measured(home, self.me, key, by_origin, fresh.sends)
-            if home == self.me:
+        for word in measured(self.metering, counts, self.known, self.me, self._now):
+            if word.home == self.me:
                 self._measured(word)
-            elif (via := self._around.via(home)) is not None:
+            elif (via := self._around.via(word.home)) is not None:
                 self._around.say(via, encoded(word))
         self._measure_at = self._now + self.metering.every_ms if counts else None
 
@@ -416,22 +375,6 @@ COUNTED = (
     "words_lost",
     "words_malformed",
 )
-
-
-def rounds_settings(settings: bounds.CoordinatorSettings, pieces: int) -> Settings:
-    """How the rounds plan so many pieces: a look takes no more than so many tries."""
-    most = (bounds.KICKS_MAX - KICKS_FIRST) / max(pieces, 1)
-    effort = Effort()
-    return Settings(
-        radius=settings.radius,
-        price=settings.price_percent / 100,
-        effort=Effort(
-            KICKS_FIRST,
-            min(effort.kicks_for_each, most),
-            effort.worse,
-            min(effort.deep_for_each, most),
-        ),
-    )
 
 
 def _of(statement: Statement, key: str) -> Submission | None:

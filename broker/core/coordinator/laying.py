@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from broker.core.coordinator.known import Known
-from broker.core.coordinator.statement import Input, Submission
+from broker.core.coordinator.statement import Input, Piece, Submission
 from broker.core.topology.tree import Tree as Overlay
 from planner.layout import lay_out
 from planner.problem import Content, Node, Problem, Task
@@ -26,9 +26,6 @@ from planner.rounds.units import scaled
 
 ALIKE_PERCENT = 25  # rates that differ by less are of the same events, measured at other times
 ALIKE_LEAST = 64  # bytes a second: of less nobody cares
-
-Piece = tuple[str, str]
-"""(home, key) of a submission."""
 
 
 @dataclass(frozen=True, slots=True)

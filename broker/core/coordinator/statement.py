@@ -18,6 +18,9 @@ from planner.rounds.messages import Envelope
 Input = tuple[str, str]
 """(origin, type)."""
 
+Piece = tuple[str, str]
+"""(home, key) of a submission."""
+
 
 class StatementError(ValueError):
     """What another broker said cannot be; the sentence tells why."""
@@ -158,7 +161,8 @@ def _check(one: Submission) -> None:
     if len(set(one.inputs)) < len(one.inputs):
         raise StatementError("a submission has an input twice")
     _check_rates([*one.rates, one.sends])
-    _check_names([one.key, one.host, *one.not_at, *(part for pair in one.inputs for part in pair)])
+    places = [part for pair in one.inputs for part in pair]
+    _check_names([one.key, one.name, one.host, *one.not_at, *places])
 
 
 def _check_rates(rates: Iterable[int]) -> None:

@@ -6,8 +6,8 @@ from random import Random
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
-from broker.core.coordinator.laying import Piece
 from broker.core.coordinator.metering import Counts
+from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
 from broker.core.effects import SendFrame
 from broker.core.network import frames
