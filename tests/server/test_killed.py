@@ -1,7 +1,6 @@
 """Executors and brokers that are killed under load: nothing is lost and nothing is twice."""
 
 import json
-import socket
 from collections import Counter
 
 import pytest
@@ -18,6 +17,7 @@ from tests.server.test_on_spark import (
     Driver,
     all_rows,
     batches_of,
+    on_cluster,
     said,
     table,
     until,
@@ -53,25 +53,19 @@ def exact(folder, logs):
     assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
 
 
-@pytest.mark.parametrize("times", [1, 10])
-def test_executors_of_a_cluster_are_killed(tmp_path, times):
+def test_ten_executors_of_a_cluster_are_killed(tmp_path):
     """Master and node are real; executors have neither our packages nor a path to them."""
     number = Counter()
     with FakeLog("ea") as a, FakeLog("eb") as b, Cluster(tmp_path) as cluster:
         logs = {"a": a, "b": b}
         brokers = ", ".join(f'{name} = "{log.url}"' for name, log in logs.items())
         head = JOBS.format(brokers=brokers, folder=tmp_path, batch_rows=40)
-        head = head.replace(
-            "[server]",
-            f'[server]\nmaster = "{cluster.url}"\n'
-            'spark = { "spark.executor.memory" = "512m", "spark.task.maxFailures" = "20" }',
-        )
-        text = head + HISTORY + DETECT
+        text = on_cluster(head + HISTORY + DETECT, cluster)
         (tmp_path / "jobs.toml").write_text(text)
         (tmp_path / "next.hw").write_text(NEXT)
         driver = Driver(tmp_path, tmp_path / "jobs.toml")
         try:
-            for killed in range(1, times + 1):
+            for killed in range(1, 11):
                 before = batches_of(tmp_path)
                 until(
                     lambda before=before, rows_max=300 * killed: (
@@ -100,27 +94,12 @@ def test_executors_of_a_cluster_are_killed(tmp_path, times):
         assert sorted(row["id"] for row in table(tmp_path, "both")) == expected
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def rows_of_broker(site):
-    standing = site.broker.get("/v1/log/offsets")[1]
-    path = f"/v1/log?from={standing['earliest']}&to={standing['end']}"
-    return [row["result"]["id"] for row in site.broker.get(path)[1]["rows"]]
-
-
 def test_brokers_are_killed_while_they_are_read(tmp_path):
     """Ten times, in turns; each comes back at its address, with its disk."""
     with Site(tmp_path, "north") as north, Site(tmp_path, "south") as south:
         sites = [north, south]
         for site in sites:
-            site.__exit__()
-            site.flags += ["--set", f"http.port={free_port()}"]
-            site.__enter__()
-            site.submit()
+            site.stay()
         brokers = ", ".join(f'{site.name} = "{site.url}"' for site in sites)
         head = JOBS.format(brokers=brokers, folder=tmp_path, batch_rows=40)
         (tmp_path / "jobs.toml").write_text(head + HISTORY)
@@ -131,11 +110,7 @@ def test_brokers_are_killed_while_they_are_read(tmp_path):
                     site.feed(30)
                 before = batches_of(tmp_path)
                 until(lambda before=before: batches_of(tmp_path) > before, driver, "a batch")
-                killed = sites[n % 2]
-                killed.broker.process.kill()
-                killed.broker.ended()
-                killed.__exit__()
-                killed.__enter__()
+                sites[n % 2].kill()
         finally:
             driver.kill()
         last = Driver(tmp_path, tmp_path / "jobs.toml", "--once")
@@ -143,7 +118,7 @@ def test_brokers_are_killed_while_they_are_read(tmp_path):
             assert last.end() == 0, (tmp_path / "driver.log").read_text()[-3000:]
         finally:
             last.kill()
-        expected = sorted((site.name, one) for site in sites for one in rows_of_broker(site))
+        expected = sorted((site.name, one) for site in sites for one in site.ids())
         kept = table_of(tmp_path / "history", ["broker", "id"]).to_pylist()
         assert sorted((row["broker"], row["id"]) for row in kept) == expected
         rows = table(tmp_path, "history")

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 import headwater
 from language import check_text
+from server import process
 from server.config import read
 from server.detection.mapping import event_of
 from server.history import table_of
@@ -22,8 +24,10 @@ from server.process import streams_of
 from server.session import SparkSettings, start
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
+from tests.server.cluster import Cluster
 from tests.server.logs import FakeLog, result
 from tests.server.test_detection import end_of, lasted, on_spark, plain, replayed
+from tests.server.test_with_brokers import Site
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.filterwarnings("default")]
 
@@ -121,14 +125,19 @@ def jobs_file(folder, logs, text, batch_rows=50_000):
 
 
 def run_once(spark, file):
-    """All streams of a file, one after the other, up to where the logs end."""
-    for stream in streams_of(read(file)):
+    """All streams of a file, side by side as the server runs them, up to where the logs end."""
+    streams = streams_of(read(file))
+    for stream in streams:
         stream.start(spark, once=True)
-        # As the server does it: on a busy machine Spark gives up on a Python that is slow to start.
-        while stream.look(spark, once=True):
-            assert stream.failures < 5, stream.error
-            time.sleep(0.05)
-        assert not stream.down, stream.error
+        process._await_begun(stream, threading.Event())
+    at_work = [True]
+    while any(at_work):
+        # On a busy machine Spark gives up on a Python that is slow to start.
+        at_work = [stream.look(spark, once=True) for stream in streams]
+        assert all(stream.failures < 5 for stream in streams), [one.error for one in streams]
+        time.sleep(0.05)
+    assert not any(stream.down for stream in streams), [one.error for one in streams]
+    for stream in streams:
         stream.stop()
 
 
@@ -401,9 +410,47 @@ def check_exact(spark, folder, logs):
     assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
 
 
-def test_a_driver_that_is_killed_loses_and_doubles_nothing(spark, two, tmp_path):
-    kill_and_go_on(tmp_path, two, 1)
-    check_exact(spark, tmp_path, two)
+def on_cluster(text, cluster):
+    """A file of jobs, for a cluster that is slow to see that an executor has gone."""
+    settings = '{ "spark.executor.memory" = "512m", "spark.task.maxFailures" = "20" }'
+    return text.replace("[server]", f'[server]\nmaster = "{cluster.url}"\nspark = {settings}')
+
+
+def test_an_executor_a_broker_and_the_driver_are_killed_and_nothing_is_lost_or_doubled(
+    spark, tmp_path
+):
+    """One after the other, each with rows left to read; then what is left is read here."""
+    with Site(tmp_path, "north") as north, Site(tmp_path, "south") as south:
+        sites = {"north": north, "south": south}
+        for site in sites.values():
+            site.stay()
+        file = jobs_file(tmp_path, sites, HISTORY, batch_rows=20)
+        text = file.read_text()
+        with Cluster(tmp_path) as cluster:
+            file.write_text(on_cluster(text, cluster))
+            driver = Driver(tmp_path, file)
+
+            def go_on():
+                before = batches_of(tmp_path)
+                for site in sites.values():
+                    site.feed(80)
+                until(lambda: batches_of(tmp_path) > before, driver, "a batch")
+
+            try:
+                go_on()
+                until(cluster.kill_executor, driver, "an executor to kill")
+                go_on()
+                south.kill()
+                go_on()
+            finally:
+                driver.kill()
+        file.write_text(text)
+        run_once(spark, file)
+        expected = sorted((name, one) for name, site in sites.items() for one in site.ids())
+        assert len(expected) == 2 * 3 * 40
+        kept = spark.read.parquet(str(tmp_path / "history")).select("broker", "id").collect()
+        assert sorted(map(tuple, kept)) == expected
+        assert sorted((row["broker"], row["id"]) for row in table(tmp_path, "history")) == expected
 
 
 @pytest.mark.long

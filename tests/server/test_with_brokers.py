@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import time
 
 import pytest
@@ -41,6 +42,22 @@ class Site:
     def url(self):
         return f"http://127.0.0.1:{self.broker.port('http')}"
 
+    def stay(self):
+        """Begin with the specification, at an address that stays the same whatever happens."""
+        self.__exit__()
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.flags += ["--set", f"http.port={one.getsockname()[1]}"]
+        self.__enter__()
+        self.submit()
+
+    def kill(self):
+        """Kill it, and have it back with its disk."""
+        self.broker.process.kill()
+        self.broker.ended()
+        self.__exit__()
+        self.__enter__()
+
     def submit(self):
         path = "/v1/subscriptions?client=station-team"
         status, reply = self.broker.get(path, "POST", TEXT.encode())
@@ -65,9 +82,13 @@ class Site:
             end = self.broker.get(f"/v1/log/offsets?after={end}&wait=5")[1]["end"]
 
     def count(self):
+        return len(self.ids())
+
+    def ids(self):
+        """Of all results, as its log has them."""
         standing = self.broker.get("/v1/log/offsets")[1]
         path = f"/v1/log?from={standing['earliest']}&to={standing['end']}"
-        return len(self.broker.get(path)[1]["rows"])
+        return [row["result"]["id"] for row in self.broker.get(path)[1]["rows"]]
 
 
 @pytest.mark.timeout(90)
