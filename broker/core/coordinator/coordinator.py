@@ -15,7 +15,7 @@ that comes or goes) makes for another statement, and so for another epoch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -25,10 +25,9 @@ from broker.core.coordinator.checking import Numbers
 from broker.core.coordinator.effort import rounds_settings
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.laying import Laid, amounts, lay, levels_of, rated
-from broker.core.coordinator.measuring import measured
+from broker.core.coordinator.measuring import measured, rates_of
 from broker.core.coordinator.metering import Metering
 from broker.core.coordinator.statement import (
-    Input,
     Measured,
     Part,
     Rated,
@@ -185,29 +184,14 @@ class Coordinator:
     def _own(self) -> Statement:
         """What would be said now, under the last number."""
         overlay = self._around.overlay()
-        subs = self.works.submissions(
-            lambda name: (
-                name in overlay.hops and (name in self.known.statements or name == self.me)
-            ),
-            self._rates_of,
-        )
+        others = self.known.statements
+        subs = self.works.submissions(lambda name: name in overlay.hops and name in others)
         limits = (self.settings.capacity, self.settings.egress)
         return Statement(self.me, self._life, self._serial, *limits, self.drained, subs)
 
-    def _rates_of(self, key: str) -> tuple[Mapping[Input, int], int]:
-        statement = self.known.statements.get(self.me)
-        found = None if statement is None else _of(statement, key)
-        if found is None:
-            return {}, 0
-        rates, sends = self.known.rates(self.me, found)
-        return dict(zip(found.inputs, rates, strict=True)), sends
-
     def _shape(self, statement: Statement) -> list[object]:
-        """What of a statement makes for another epoch at once; hosts and rates can wait."""
-        return [
-            statement.drained,
-            [(one.key, one.inputs, one.not_at) for one in statement.submissions],
-        ]
+        """What of a statement makes for another epoch at once; hosts can wait."""
+        return [statement.drained, [(one.key, one.not_at) for one in statement.submissions]]
 
     def _restate(self) -> None:
         """Say all that is at home here, as it is now."""
@@ -335,20 +319,21 @@ class Coordinator:
         """What is at home here has other rates: all are told."""
         statement = self.known.statements.get(self.me)
         one = None if statement is None else _of(statement, word.key)
-        if statement is None or one is None or word.key not in self.works:
-            return
-        if self.works.host_of(word.key) != word.host:
+        if statement is None or one is None or self.works.host_of(word.key) != word.host:
             return  # of a host that is to run it no more
-        rates = tuple(word.rates.get(origin, {}).get(name, 0) for origin, name in one.inputs)
-        said = Rated(self.me, *statement.place, word.key, rates, word.sends)
-        if not self.known.rate(said):
-            return
+        self.works.rate(word.key, rates_of(word))
         self.counts["rates"] += 1
-        if self.laid is not None and self._regrouped(self.laid):
+        rates = {place: rate for place, rate in rates_of(word).inputs.items() if rate}
+        taken = tuple(rates.get(place, 0) for place in one.inputs)
+        said = Rated(self.me, *statement.place, word.key, taken, word.sends)
+        if any(place not in one.inputs for place in rates):
             self._restate()
-        else:
-            self._pass_on("", [said])
-            self._rate()
+        elif self.known.rate(said):
+            if self.laid is not None and self._regrouped(self.laid):
+                self._restate()
+            else:
+                self._pass_on("", [said])
+                self._rate()
 
     def _regrouped(self, laid: Laid) -> bool:
         """Whether others take alike much of an input than the epoch's network has it."""

@@ -21,8 +21,7 @@ def measured(
         for one in statement.submissions:
             if (home, one.key) in counts:
                 rates, sends = known.rates(home, one)
-                if any(rates) or sends:
-                    told[home, one.key] = Rates(dict(zip(one.inputs, rates, strict=True)), sends)
+                told[home, one.key] = Rates(dict(zip(one.inputs, rates, strict=True)), sends)
     found = []
     for (home, key), fresh in metering.look(counts, told, now).items():
         by_origin: dict[str, dict[str, int]] = {}
@@ -30,3 +29,13 @@ def measured(
             by_origin.setdefault(origin, {})[type_name] = rate
         found.append(Measured(home, me, key, by_origin, fresh.sends))
     return found
+
+
+def rates_of(word: Measured) -> Rates:
+    """What such a word tells."""
+    inputs = {
+        (origin, type_name): rate
+        for origin, some in word.rates.items()
+        for type_name, rate in some.items()
+    }
+    return Rates(inputs, word.sends)

@@ -1,8 +1,8 @@
 """Rates of what runs here, from counts, and when they are worth telling.
 
-Owns the means. Must not know who is told. Invariant: a rate is told again only where it and
-what was told last are apart by more than the stated part of the lesser of both, and not before it
-has been looked at for long enough; so what stays the same is told once.
+Owns the means. Must not know who is told. Invariant: a rate is told only where it and what all were
+told last are apart by more than the stated part of the lesser of both, and not before it has been
+looked at for long enough; so what stays the same is told once.
 """
 
 from __future__ import annotations
@@ -48,19 +48,18 @@ class _Mean(Struct):
 
 
 class Meter(Struct):
-    """Of one submission that runs here; `told` is what its home was told of it last."""
+    """Of one submission that runs here."""
 
     measure_ms: int
     change_percent: int
     at: int
     counts: Counts
-    told: Rates | None = None
     weight: float = 0.0
     means: dict[Input, _Mean] = field(default_factory=dict)
     sends: _Mean = field(default_factory=_Mean)
 
-    def look(self, counts: Counts, now: int) -> Rates | None:
-        """Other counts; the rates, where these are to be told."""
+    def look(self, counts: Counts, told: Rates, now: int) -> Rates | None:
+        """Other counts; the rates, where these are others than what all were told."""
         took_ms = now - self.at
         if took_ms <= 0:
             return None
@@ -75,10 +74,7 @@ class Meter(Struct):
         if self.weight < TRUSTED:
             return None
         rates = self._rates()
-        if self.told is not None and not self._differs(self.told, rates):
-            return None
-        self.told = rates
-        return rates
+        return rates if self._differs(told, rates) else None
 
     def _rates(self) -> Rates:
         """The means, as if they had always been looked at."""
@@ -110,20 +106,18 @@ class Metering:
         told: Mapping[tuple[str, str], Rates],
         now: int,
     ) -> dict[tuple[str, str], Rates]:
-        """Rates that are to be told; `told` is what is known of those that begin here."""
+        """Rates that are to be told; of what is not in `told` nobody wants to know."""
         for name in [name for name in self._meters if name not in counts]:
             del self._meters[name]
         found: dict[tuple[str, str], Rates] = {}
         for name, one in counts.items():
             meter = self._meters.get(name)
             if meter is None or meter.counts.term != one.term:
-                self._meters[name] = Meter(
-                    self._measure_ms, self._change_percent, now, one, told.get(name)
-                )
-                continue
-            rates = meter.look(one, now)
-            if rates is not None:
-                found[name] = rates
+                self._meters[name] = Meter(self._measure_ms, self._change_percent, now, one)
+            elif name in told:
+                rates = meter.look(one, told[name], now)
+                if rates is not None:
+                    found[name] = rates
         return found
 
     def __len__(self) -> int:

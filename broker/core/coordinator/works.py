@@ -8,11 +8,15 @@ is chosen; one that does not take a submission up within its time is left out fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from broker.core.coordinator import bounds
-from broker.core.coordinator.statement import Input, Submission
+from broker.core.coordinator.metering import Rates
+from broker.core.coordinator.statement import Submission
+
+NOTHING = Rates({}, 0)
 
 
 class Work(Struct, frozen=True):
@@ -21,7 +25,6 @@ class Work(Struct, frozen=True):
     key: str
     name: str
     host: str
-    inputs: tuple[Input, ...]
 
 
 class Works:
@@ -33,6 +36,7 @@ class Works:
         self._works: dict[str, Work] = {}
         self._asked: dict[str, tuple[str, int]] = {}
         self._refused: dict[str, dict[str, int]] = {}
+        self._rates: dict[str, Rates] = {}
         self._wishes: dict[str, tuple[str, int]] = {}  # not asked for yet, and since when
         self._back: dict[str, None] = {}  # to be left where they are, as somebody had its time
 
@@ -42,14 +46,13 @@ class Works:
     def put(self, works: Iterable[Work], now: int) -> None:
         """These are at home here; what does not fit into bounds is left at home."""
         some = list(works)
-        told = [one for one in some if len(one.inputs) <= bounds.INPUTS_MAX]
-        told = told[: bounds.SUBMISSIONS_MAX]
+        told = some[: bounds.SUBMISSIONS_MAX]
         self.untold = len(some) - len(told)
         self._works = {one.key: one for one in told}
-        for key in [key for key in self._asked if key not in self._works]:
-            del self._asked[key]
-        for key in [key for key in self._refused if key not in self._works]:
-            del self._refused[key]
+        kept: tuple[dict[str, Any], ...] = (self._asked, self._refused, self._rates, self._back)
+        for by_key in kept:
+            for key in [key for key in by_key if key not in self._works]:
+                del by_key[key]
         for key, one in self._works.items():
             self._look_at(key, one.host, now)
 
@@ -89,8 +92,7 @@ class Works:
         """Have submissions run there; what is not named stays where it is."""
         back, self._back = self._back, {}
         for key in back:
-            if key in self._works:
-                place(key, self._works[key].host or self.me)
+            place(key, self._works[key].host or self.me)
         before, self._wishes = self._wishes, {}
         for key, one in self._works.items():
             goal = wanted.get(key, one.host or self.me)
@@ -105,24 +107,29 @@ class Works:
                 self._asked[key] = (goal, now)
                 place(key, goal)
 
-    def submissions(
-        self,
-        known: Callable[[str], bool],
-        rates: Callable[[str], tuple[Mapping[Input, int], int]],
-    ) -> tuple[Submission, ...]:
-        """What is to be said of all, with the rates as they are known by now."""
+    def rate(self, key: str, rates: Rates) -> bool:
+        """What a submission takes in and sends by now; whether it is at home here."""
+        if key not in self._works:
+            return False
+        taken = sorted(rates.inputs.items(), key=lambda row: (-row[1], row[0]))
+        some = [(place, rate) for place, rate in taken[: bounds.INPUTS_MAX] if rate]
+        self._rates[key] = Rates(dict(sorted(some)), rates.sends)
+        return True
+
+    def submissions(self, known: Callable[[str], bool]) -> tuple[Submission, ...]:
+        """What is to be said of all; who is not `known` runs nothing, as far as is known."""
         found = []
         for key, one in self._works.items():
-            inputs, sends = rates(key)
+            rates = self._rates.get(key, NOTHING)
             host = self.host_of(key)
             found.append(
                 Submission(
                     key,
                     one.name[: bounds.NAME_CHARS_MAX],
                     host if known(host) else self.me,
-                    one.inputs,
-                    tuple(inputs.get(place, 0) for place in one.inputs),
-                    sends,
+                    tuple(rates.inputs),
+                    tuple(rates.inputs.values()),
+                    rates.sends,
                     tuple(self._refused.get(key, ())),
                 )
             )

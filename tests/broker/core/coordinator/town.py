@@ -131,7 +131,7 @@ class House(Linking):
 
     def works(self) -> Iterable[Work]:
         return [
-            Work(job.key, job.key, job.host, tuple(sorted(job.inputs)))
+            Work(job.key, job.key, job.host)
             for job in self.town.jobs.values()
             if job.home == self.name
         ]
