@@ -66,11 +66,7 @@ class GroupedStagedAgent(StagedAgent):
         while len(partitions) > self.groups_max or (
             self._size > self._occurrences_max and len(partitions) > 1
         ):
-            key = next(iter(partitions))
-            self._size -= partitions.pop(key).size
-            self._agenda.set(key, None)
-            self._holds.pop(key, None)
-            self._moved.pop(key, None)
+            self._drop(next(iter(partitions)))
             self.dropped_groups += 1
         return found
 

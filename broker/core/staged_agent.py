@@ -1,114 +1,38 @@
 """The agent of a pattern that needs more than joins: stages over stages, for each partition.
 
-Owns pending events, partitions and when each is due. Must not know what stages do, how occurrences
-are chosen (choice.py) or what becomes of them (outcome.py). Invariant: what it reports depends on
+Owns the way of events to partitions and of occurrences from them. Must not know how partitions are
+kept (staged_groups.py), what stages do, how occurrences are chosen (choice.py) or what becomes of
+them (outcome.py). Invariant: what it reports depends on
 the events and on the order of time alone, never on how they were batched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
-from broker.core.choice import due, hold, take
+from broker.core.choice import hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event
-from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence, sort_in_order
-from broker.core.operands import Silence, composite, least, operands, types_that_last
-from broker.core.outcome import assigned_lag
-from broker.core.pattern import Layout
-from broker.core.pattern_agent import (
-    DURATION_MAX_MS,
-    IN_ORDER,
-    OCCURRENCES_MAX,
-    SWEEP_MS_MIN,
-    Handover,
-    Outcome,
-)
+from broker.core.operands import composite, least
+from broker.core.pattern_agent import DURATION_MAX_MS, IN_ORDER, Handover
 from broker.core.pending import Pending
 from broker.core.shelf import Shelf
-from broker.core.staged_partition import (
-    LOG_MAX,
-    Partition,
-    consumption_of,
-    derived,
-    log_keep_ms,
-    logged,
-    manner_of,
-    packed,
-    reports_at_once,
-    unpack,
-    without_lists,
-)
-from broker.core.stages.base import Site, Stage, end_of
-from broker.core.stages.build import Builder
-from broker.core.stages.lasting import Foresight
-from broker.core.stages.memory import Memory
-from broker.core.verdicts import Doubt, certainty_at, certainty_of
-from language.tree import Case, Subscription
+from broker.core.staged_groups import Found, StagedGroups
+from broker.core.staged_partition import Partition, logged, packed, unpack, without_lists
+from broker.core.stages.base import Site, end_of
+from broker.core.verdicts import certainty_at, certainty_of
 
 STATE_VERSION = 1
 
-Found = tuple[Occurrence, tuple[Any, ...]]  # an occurrence and its partition's key
 
-
-class StagedAgent:
+class StagedAgent(StagedGroups):
     """One case whose detect is a pattern of stages (see agent.Agent)."""
 
     waits = True
-
-    def __init__(
-        self,
-        case: Case,
-        layout: Layout,
-        outcome: Outcome,
-        classes: Mapping[str, type[Event]],
-        durations: Foresight,
-        *,
-        subscription: Subscription | None = None,
-        doubt: Doubt | None = None,
-        occurrences_max: int = OCCURRENCES_MAX,
-    ) -> None:
-        self._layout = self.layout = layout
-        self._outcome = self.outcome = outcome
-        self._classes = classes
-        self._durations = durations = durations.of(types_that_last(layout.root))
-        self._occurrences_max = occurrences_max
-        at_most = None if subscription is None else subscription.at_most
-        self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most, durations, doubt=doubt)
-        self._until = None if subscription is None else subscription.until_ms
-        self._for_ms = None if subscription is None else subscription.for_ms
-        self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
-        self._key = key_function(case.group_by) if case.group_by else None
-        self.doubt = doubt
-        self._at_once = reports_at_once(layout, self._manner)
-        builder = Builder(layout, case.group_by, DURATION_MAX_MS, doubt, at_once=self._at_once)
-        self._make = builder.build(layout.root)
-        self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
-        self._consumption = consumption_of(layout, self._manner)
-        if self._consumption == "spent":
-            self._manner = replace(self._manner, consuming=())
-        self._logs = bool(self._manner.consuming) and self._consumption == "again"
-        self._log_keep_ms = log_keep_ms(layout)
-        self._derived = derived(layout)
-        self._contiguous = any(joint.next for joint in layout.joints)
-        self._lags = assigned_lag(case, layout)
-        self._begin: int | None = None
-        self._pending = Pending()
-        self._partitions: dict[Any, Partition] = {}
-        self._agenda = Agenda()
-        self._holds: dict[tuple[Any, ...], int] = {}  # what each partition holds back
-        self._moved: dict[
-            tuple[Any, ...], Partition
-        ] = {}  # those of which that is to be asked anew
-        self._size = 0
-        self._watermark = WATERMARK_NONE
-        self._swept = WATERMARK_NONE
-        self.dropped_overflow = 0
 
     # --- the door ------------------------------------------------------------------------
 
@@ -123,6 +47,7 @@ class StagedAgent:
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
+        self._make_room(batch)
         self._watermark = max(self._watermark, watermark)
         touched = self._take(batch)
         touched.update(dict.fromkeys(self._agenda.take(self._watermark)))
@@ -133,13 +58,7 @@ class StagedAgent:
         for key in touched:
             found += self._advance(key)
         if swept:
-            per_ms = 0 if self._manner.at_most is None else self._manner.at_most[1]
-            idle = [k for k, p in self._partitions.items() if p.idle(self._watermark, per_ms)]
-            for key in idle:
-                del self._partitions[key]
-                self._agenda.set(key, None)
-                self._holds.pop(key, None)
-                self._moved.pop(key, None)
+            self._drop_idle()
         sort_in_order(found, *IN_ORDER)
         made = [self._outcome.make(occurrence, group) for occurrence, group in found]
         return [one for one in made if one is not None]
@@ -161,12 +80,13 @@ class StagedAgent:
         """See agent.Agent."""
         times = [self._pending.first_end, self._agenda.first()]
         known = [time for time in times if time is not None]
-        if self._size:
+        if self._size or (self._patience is not None and self._patience.count):
             known.append(WATERMARK_END)
         return min(known, default=None)
 
     def held(self) -> int:
         """See agent.Agent."""
+        self._catch_up()
         return len(self._pending) + self._size
 
     def dropped(self) -> dict[str, int]:
@@ -207,8 +127,11 @@ class StagedAgent:
                     self._durations.durations.observe(event.event_type, event.end - event.start)
             pending.add(at, passed)
         until = WATERMARK_END if self._at_once else self._watermark
+        released = pending.release(until)
+        if self._patience is not None:
+            return self._patience.put(released, self._partitions, eager=self._crowded)
         touched: dict[tuple[Any, ...], None] = {}
-        for at, event in pending.release(until):
+        for at, event in released:
             key = () if self._key is None else self._key(event)
             if key is None:
                 continue
@@ -228,26 +151,17 @@ class StagedAgent:
         elif self._contiguous:
             site.name([event])
 
-    def _partition(self, key: tuple[Any, ...]) -> Partition:
-        partition = self._partitions.get(key)
-        if partition is None:
-            begin = self._begin if self._key is None else None
-            site = Site(key, self._durations, begin, self._at_once, self.doubt is None)
-            if self._logs:
-                site.memory = Memory()
-            partition = self._partitions[key] = Partition(site, self._root(site))
-        return partition
-
-    def _root(self, site: Site) -> Stage:
-        site.leaves = [None] * len(self._layout.leaves)
-        return self._make(site)
-
     # --- deciding ------------------------------------------------------------------------
 
     def _advance(self, key: tuple[Any, ...]) -> list[Found]:
         partition = self._partitions.get(key)
         if partition is None:
             return []
+        if self._patience is not None:
+            if not partition.open:
+                self._open(key, partition)
+            for at, event in self._patience.taken(partition):
+                partition.site.leaves[at].events.append(event)
         found = self._found(partition)
         if self._manner.maybe_drop and not self._manner.in_turn:
             found = [one for one in found if certainty_of(one) != MAYBE]
@@ -307,54 +221,11 @@ class StagedAgent:
             self._give(site, at, event)
         return self._found(partition)
 
-    def _settle(self, key: tuple[Any, ...], partition: Partition) -> None:
-        """Note when it is due next, and hold the limit: past it the oldest go, counted."""
-        if partition.log:
-            self._trim(partition)
-        self._moved[key] = partition
-        if partition.site.named:
-            partition.site.forget_named()
-        self._size += partition.count()
-        excess = self._size - self._occurrences_max
-        if excess > 0:
-            shed = partition.root.shed(excess)
-            part = min(excess - shed, len(partition.log))
-            del partition.log[:part]
-            self._size += partition.count()  # what was shed may have taken more along
-            self.dropped_overflow += shed + part
-        self._schedule(key, partition)
-
-    def _trim(self, partition: Partition) -> None:
-        """Forget of the log what can no longer matter, or what is too much, counted."""
-        if self._log_keep_ms is not None:
-            slack_ms = 0 if self.doubt is None else self.doubt.slack_ms(self._log_keep_ms)
-            limit = min(self._watermark, partition.root.hold(), hold(partition.waiting))
-            partition.forget(limit + 1 - self._log_keep_ms - slack_ms)
-        elif self._derived:
-            partition.forget_unheld()
-        excess = len(partition.log) - LOG_MAX
-        if excess > 0:
-            del partition.log[:excess]
-            self.dropped_overflow += excess
-
-    def _schedule(self, key: tuple[Any, ...], partition: Partition) -> None:
-        times = [partition.root.due(), due(partition.waiting, self._manner)]
-        at = min([time for time in times if time is not None], default=None)
-        self._agenda.set(key, None if at is None else max(at, self._watermark + 1))
-
-    def _sweep(self, touched: dict[tuple[Any, ...], None]) -> bool:
-        """Let silent partitions drop what has expired, now and then; whether it was done."""
-        if self._watermark - self._swept < SWEEP_MS_MIN * 60:
-            return False
-        self._swept = self._watermark
-        for key in self._partitions:
-            touched.setdefault(key)
-        return True
-
     # --- snapshots -----------------------------------------------------------------------
 
     def state(self) -> Any:
         """See agent.Agent."""
+        self._catch_up()
         shelf = Shelf(self._classes)
         partitions = [packed(one, shelf) for one in self._partitions.values()]
         return {
@@ -388,6 +259,8 @@ class StagedAgent:
             self._pending.add(at, (shelf.get(n),))
         self._partitions, self._agenda, self._size = {}, Agenda(), 0
         self._holds, self._moved = {}, {}
+        if self._patience is not None:
+            self._patience.count = 0
         for one in state["partitions"]:
             key = tuple(one[0])
             partition = self._partition(key)

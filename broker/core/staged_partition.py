@@ -25,6 +25,7 @@ from broker.core.operands import (
     operands,
 )
 from broker.core.pattern import Layout
+from broker.core.prospects import Reach
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf
 from broker.core.stages.base import Site, Stage, start_of, without
@@ -63,14 +64,25 @@ def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) 
     )
 
 
+Entry = tuple[int, Event]  # which atom it is for, and the event
+
+
 class Partition:
-    """The stages of one partition, and what waits for its turn."""
+    """The stages of one partition, and what waits for its turn.
 
-    __slots__ = ("log", "log_full", "root", "site", "size", "waiting")
+    Where an event can tell what may come of it (see prospects), the stages are made with the first
+    of which something may.
+    """
 
-    def __init__(self, site: Site, root: Stage) -> None:
-        self.site = site
-        self.root = root
+    __slots__ = ("fresh", "log", "log_full", "open", "reach", "root", "site", "size", "waiting")
+
+    root: Stage
+    site: Site
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach  # of what it was given so far
+        self.fresh: list[Entry] = []  # what the stages were not given yet
+        self.open = False  # whether there are stages
         self.waiting = Waiting()
         self.log: list[tuple[int, Event]] = []  # kept where events are consumed
         self.log_full = LOG_MIN  # with so many it is asked which of them still matter
@@ -85,11 +97,11 @@ class Partition:
     def idle(self, watermark: int, per_ms: int) -> bool:
         """Whether a new one would do as well; `per_ms` is that of `at most`."""
         waiting = self.waiting
-        if self.size or waiting.found or waiting.answered or waiting.decided:
+        if self.size or self.fresh or waiting.found or waiting.answered or waiting.decided:
             return False
         if waiting.suppressed or (waiting.reported and waiting.reported[-1] + per_ms > watermark):
             return False
-        return self.root.idle()
+        return not self.open or self.root.idle()
 
     def forget(self, oldest: int) -> None:
         """Forget logged events that end before the time, and what was chosen of them."""
@@ -172,6 +184,7 @@ def packed(partition: Partition, shelf: Shelf) -> list[Any]:
         shelf.put_all(waiting_state(partition.waiting)),
         [[at, shelf.put(event)] for at, event in partition.log],
         [] if partition.site.memory is None else shelf.put_all(partition.site.memory.state()),
+        partition.reach,
     ]
 
 
@@ -185,6 +198,8 @@ def unpack(partition: Partition, data: list[Any], shelf: Shelf, by: Selection | 
     memory = partition.site.memory
     if memory is not None and later and later[0]:
         memory.restore(shelf.get_all(later[0]))
+    if partition.reach and len(later) > 1 and len(later[1]) == len(partition.reach):
+        partition.reach = list(later[1])
 
 
 def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | None) -> None:

@@ -1,0 +1,175 @@
+"""Groups that are left alone until something may come of them report what others do, and when.
+
+The yardstick is the same agent without that patience, whose stages get each event at once.
+"""
+
+from random import Random
+
+import pytest
+
+from broker.core import staged_groups
+from broker.core.patience import FRESH_MAX
+from broker.core.pattern import lay_out
+from broker.core.prospects import prospect_of
+from headwater import Engine
+from language import check_text
+
+DECLARED = "event A(x: int) event B(x: int) event C(x: int) event D(x: int)\n"
+HEAD = "subscription S seq 1 from me to log\n"
+PATTERNS = (
+    "detect[first] A then B then C within 60 ms",
+    "detect[first] A then B then C",
+    "detect[first] A as a then B as b then C as c within 60 ms where c.x > a.x",
+    "detect[first] A and B and C within 40 ms",
+    "detect[first] A then[..20 ms] B then[5 ms..30 ms] C within 40 ms",
+    "detect[chronicle] A then B then C within 60 ms",
+    "detect[chronicle] (A and B) then C within 50 ms",
+    "detect[first] (A or D) then B then C within 60 ms",
+    "detect[first] (A then B within 20 ms) then C within 60 ms",
+    "detect A then B+ then C within 60 ms",
+    "detect A then B* then C within 60 ms",
+    "detect A then B+ then C+ then D within 80 ms",
+    "detect A+ then B within 60 ms",
+    "detect[recent] A then B+ then[..30 ms] C",
+    "detect[first] A then B+ then C within 60 ms",
+    "detect[chronicle] A as a then B+ as b then C as c within 60 ms where Count(b) > 0",
+    "detect (A and D) then B+ as b then C within 60 ms where b.x > 3",
+    "detect A then (B parallel C) within 60 ms",
+)
+
+
+def case_of(pattern):
+    text = f"{DECLARED}{HEAD}{pattern} group by source"
+    (task,) = check_text(text).demand().graph.tasks.values()
+    return task.node.case
+
+
+def stream(random, count, lateness_ms, *, lasting):
+    """Events of two sources, some ends alike; each up to so late."""
+    now, made = 1_000, []
+    for number in range(count):
+        now += random.choice((0, 1, 2, 5, 7))
+        lasts_ms = random.choice((0, 0, 4, 15)) if lasting and random.random() < 0.3 else 0
+        name = random.choice("ABCD")
+        event = {"type": name, "id": f"{name}{number}", "source": random.choice("uv")}
+        event |= {"start": now - lasts_ms, "end": now, "x": random.randint(0, 9)}
+        made.append((now + random.uniform(0, lateness_ms), number, event))
+    return [event for _, _, event in sorted(made)]
+
+
+def batches(random, events):
+    at = 0
+    while at < len(events):
+        size = random.choice((1, 1, 2, 7, 40))
+        yield events[at : at + size]
+        at += size
+
+
+def told(text, events, seed, lateness_ms, *, moved=False):
+    """The results of each batch."""
+    moves = Random(-seed)
+    engine, found = Engine(text, lateness_ms, longest_ms=20), []
+    for batch in batches(Random(seed), events):
+        found.append(engine.push(batch))
+        if moved and moves.random() < 0.1:
+            state = engine.state()
+            engine = Engine(text, lateness_ms, longest_ms=20)
+            engine.restore(state)
+    return [*found, engine.finish()]
+
+
+def seats(engine):
+    return list(engine._pipeline.matcher._seats.values())
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_has_a_prospect(pattern):
+    assert prospect_of(lay_out(case_of(pattern))) is not None
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.parametrize("lateness_ms", [0, 25])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_results_are_those_of_one_that_waits_for_nothing(
+    pattern, lateness_ms, lasting, monkeypatch
+):
+    text = f"{DECLARED}{HEAD}{pattern} group by source"
+    total = 0
+    for seed in range(1, 2):
+        events = stream(Random(f"{pattern}{seed}"), 150, lateness_ms, lasting=lasting)
+        patient = told(text, events, seed, lateness_ms)
+        moved = told(text, events, seed, lateness_ms, moved=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(staged_groups, "prospect_of", lambda _: None)
+            assert patient == told(text, events, seed, lateness_ms)
+        assert moved == patient
+        total += sum(map(len, patient))
+    assert total
+
+
+NOT_PATIENT = (
+    "detect[latest] A then B then C within 60 ms",
+    "detect A then[next] B then[chronicle] C within 60 ms",
+    "detect A then B+ within 60 ms",
+    "detect[one] A then B then C within 60 ms",
+    "detect A without B",
+    "detect absent A for 20 ms",
+    "detect A{2} then[first] B",
+)
+
+
+@pytest.mark.parametrize("pattern", NOT_PATIENT)
+def test_what_silence_or_any_event_may_decide_waits_for_nothing(pattern):
+    engine = Engine(f"{DECLARED}{HEAD}{pattern} group by source")
+    assert all(getattr(seat.agent, "_patience", None) is None for seat in seats(engine))
+
+
+def test_what_can_come_to_nothing_is_forgotten_without_stages():
+    text = f"{DECLARED}{HEAD}detect[first] A then B then C within 60 ms group by source"
+    engine = Engine(text)
+    (seat,) = seats(engine)
+    for number in range(2_000):
+        kind = "CB"[number % 2]  # no A: nothing begins
+        event = {"type": kind, "id": f"e{number}", "source": "u", "timestamp": number, "x": 1}
+        assert engine.push([event]) == []
+        waiting = seat.agent._patience.count
+        assert waiting <= max(FRESH_MAX, 62)
+        assert waiting == sum(len(one.fresh) for one in seat.agent._partitions.values())
+    assert seat.agent.held() <= 62
+
+
+def test_groups_without_prospects_are_let_go_with_time():
+    text = f"{DECLARED}{HEAD}detect[first] A then B then C within 60 s group by source"
+    engine = Engine(text)
+    (seat,) = seats(engine)
+    for number in range(600):
+        event = {
+            "type": "B",
+            "id": f"e{number}",
+            "source": f"s{number}",
+            "timestamp": number * 1_000,
+        }
+        engine.push([{**event, "x": 1}])
+    assert (
+        len(seat.agent._partitions) <= 130
+    )  # a minute's, and those of a minute until it is looked
+    assert seat.agent._patience.count <= 130
+
+
+def test_near_its_limit_an_agent_is_not_patient(monkeypatch):
+    """Which events go first is as without patience, and so are the results."""
+    text = f"{DECLARED}{HEAD}detect A then B+ then C group by source"
+    found = []
+    for patient in (True, False):
+        with monkeypatch.context() as patched:
+            if not patient:
+                patched.setattr(staged_groups, "prospect_of", lambda _: None)
+            engine = Engine(text)
+        (seat,) = seats(engine)
+        seat.agent._occurrences_max = 12
+        random = Random(5)
+        events = stream(random, 200, 0, lasting=False)
+        each = batches(random, events)
+        found.append([(engine.push(batch), seat.agent.dropped()) for batch in each])
+    assert found[0] == found[1]
+    assert found[0][-1][1]["occurrences_overflow"] > 0
