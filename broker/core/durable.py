@@ -7,9 +7,9 @@ process had; nothing that was promised is missing there, and nothing of it is pr
 
 What whoever drives it has to keep to:
 
-1. `Append` comes first: its records are written in order. `Acknowledge`, `Emit` and `Reply` are
-   held back, in order, until the journal is durable up to `after`. `Publish` and `Note` wait for
-   nothing.
+1. `Append` comes first: its records are written in order. `Acknowledge`, `Emit`, `Enlist` and
+   `Reply` are held back, in order, until the journal is durable up to `after`. `Publish` and `Note`
+   wait for nothing.
 2. Results go into the outbox at their offsets, in order, and from there to their consumers.
 3. A snapshot is written down only once the journal is durable up to `number` and the outbox durably
    has all results before `outbox_end`, both as of the moment when the snapshot was taken. Records
@@ -26,7 +26,7 @@ leaves the same behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -37,6 +37,7 @@ from broker.core import durable_told as told
 from broker.core import topics
 from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
+from broker.core.durable_listed import RecoveryError, in_step, installed_again
 from broker.core.durable_state import RestorableBroker, StateError
 from broker.core.effects import (
     Acknowledge,
@@ -44,6 +45,8 @@ from broker.core.effects import (
     Effect,
     Emission,
     Emit,
+    Enlist,
+    Entry,
     Note,
     Publication,
     Publish,
@@ -59,10 +62,6 @@ SNAPSHOT_VERSION = 1
 RETAINED = f"{topics.SOURCES}/"  # below this, what is retained is the core's to say
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class RecoveryError(Exception):
-    """What is on disk does not fit together; the sentence tells what."""
 
 
 class CoreFaultError(Exception):
@@ -128,17 +127,19 @@ class DurableBroker:
         core = self._core
         now = max(now, core.now)
         data = told.written(message, now)
-        before = self._installed() if isinstance(message, _REQUESTS) else None
         try:
             effects = core.handle(message, now)
         except Exception as error:
             if not data:
                 raise
             raise CoreFaultError([self._append(data)]) from error
-        if not data or (before is not None and before == self._installed()):
+        is_request = isinstance(message, _REQUESTS)
+        if not data or (is_request and not (core.came or core.left)):
             return [self._promised(effect) for effect in effects]
-        append = self._append(data)
-        return [append, *(self._promised(effect) for effect in effects)]
+        first: list[Effect] = [self._append(data)]
+        if is_request:
+            first.append(Enlist(tuple(core.entries(core.came)), core.left, self.number))
+        return first + [self._promised(effect) for effect in effects]
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before; None if time alone changes nothing."""
@@ -179,11 +180,6 @@ class DurableBroker:
                     self._retained[one.topic] = one.payload
                 else:
                     self._retained.pop(one.topic, None)
-
-    def _installed(self) -> tuple[int, Installed | None]:
-        """What is another after each request that changed something."""
-        subscriptions = self._core.catalogue.subscriptions
-        return len(subscriptions), next(reversed(subscriptions.values()), None)
 
     # --- snapshots -------------------------------------------------------------------------
 
@@ -229,14 +225,16 @@ class DurableBroker:
         records: Iterable[Record],
         outbox_end: int,
         now: int,
+        listed: Sequence[Entry] = (),
     ) -> tuple[DurableBroker, list[Effect]]:
         """The broker as the ended process left it, now with these settings, and what is to be done.
 
         `records` are those behind the snapshot, in order; ones before it are passed over.
-        `outbox_end` is the offset of the next result in the outbox. The effects are a record that
+        `outbox_end` is the offset of the next result in the outbox, `listed` what the catalogue on
+        disk has: where there is no journal, it is installed again. The effects are a record that
         says that a process began, which everything else waits for; all that is retained below
-        `sources/` (what is retained there besides is to be taken away); and the results that the
-        outbox does not have. Raises RecoveryError.
+        `sources/` (what is retained there besides is to be taken away); what brings the catalogue
+        into step; and the results that the outbox does not have. Raises RecoveryError.
         """
         broker = cls(options, limits)
         if snapshot is not None:
@@ -264,6 +262,10 @@ class DurableBroker:
                 f" at {outbox_end}: they do not belong together, or a part of the journal is lost"
             )
         effects = broker._open(options, limits, now, new=fresh)
+        if fresh and listed:
+            effects += installed_again(broker, listed, broker.now)
+        elif (step := in_step(broker._core.entries(), listed, broker.number)) is not None:
+            effects.append(step)
         if missing:
             effects.append(Emit(tuple(missing), broker.number))
         return broker, effects + notes

@@ -13,7 +13,7 @@ the broker hold by now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,13 +22,14 @@ from msgspec import Struct
 from broker.core import messages
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
+from broker.core.effects import Entry
 from broker.core.installer import reader_of
 from broker.core.ledger import Account
 from broker.core.limits import Limits
 from broker.core.outgoing import Outgoing
 from language import Task, check_text
 
-SLACK = 16  # texts of subscriptions that are gone, before it is worth looking for them
+Key = tuple[str, str]
 
 
 class StateError(Exception):
@@ -47,7 +48,9 @@ class RestorableBroker(Broker):
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
-        self._texts: dict[tuple[str, str], tuple[Installed, Source]] = {}
+        self._texts: dict[Key, tuple[Installed, Source]] = {}
+        self.came: tuple[Key, ...] = ()  # subscriptions that the last request installed
+        self.left: tuple[Key, ...] = ()  # and those that it ended
 
     @property
     def now(self) -> int:
@@ -59,23 +62,39 @@ class RestorableBroker(Broker):
     def _specification_submitted(
         self, message: messages.SpecificationSubmitted, out: Outgoing
     ) -> None:
+        self.came, self.left = (), ()
         super()._specification_submitted(message, out)
         source: Source | None = None
+        came: list[Key] = []
         for one in reversed(self.catalogue.subscriptions.values()):
             known = self._texts.get(one.key)
             if known is not None and known[0] is one:
                 break  # what is new stands at the end
             source = source or self._source(message.text)
             self._texts[one.key] = (one, source)
+            came.append(one.key)
+        self.came = tuple(reversed(came))
 
     def _source(self, text: str) -> Source:
         tables = self.options.tables
         return Source(text, {name: tables[name] for name in tables if name in text})
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
+        self.came, self.left = (), ()
+        meant = [key for key in self.catalogue.subscriptions if key[1] == message.name]
         super()._cancel_requested(message, out)
-        if len(self._texts) > 2 * len(self.catalogue) + SLACK:
-            self._texts = {key: self._texts[key] for key in self.catalogue.subscriptions}
+        self.left = tuple([key for key in meant if key not in self.catalogue.subscriptions])
+        for key in self.left:
+            del self._texts[key]
+
+    def entries(self, keys: Iterable[Key] | None = None) -> list[Entry]:
+        """What the catalogue on disk is to hold of these subscriptions, or of all, in order."""
+        found = []
+        for key in self.catalogue.subscriptions if keys is None else keys:
+            one, source = self._texts[key]
+            who = (one.seq, one.actor, one.client, one.proven, one.since)
+            found.append(Entry(one.subscriber, one.name, *who, source.text))
+        return found
 
     # --- the state -------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ event is taken), `Emit` (to a subscriber: this was detected), `Reply` (to a clie
 installed). A core without a journal has them carried out at once. One with a journal
 (`broker.core.durable`) begins with `Append`, and these three, and `SendFrame` among brokers, tell
 `after` which record of the journal they have to wait for: whoever carries effects out holds them
-back, in order, until that record is on disk. `Publish` and `Note` promise nothing and need not
-wait.
+back, in order, until that record is on disk. So does `Enlist`, which keeps the catalogue on disk in
+step. `Publish` and `Note` promise nothing and need not wait.
 """
 
 from __future__ import annotations
@@ -87,6 +87,38 @@ class Reply(Struct, frozen=True):
     after: int = 0
 
 
+class Entry(Struct, frozen=True):
+    """A subscription as the catalogue on disk has it; `text` is what it came with, as a whole.
+
+    `client` submitted it, `proven` if by a password or certificate; `since` is when, in ms.
+    """
+
+    subscriber: str
+    subscription: str
+    seq: int
+    actor: str
+    client: str
+    proven: bool
+    since: int
+    text: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """(subscriber, subscription), which is unique."""
+        return (self.subscriber, self.subscription)
+
+
+class Enlist(Struct, frozen=True):
+    """Have the catalogue on disk hold these, in the place of any of their name, and not those.
+
+    To be done in one transaction; replies that come behind it wait for that.
+    """
+
+    coming: tuple[Entry, ...]
+    leaving: tuple[tuple[str, str], ...]
+    after: int = 0
+
+
 class SendFrame(Struct, frozen=True):
     """Bring a message to a neighbour: control, or of the class events with so many of them."""
 
@@ -105,4 +137,4 @@ class Note(Struct, frozen=True):
     fields: dict[str, str | int]
 
 
-Effect: TypeAlias = Append | Acknowledge | Publish | Emit | Reply | SendFrame | Note
+Effect: TypeAlias = Append | Acknowledge | Publish | Emit | Reply | Enlist | SendFrame | Note

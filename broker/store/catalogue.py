@@ -1,17 +1,17 @@
-"""The catalogue on disk: what is installed, by whom, when and from which text.
+"""The catalogue on disk: what is installed, by whom, since when and from which text.
 
 Owns these rows and the way to them. Must not know the language or the core, whose own catalogue is
-what counts while a broker runs. Invariant: a subscription stands here once, with the highest `seq`
-that was put; rows come back in the order of installation.
+what counts while a broker runs. Invariant: a subscription stands here once; rows come back in the
+order in which they were put; a text is kept once, and as long as some row is of it.
 
-How a driver uses it: `put` what a submission installed and `remove` what was cancelled, each before
-the client is told; `all` at the start, where a journal was lost, to install it again.
+How a driver uses it: `change` with what a request changed, before the client is told; `all` at the
+start: what differs from the core is put right, and where the journal was lost it is what there is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,14 +22,22 @@ if TYPE_CHECKING:
 
     from broker.store.store import Store
 
+Key = tuple[str, str]  # subscriber and subscription
+ROW_BYTES: Final = 300  # of a row beside its text, about
+
 
 class Entry(msgspec.Struct, frozen=True):
-    """One subscription; `client` submitted the `text`, at `installed_ms`, that it came with."""
+    """One subscription; `client` submitted the `text` that it came with, at `installed_ms`.
+
+    `proven`: the client had shown who it is, by a password or a certificate.
+    """
 
     subscriber: str
     subscription: str
     seq: int
+    actor: str
     client: str
+    proven: bool
     installed_ms: int
     text: str
 
@@ -38,57 +46,27 @@ class Catalogue:
     """Of a store that was opened with the part RESULTS. All methods belong to the loop's thread."""
 
     def __init__(self, store: Store) -> None:
-        from broker.store import tables
+        from broker.store import listing
 
         self._store = store
-        self._table = tables.CATALOGUE
+        self._listing = listing
 
-    def put(self, entries: Sequence[Entry], done: Done | None = None) -> None:
-        """Note what was installed, all of it or nothing; `done` is told when it is durable.
+    def change(
+        self, coming: Sequence[Entry], leaving: Sequence[Key] = (), done: Done | None = None
+    ) -> None:
+        """Strike out and put rows, all of it or nothing; `done` is told when it is durable.
 
-        An entry whose `seq` is lower than that of the one that is there changes nothing.
+        A row that comes takes the place of the one of its name.
         """
-        size = sum(len(one.text) for one in entries)
-        self._store.submit(lambda connection: self._put(connection, entries), done, size)
+        texts = {one.text: len(one.text) for one in coming}
+        size = sum(texts.values()) + ROW_BYTES * (len(coming) + len(leaving))
 
-    def remove(self, subscriber: str, subscription: str, done: Done | None = None) -> None:
-        """Strike a subscription out, if it is there."""
-        self._store.submit(
-            lambda connection: self._remove(connection, subscriber, subscription), done
-        )
+        def work(connection: Connection) -> None:
+            self._listing.change(connection, coming, leaving)
+
+        self._store.submit(work, done, size)
 
     async def all(self) -> list[Entry]:
-        """Every entry, in the order of installation. Raises StoreError."""
-        return await self._store.read(self._all)
-
-    def _put(self, connection: Connection, entries: Sequence[Entry]) -> None:
-        from sqlalchemy import insert, select
-
-        table = self._table
-        for one in entries:
-            there = connection.execute(
-                select(table.c.seq).where(*self._key(one.subscriber, one.subscription))
-            ).scalar()
-            if there is not None and there > one.seq:
-                continue
-            if there is not None:
-                self._remove(connection, one.subscriber, one.subscription)
-            connection.execute(insert(table), msgspec.structs.asdict(one))
-
-    def _remove(self, connection: Connection, subscriber: str, subscription: str) -> None:
-        from sqlalchemy import delete
-
-        connection.execute(delete(self._table).where(*self._key(subscriber, subscription)))
-
-    def _all(self, connection: Connection) -> list[Entry]:
-        from sqlalchemy import select
-
-        columns = self._table.c
-        found = select(*(columns[name] for name in Entry.__struct_fields__)).order_by(
-            columns.installed_ms, columns.subscriber, columns.subscription
-        )
-        return [Entry(*row) for row in connection.execute(found)]
-
-    def _key(self, subscriber: str, subscription: str) -> tuple[Any, Any]:
-        columns = self._table.c
-        return columns.subscriber == subscriber, columns.subscription == subscription
+        """Every entry, in the order in which they were put. Raises StoreError."""
+        found: list[Any] = await self._store.read(self._listing.all_rows)
+        return [Entry(*row) for row in found]

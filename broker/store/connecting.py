@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Engine
 
 BUSY_WAIT_S: Final = 5.0  # another program may be looking at the file; a backup takes moments
+ENDING_WAIT_S: Final = 2.0  # a server notices soon that the process at the other end is gone
 SPARE_LOG_BYTES: Final = 16 * 2**20  # a long read lets SQLite's own log grow; then it shrinks again
 # One for each database of a PostgreSQL server: advisory locks are told apart by database.
 ADVISORY: Final = 0x48656164  # spells `Head`
@@ -90,11 +92,22 @@ def _prepare_postgresql(engine: Engine, called: str) -> None:
     def connected(connection: Any, _record: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET synchronous_commit TO on")
-            cursor.execute(f"SELECT pg_try_advisory_lock({ADVISORY})")
-            held = cursor.fetchone()[0]
+            held = _locked(cursor)
         connection.commit()
         if not held:
             raise StoreError(f"{called} is in use by another broker; give each one of its own")
+
+
+def _locked(cursor: Any) -> bool:
+    """Take the lock; who held it may have ended just now, and the server not have noticed yet."""
+    until = time.monotonic() + ENDING_WAIT_S
+    while True:
+        cursor.execute(f"SELECT pg_try_advisory_lock({ADVISORY})")
+        if cursor.fetchone()[0]:
+            return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager

@@ -150,7 +150,13 @@ def _second_of_first(connection: Connection) -> None:
     second_of_first(connection)
 
 
-RESULTS: Final = Part("results", 2, _create, {1: _second_of_first})
+def _third_of_second(connection: Connection) -> None:
+    from broker.store.listing import third_of_second
+
+    third_of_second(connection)
+
+
+RESULTS: Final = Part("results", 3, _create, {1: _second_of_first, 2: _third_of_second})
 
 
 def checked(rows: Sequence[Row]) -> None:

@@ -4,7 +4,8 @@ Owns their columns, how they are made and how older ones are brought up. Must no
 them. Invariant: they are of the version that `broker.store.results.RESULTS` names; a change here is
 a new version and a step to it.
 
-Format 1 knew neither event times of the log as a whole nor what retention took from whom.
+Format 1 knew neither event times of the log as a whole nor what retention took from whom. Up to
+format 2 the catalogue was there and nobody filled it.
 
 This module imports SQLAlchemy: import it where a store is open, not before.
 """
@@ -16,6 +17,7 @@ from typing import Final
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Connection,
     Integer,
@@ -74,14 +76,26 @@ CONSUMERS: Final = Table(
     Column("gap_end", BigInteger, nullable=False),
 )
 
+# `place` ascends in the order in which rows were put; `text_number` is that of the row's text.
 CATALOGUE: Final = Table(
     "catalogue",
     METADATA,
     Column("subscriber", Text, primary_key=True),
     Column("subscription", Text, primary_key=True),
     Column("seq", BigInteger, nullable=False),
+    Column("actor", Text, nullable=False),
     Column("client", Text, nullable=False),
+    Column("proven", Boolean, nullable=False),
     Column("installed_ms", BigInteger, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    Column("text_number", BigInteger, nullable=False, index=True),
+)
+
+# Apart, as one text may have brought a thousand subscriptions.
+TEXTS: Final = Table(
+    "catalogue_texts",
+    METADATA,
+    Column("number", _Number, primary_key=True, autoincrement=False),
     Column("text", Text, nullable=False),
 )
 

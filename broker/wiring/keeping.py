@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 
 from broker.config import Config
 from broker.core.broker import BrokerOptions
-from broker.core.durable import DurableBroker, RecoveryError
-from broker.core.effects import Effect
+from broker.core.durable import DurableBroker
+from broker.core.durable_listed import RecoveryError
+from broker.core.effects import Effect, Entry
 from broker.core.records import Record
 from broker.journal import Files, Found, Journal, JournalError, JournalOptions, read
 from broker.store import RESULTS, Outbox, Part, Retention, Store, StoreError
 from broker.wiring import logs
 from broker.wiring.errors import StartError
 from broker.wiring.gate import Gate
-from broker.wiring.outbox import StoredOutbox
+from broker.wiring.outbox import StoredOutbox, listed
 from broker.wiring.promises import Promises
 from broker.wiring.snapshots import Snapshots
 
@@ -69,7 +70,8 @@ class Keeping:
             try:
                 found = await asyncio.to_thread(read, folder / JOURNAL, files)
                 log = await Outbox.open(store, _retention(config), now_ms)
-                recovered = await _recovered(found, log.end, config, options, now_ms())
+                kept = (log.end, now_ms(), await listed(store))
+                recovered = await _recovered(found, kept, config, options)
             except BaseException:
                 await store.close()
                 raise
@@ -184,14 +186,14 @@ def _retention(config: Config) -> Retention:
 
 
 async def _recovered(
-    found: Found, outbox_end: int, config: Config, options: BrokerOptions, now_ms: int
+    found: Found, kept: tuple[int, int, list[Entry]], config: Config, options: BrokerOptions
 ) -> tuple[DurableBroker, list[Effect]]:
     """The core that the disk tells of; in a thread, so that signals are heard meanwhile."""
     began_s = perf_counter()
     stopping = threading.Event()
     records = _told(found, stopping)
     snapshot = found.snapshot.data if found.snapshot is not None else None
-    arguments = (options, config.limits, snapshot, records, outbox_end, now_ms)
+    arguments = (options, config.limits, snapshot, records, *kept)
     try:
         core, effects = await asyncio.to_thread(DurableBroker.recover, *arguments)
     finally:

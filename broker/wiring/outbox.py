@@ -1,13 +1,14 @@
-"""The outbox as the broker's driver sees it: results in, word of it when they are durable.
+"""The database as the broker's driver sees it: results and subscriptions in, word when durable.
 
-Owns the making of rows. Must not know tables or threads: `broker.store` does. Invariant: results
-are stored in the order in which they were given.
+Owns the making of rows. Must not know tables or threads: `broker.store` does. Invariant: what is
+given is stored in the order in which it was given.
 """
 
 from collections.abc import Callable, Sequence
 
-from broker.core.effects import Emission
-from broker.store import Outbox, Store, row_of
+from broker.core.effects import Emission, Enlist
+from broker.core.effects import Entry as Listed
+from broker.store import Catalogue, Entry, Outbox, Store, row_of
 
 
 class StoredOutbox:
@@ -16,6 +17,7 @@ class StoredOutbox:
     def __init__(self, store: Store, outbox: Outbox, now_ms: Callable[[], int]) -> None:
         self._store = store
         self._outbox = outbox
+        self._catalogue = Catalogue(store)
         self._now_ms = now_ms
 
     def append(
@@ -28,6 +30,42 @@ class StoredOutbox:
         ]
         self._outbox.append(rows, self._now_ms(), done)
 
+    def enlist(self, effect: Enlist, done: Callable[[BaseException | None], None]) -> None:
+        """One piece of work, too."""
+        coming = [_row(one) for one in effect.coming]
+        self._catalogue.change(coming, effect.leaving, done)
+
     def full(self) -> bool:
         """Whether more waits than should."""
         return self._store.full()
+
+
+async def listed(store: Store) -> list[Listed]:
+    """What the catalogue lists, in order. Raises StoreError."""
+    found = await Catalogue(store).all()
+    return [
+        Listed(
+            one.subscriber,
+            one.subscription,
+            one.seq,
+            one.actor,
+            one.client,
+            one.proven,
+            one.installed_ms,
+            one.text,
+        )
+        for one in found
+    ]
+
+
+def _row(one: Listed) -> Entry:
+    return Entry(
+        one.subscriber,
+        one.subscription,
+        one.seq,
+        one.actor,
+        one.client,
+        one.proven,
+        one.since,
+        one.text,
+    )

@@ -6,7 +6,8 @@ before the records that it rests on are durable, and no result before it is stor
 out in the order in which they came.
 
     Acknowledge, Reply    once the journal has the record of their message
-    Emit                  then into the outbox, all that became durable together in one
+    Enlist                then into the catalogue; replies behind it wait for that, too
+    Emit                  likewise into the outbox, all that became durable together in one
                           transaction; and from there to subscribers
     Publish, Note         at once
 
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from broker.core.effects import Acknowledge, Append, Emission, Emit, Reply
+from broker.core.effects import Acknowledge, Append, Emission, Emit, Enlist, Reply
 from broker.journal import Journal
 from broker.wiring.gate import Gate
 from broker.wiring.runner import Outside
@@ -29,15 +30,18 @@ WAITING_BYTES_MAX = 16 * 2**20  # some seconds of what a small machine takes in
 
 logger = logging.getLogger(__name__)
 
-Promised: TypeAlias = Acknowledge | Reply | Emit
+Promised: TypeAlias = Acknowledge | Reply | Emit | Enlist
 Done: TypeAlias = Callable[[BaseException | None], None]
 
 
 class Outbox(Protocol):
-    """Where results are stored."""
+    """Where results and subscriptions are stored."""
 
     def append(self, results: Sequence[Emission], done: Done) -> None:
         """Store results behind all before them; `done` once they are durable, in order."""
+
+    def enlist(self, effect: Enlist, done: Done) -> None:
+        """Store which subscriptions there are; `done` once that is durable, in order."""
 
     def full(self) -> bool:
         """Whether more waits to be stored than should."""
@@ -58,11 +62,17 @@ class Promises:
         self.fail = inner.fail
         self.hold = inner.hold
         self.faults = 0
+        # What a core with a journal wants besides what any core does.
+        self.kept: dict[type[Any], Callable[[Any], None]] = {
+            Append: self.append,
+            Enlist: self.enlist,
+        }
         self._inner = inner
         self._outbox = outbox
         self._gate = gate
         self.waiting_bytes_max = waiting_bytes_max
         self._waiting: deque[tuple[int, Promised | asyncio.Future[None]]] = deque()
+        self._listing = 0  # changes of the catalogue that are not durable
         self._journal: Journal
 
     def begin(self, journal: Journal) -> None:
@@ -90,6 +100,10 @@ class Promises:
 
     def emit(self, effect: Emit) -> None:
         """When the journal has it, and then the outbox."""
+        self._promise(effect.after, effect)
+
+    def enlist(self, effect: Enlist) -> None:
+        """When the journal has it, into the catalogue."""
         self._promise(effect.after, effect)
 
     def settled(self, number: int) -> "asyncio.Future[None]":
@@ -129,13 +143,29 @@ class Promises:
                 results += one.results
             elif isinstance(one, Acknowledge):
                 self._guarded(self._inner.acknowledge, one)
-            elif isinstance(one, Reply):
+            elif isinstance(one, Reply) and not self._listing:
                 self._guarded(self._inner.reply, one)
             else:
                 self._store(results)
                 results = []
-                self._outbox.append((), partial(_settle, one))
+                self._behind(one)
         self._store(results)
+
+    def _behind(self, one: "Reply | Enlist | asyncio.Future[None]") -> None:
+        """What has its turn when all that was stored before is durable."""
+        if isinstance(one, Enlist):
+            self._listing += 1
+            self._outbox.enlist(one, self._listed)
+        elif isinstance(one, Reply):
+            self._outbox.append((), lambda _: self._guarded(self._inner.reply, one))
+        else:
+            self._outbox.append((), partial(_settle, one))
+
+    def _listed(self, error: BaseException | None) -> None:
+        self._listing -= 1
+        if error is not None:  # not the disk: the journal has it, the next start tries again
+            self.faults += 1
+            logger.error("the catalogue cannot be brought up to date", exc_info=error)
 
     def _store(self, results: list[Emission]) -> None:
         if results:

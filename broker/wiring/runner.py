@@ -10,7 +10,7 @@ and says that it is not healthy, so that a supervisor may restart it.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
@@ -19,7 +19,6 @@ from broker.core.broker import Broker
 from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.effects import (
     Acknowledge,
-    Append,
     Effect,
     Emit,
     Note,
@@ -69,8 +68,8 @@ class Runner:
     """Between the core and the event loop; all methods belong to the loop's thread.
 
     `hold` lets messages wait that clients publish. `pause` also stops what the broker would tell
-    its core by itself, and requests, whose line asks `running`. `append` is where the records of a
-    core with a journal go; `network` is told everything instead of the core, where it is around it.
+    its core by itself, and requests, whose line asks `running`. `kept` carries out what a core with
+    a journal wants besides; `network` is told all instead of the core, where it is around it.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Runner:
         core: Core,
         outside: Outside,
         clock: WallClock | None = None,
-        append: Callable[[Append], None] | None = None,
+        kept: Mapping[type[Any], Callable[[Any], None]] | None = None,
         network: NetworkBroker | None = None,
     ) -> None:
         self.core = core
@@ -102,8 +101,7 @@ class Runner:
             Acknowledge: outside.acknowledge,
             Note: outside.note,
         }
-        if append is not None:
-            self._carry[Append] = append
+        self._carry.update(kept or {})
 
     def send_by(self, send: Callable[[SendFrame], None]) -> None:
         """Have frames brought to their links by this."""

@@ -171,11 +171,11 @@ class Site:
     def _make_runner(self, keeping: "Keeping", promises: "Promises", clock: WallClock) -> Runner:
         """The runner of a core with a journal, and with its links if it has any."""
         if not self._options.networked:
-            return Runner(keeping.core, promises, clock, promises.append)
+            return Runner(keeping.core, promises, clock, promises.kept)
         from broker.wiring.networking import Networking
 
         one = self._networking = Networking(self._config, keeping.core, clock.now_ms())
-        runner = Runner(keeping.core, promises, clock, promises.append, one.broker)
+        runner = Runner(keeping.core, promises, clock, promises.kept, one.broker)
         runner.send_by(one.send)
         promises.hold = one.holding(promises.hold)
         keeping.on_durable = one.durable

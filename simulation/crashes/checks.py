@@ -153,6 +153,10 @@ def check_state(site: Site, undisturbed: Undisturbed) -> None:
     core, other = site.process.core, undisturbed.core
     pairs = {
         "installed": (core.subscriptions, other.subscriptions),
+        "listed": (
+            [(*one.key, one.seq, one.since) for one in site.machine.outbox.listed],
+            [(*one.key, one.seq, one.since) for one in other.subscriptions],
+        ),
         "counted": (core.ledger.to_dict(), other.ledger.to_dict()),
         "dropped": (core.dropped(), other.dropped()),
         "remembered": (core.remembered, other.remembered),

@@ -268,6 +268,10 @@ class Asker:
             raise CheckFailedError(f"{self.name} wanted {wish.text}, and is told {said}")
         self._wishes.popleft()
         self.holds |= wish.holds
+        listed = {one.key: one.seq for one in self._site.machine.outbox.listed}
+        for name, seq in wish.holds.items():
+            if listed.get((self.name, name)) != seq:
+                raise CheckFailedError(f"{name} of {self.name} is answered, and not listed so")
         self._sent, self._tries = False, 0
         if not self._wishes:
             self.satisfied()

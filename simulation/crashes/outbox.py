@@ -1,4 +1,4 @@
-"""The simulated database of results: transactions that happen as a whole, or not at all.
+"""The simulated database: results, and the catalogue; transactions happen as a whole or not at all.
 
 Owns the rows. Must not know who reads them. Invariant: offsets are consecutive from 0, or whoever
 appends is told that they are not.
@@ -8,23 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.effects import Emission
+from msgspec import Struct
+
+from broker.core.effects import Emission, Enlist, Entry
 from simulation.account import CheckFailedError
 
 
+class Group(Struct):
+    """What one transaction stores."""
+
+    rows: list[Emission] = []
+    listing: list[Enlist] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.listing)
+
+
 class Outbox:
-    """Results that are durable, in order."""
+    """Results that are durable, in order, and which subscriptions there are."""
 
     def __init__(self) -> None:
         self.rows: list[Emission] = []
+        self._listed: dict[tuple[str, str], Entry] = {}
+
+    @property
+    def listed(self) -> list[Entry]:
+        """The catalogue, in the order in which its rows were put."""
+        return list(self._listed.values())
 
     @property
     def end(self) -> int:
         """The offset of the next result."""
         return len(self.rows)
 
-    def commit(self, rows: Sequence[Emission]) -> None:
+    def commit(self, group: Group) -> None:
         """One transaction."""
+        for change in group.listing:
+            for key in (*change.leaving, *(one.key for one in change.coming)):
+                self._listed.pop(key, None)
+            self._listed.update({one.key: one for one in change.coming})
+        self._append(group.rows)
+
+    def _append(self, rows: Sequence[Emission]) -> None:
         for offset, one in enumerate(rows, self.end):
             if one.offset != offset:
                 raise CheckFailedError(f"a result of offset {one.offset} comes to place {offset}")

@@ -14,12 +14,21 @@ from msgspec import Struct
 
 from broker.core.broker import BrokerOptions
 from broker.core.durable import DurableBroker, head_of
-from broker.core.effects import Acknowledge, Append, Effect, Emission, Emit, Publish, Reply
+from broker.core.effects import (
+    Acknowledge,
+    Append,
+    Effect,
+    Emission,
+    Emit,
+    Enlist,
+    Publish,
+    Reply,
+)
 from broker.core.limits import Limits
 from broker.core.messages import Message, Woken
 from broker.core.records import Record
 from simulation.crashes.journal import Journal
-from simulation.crashes.outbox import Outbox
+from simulation.crashes.outbox import Group, Outbox
 from simulation.disk import Disk
 from simulation.world import World
 
@@ -67,10 +76,10 @@ class Process:
         self._machine = machine
         self._around = around
         self._clock_ms = clock_ms  # by how much its clock is ahead
-        self._promises: deque[Acknowledge | Emit | Reply] = deque()
+        self._promises: deque[Acknowledge | Emit | Enlist | Reply] = deque()
         self._inbox: deque[Message] = deque()
-        self._rows: list[Emission] = []
-        self.committing: list[Emission] = []
+        self._group = Group()
+        self.committing = Group()
         self._syncing = False
         self._troubled = False
         self._wake_at: int | None = None
@@ -84,6 +93,7 @@ class Process:
             found.records,
             machine.outbox.end,
             self._now(),
+            machine.outbox.listed,
         )
         self._until_snapshot = self._until()
         self._perform(effects, None)
@@ -98,7 +108,7 @@ class Process:
     @property
     def idle(self) -> bool:
         """Whether nothing waits for the disk."""
-        waits = self._promises or self._inbox or self._rows or self.committing
+        waits = self._promises or self._inbox or self._group or self.committing
         return not (waits or self.journal.waiting)
 
     def _now(self) -> int:
@@ -120,7 +130,7 @@ class Process:
                     self.journal.append(Record(number, data))
                     self._until_snapshot -= 1
                     self._plan_writing()
-                case Acknowledge() | Emit() | Reply():
+                case Acknowledge() | Emit() | Enlist() | Reply():
                     self._promises.append(effect)
                 case Publish():
                     self._around.leaves(effect)
@@ -133,7 +143,10 @@ class Process:
             effect = self._promises.popleft()
             self._around.step()
             if isinstance(effect, Emit):
-                self._rows += effect.results
+                self._group.rows += effect.results
+                self._plan_commit()
+            elif isinstance(effect, Enlist):
+                self._group.listing.append(effect)
                 self._plan_commit()
             else:
                 self._around.leaves(effect)
@@ -143,8 +156,9 @@ class Process:
         while self._inbox and not self._troubled and self.journal.waiting <= WAITING_MAX:
             self._handle(self._inbox.popleft())
 
-    def _may_leave(self, effect: Acknowledge | Emit | Reply) -> bool:
-        return effect.after <= self.journal.durable
+    def _may_leave(self, effect: Acknowledge | Emit | Enlist | Reply) -> bool:
+        listing = isinstance(effect, Reply) and (self._group.listing or self.committing.listing)
+        return effect.after <= self.journal.durable and not listing
 
     def _plan_waking(self) -> None:
         wake = self.core.next_wake()
@@ -203,17 +217,19 @@ class Process:
     # --- the outbox ------------------------------------------------------------------------
 
     def _plan_commit(self) -> None:
-        if not self.committing and self._rows:
-            self.committing, self._rows = self._rows, []
+        if not self.committing and self._group:
+            self.committing, self._group = self._group, Group()
             self._around.later(self._takes(self._machine.commit_ms), self._commit)
 
     def _commit(self) -> None:
         self._around.step()
-        rows = self.committing
-        self._machine.outbox.commit(rows)
-        self.committing = []
+        group = self.committing
+        self._machine.outbox.commit(group)
+        self.committing = Group()
         self._around.step()
-        self._around.delivered(rows)
+        if group.rows:
+            self._around.delivered(group.rows)
+        self._keep_promises()
         self._try_snapshot()
         self._plan_commit()
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from broker.core.effects import Acknowledge, Append, Emission, Emit, Reply
+from broker.core.effects import Acknowledge, Append, Emission, Emit, Enlist, Entry, Reply
 from broker.wiring import logs
 from broker.wiring.gate import Gate
 from broker.wiring.promises import Promises
@@ -40,6 +40,9 @@ class Outbox:
 
     def append(self, results, done):
         self.groups.append(([one.offset for one in results], done))
+
+    def enlist(self, effect, done):
+        self.groups.append(([one.subscription for one in effect.coming], done))
 
     def stored(self, error=None):
         offsets, done = self.groups.pop(0)
@@ -123,6 +126,40 @@ def test_results_go_out_once_they_are_stored_in_one_group_for_each_commit():
     assert scene.outside.done[said:] == [("result", 0), ("result", 1), ("result", 2)]
     scene.outbox.stored()
     assert scene.outside.done[-1] == ("result", 3)
+
+
+def test_an_answer_waits_for_the_catalogue_too_and_nothing_else_does():
+    """Those behind it wait for their turn; an event that is taken does not."""
+    scene = Scene()
+    listed = Entry("anna", "Hot", 1, "alerts", "me", False, 5, "text")
+    scene.promises.append(Append(1, b"x"))
+    scene.promises.enlist(Enlist((listed,), (), 1))
+    for name in ("accepted", "active"):
+        scene.promises.reply(Reply("to", "me", name, b"{}", after=1))
+    scene.promises.acknowledge(Acknowledge(("text",), "taken", 1))
+    scene.told(2)
+    assert scene.outbox.groups == []
+    scene.durable(2)
+    assert scene.outside.done == [("taken", "text"), ("taken", "t2")]
+    assert scene.outbox.stored() == ["Hot"]
+    for _ in range(3):
+        scene.outbox.stored()
+    assert scene.outside.done[2:] == [("reply", "accepted"), ("reply", "active"), ("reply", "r2")]
+    scene.told(3)
+    scene.durable(3)
+    assert scene.outside.done[5:] == both(3)
+
+
+def test_a_catalogue_that_cannot_be_written_is_a_fault_and_nobody_waits_for_ever():
+    scene = Scene()
+    scene.promises.append(Append(1, b"x"))
+    scene.promises.enlist(Enlist((), (("anna", "Hot"),), 1))
+    scene.promises.reply(Reply("to", "me", "gone", b"{}", after=1))
+    scene.durable(1)
+    scene.outbox.stored(RuntimeError("planted"))
+    scene.outbox.stored()
+    assert scene.promises.faults == 1
+    assert scene.outside.done == [("reply", "gone")]
 
 
 def test_what_rests_on_durable_records_waits_only_for_what_is_before_it():

@@ -10,9 +10,10 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from broker.core import durable_told, messages, records
-from broker.core.durable import DurableBroker, RecoveryError
+from broker.core.durable import DurableBroker
+from broker.core.durable_listed import RecoveryError
 from broker.core.durable_state import RestorableBroker
-from broker.core.effects import Acknowledge, Emit
+from broker.core.effects import Acknowledge, Emit, Enlist, Reply
 from broker.core.records import CorruptError
 from broker.core.repeats import Repeats
 from broker.core.source_clocks import SourceClocks
@@ -77,8 +78,8 @@ def test_a_memory_for_repeats_that_is_forgotten(monkeypatch):
 def test_offsets_that_begin_where_the_outbox_ends(monkeypatch):
     recover = DurableBroker.recover.__func__
 
-    def reusing(cls, options, limits, snapshot, told, outbox_end, now):
-        broker, effects = recover(cls, options, limits, snapshot, told, outbox_end, now)
+    def reusing(cls, options, limits, snapshot, told, outbox_end, *more):
+        broker, effects = recover(cls, options, limits, snapshot, told, outbox_end, *more)
         broker.outbox_end = outbox_end
         return broker, effects
 
@@ -95,6 +96,31 @@ def test_results_that_the_outbox_lacks_are_not_given_again(monkeypatch):
 
     monkeypatch.setattr(DurableBroker, "recover", classmethod(forgetting))
     assert found()
+
+
+def test_a_catalogue_that_is_not_brought_into_step_at_a_start(monkeypatch):
+    recover = DurableBroker.recover.__func__
+
+    def forgetting(cls, *given):
+        broker, effects = recover(cls, *given)
+        return broker, [one for one in effects if not isinstance(one, Enlist)]
+
+    monkeypatch.setattr(DurableBroker, "recover", classmethod(forgetting))
+    assert "listed" in found()
+
+
+def test_an_answer_before_the_catalogue_has_it(monkeypatch):
+    may_leave = Process._may_leave
+    monkeypatch.setattr(
+        Process,
+        "_may_leave",
+        lambda self, effect: (
+            effect.after <= self.journal.durable
+            if isinstance(effect, Reply)
+            else may_leave(self, effect)
+        ),
+    )
+    assert "is answered, and not listed so" in found()
 
 
 def test_a_snapshot_newer_than_the_outbox(monkeypatch):

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from broker.core.broker import BrokerOptions
-from broker.core.durable import CoreFaultError, DurableBroker, RecoveryError, head_of
-from broker.core.effects import Acknowledge, Append, Emit, Note, Publish, Reply
+from broker.core.durable import CoreFaultError, DurableBroker, head_of
+from broker.core.durable_listed import RecoveryError
+from broker.core.effects import Acknowledge, Append, Emit, Enlist, Note, Publish, Reply
 from broker.core.limits import Limits
 from broker.core.matcher import Matcher
 from broker.core.messages import (
@@ -40,6 +41,7 @@ class Disk:
         self.limits = Limits()
         self.records = []
         self.results = []
+        self.listed = {}
         self.snapshot = None
         self.now = NOW
         self.start()
@@ -50,14 +52,19 @@ class Disk:
         end = len(self.results) if outbox_end is None else outbox_end
         self.now = now or self.now
         self.broker, effects = DurableBroker.recover(
-            self.options, self.limits, self.snapshot, self.records, end, self.now
+            self.options,
+            self.limits,
+            self.snapshot,
+            self.records,
+            end,
+            self.now,
+            list(self.listed.values()),
         )
         return self.carry_out(effects)
 
     def carry_out(self, effects):
         for effect in effects:
             if isinstance(effect, Append):
-                assert effect is effects[0]
                 assert effect.number == (self.records[-1].number if self.records else 0) + 1
                 self.records.append(Record(effect.number, effect.data))
             elif isinstance(effect, Emit):
@@ -66,7 +73,11 @@ class Disk:
                     if one.offset >= len(self.results):
                         assert one.offset == len(self.results)
                         self.results.append(one)
-            if isinstance(effect, Emit | Acknowledge | Reply):
+            elif isinstance(effect, Enlist):
+                for key in (*effect.leaving, *(one.key for one in effect.coming)):
+                    self.listed.pop(key, None)
+                self.listed |= {one.key: one for one in effect.coming}
+            if isinstance(effect, Emit | Acknowledge | Enlist | Reply):
                 assert effect.after == (self.records[-1].number if self.records else 0)
         self.broker.check_invariants()
         return effects
@@ -91,13 +102,21 @@ def kinds(effects):
 
 def test_what_changes_something_is_written_down_first_and_promises_wait_for_it():
     disk = Disk()
-    assert kinds(disk.submit(HOT)) == ["Append", "Reply", "Reply", "Acknowledge", "Note"]
+    assert kinds(disk.submit(HOT)) == [
+        "Append",
+        "Enlist",
+        "Reply",
+        "Reply",
+        "Acknowledge",
+        "Note",
+    ]
     assert kinds(disk.send(event(1, 31))) == ["Append", "Emit", "Acknowledge"]
     assert kinds(disk.send(event(2, 1))) == ["Append", "Acknowledge"]
     advertised = json.dumps({"source": "t1"}).encode()
     assert kinds(disk.tell(SourceAdvertised("t1", advertised)))[:2] == ["Append", "Publish"]
     assert kinds(disk.tell(Woken())) == ["Append"]
-    assert kinds(disk.tell(CancelRequested("anna", "2", "Hot", "here")))[:2] == ["Append", "Reply"]
+    cancelled = disk.tell(CancelRequested("anna", "2", "Hot", "here"))
+    assert kinds(cancelled)[:3] == ["Append", "Enlist", "Reply"]
 
 
 def test_what_changes_nothing_is_not_written_down_and_waits_for_what_was():
@@ -222,7 +241,7 @@ def test_without_a_journal_results_go_on_behind_those_that_are_there():
     disk = Disk()
     disk.submit(HOT)
     disk.send(event(1, 31))
-    disk.records = []
+    disk.records, disk.listed = [], {}
     effects = disk.start()
     assert [one.event for one in effects if isinstance(one, Note)] == ["journal_missing"]
     disk.submit(HOT)

@@ -83,7 +83,7 @@ class Life:
         now_ms = self.clock.now_ms
         self.keeping = await Keeping.open(self.folder, self.config, BrokerOptions(), now_ms)
         promises = self.keeping.join(self.outside, now_ms)
-        self.runner = Runner(self.keeping.core, promises, self.clock, promises.append)
+        self.runner = Runner(self.keeping.core, promises, self.clock, promises.kept)
         self.keeping.begin(self.runner, self.config)
         return self
 
@@ -372,13 +372,16 @@ def test_without_its_database_a_journal_is_refused_or_fills_a_new_one(tmp_path, 
 
 
 def test_without_its_journal_a_database_is_gone_on_from(tmp_path):
+    """Subscriptions are there again, and offsets go on."""
+
     async def scene():
         await some(tmp_path)
         for path in (tmp_path / "journal").iterdir():
             path.unlink()
         life = await Life(tmp_path).begin()
-        assert [note.event for note in life.outside.of(Note)] == ["journal_missing"]
-        life.install()
+        notes = [note.event for note in life.outside.of(Note)]
+        assert notes == ["installed", "installed_again", "journal_missing"]
+        assert life.keeping.core.subscriptions[0].name == "Hot"
         life.send("b")
         await life.stored(1)
         assert life.outside.results == [(1, "b")]
@@ -525,7 +528,7 @@ def test_a_recovery_that_nobody_waits_for_ends(tmp_path, monkeypatch):
     reached, cancelled, ended = threading.Event(), threading.Event(), threading.Event()
     recover, handled = DurableBroker.recover, []
 
-    def slow(options, limits, snapshot, told, outbox_end, now):
+    def slow(options, limits, snapshot, told, *kept):
         def one_by_one():
             for record in told:
                 handled.append(record.number)
@@ -534,7 +537,7 @@ def test_a_recovery_that_nobody_waits_for_ends(tmp_path, monkeypatch):
                 cancelled.wait(PATIENCE_S)
 
         try:
-            return recover(options, limits, snapshot, one_by_one(), outbox_end, now)
+            return recover(options, limits, snapshot, one_by_one(), *kept)
         finally:
             ended.set()
 

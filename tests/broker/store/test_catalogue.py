@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sqlite3
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,68 +11,93 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.store import RESULTS, Catalogue, Entry, Store
+from broker.store.listing import escaped, plain
+
+AWKWARD = "\0\ud800\udfff\ue000\ue000004100ab"
 
 
 @contextlib.asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Catalogue]:
-    store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
+async def opened(url: str) -> AsyncIterator[Catalogue]:
+    store = Store.open(url, parts=[RESULTS])
     try:
         yield Catalogue(store)
     finally:
         await store.close()
 
 
-names = st.sampled_from(["Frost", "Heat", "ünï/cödé"])
-entries = st.builds(
-    Entry,
-    subscriber=st.sampled_from(["team", "me"]),
-    subscription=names,
-    seq=st.integers(1, 4),
-    client=st.just("cli"),
-    installed_ms=st.integers(0, 9),
-    text=st.sampled_from(["event A(v: int)", ""]),
-)
-doings = st.lists(
-    st.one_of(st.lists(entries, max_size=3), st.tuples(st.sampled_from(["team", "me"]), names)),
-    max_size=12,
-)
+names = st.sampled_from(["Frost", "Heat", "ünï/cödé", AWKWARD])
+subscribers = st.sampled_from(["team", "me"])
+texts = st.sampled_from(["event A(v: int)", "", AWKWARD, "x" * 20_000])
+groups = st.lists(st.tuples(subscribers, names), max_size=3, unique=True)
 
 
-@settings(max_examples=8)
-@given(doings=doings)
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[list[Entry], list[tuple[str, str]]]:
+    """Some come, of one text, and others go."""
+    text, client = draw(texts), draw(st.sampled_from(["cli", AWKWARD]))
+    coming = [
+        Entry(*key, draw(st.integers(1, 4)), "alerts", client, draw(st.booleans()), 7, text)
+        for key in draw(groups)
+    ]
+    there = {(one.subscriber, one.subscription) for one in coming}
+    return coming, [key for key in draw(groups) if key not in there]
+
+
+def apply(model: dict[tuple[str, str], Entry], coming, leaving) -> None:
+    for key in (*leaving, *((one.subscriber, one.subscription) for one in coming)):
+        model.pop(key, None)
+    model.update({(one.subscriber, one.subscription): one for one in coming})
+
+
+@settings(max_examples=15)
+@given(doings=st.lists(changes(), max_size=8))
 def test_the_catalogue_is_a_dictionary_that_outlasts_the_process(doings):
-    """A higher or equal `seq` replaces, a lower one changes nothing."""
+    """In the order in which its rows were put; no text is kept that no row is of."""
     model: dict[tuple[str, str], Entry] = {}
 
     async def run(folder: Path) -> None:
-        async with opened(folder) as catalogue:
-            for one in doings:
-                if isinstance(one, tuple):
-                    catalogue.remove(*one)
-                    model.pop(one, None)
-                    continue
-                catalogue.put(one)
-                for entry in one:
-                    key = (entry.subscriber, entry.subscription)
-                    if key not in model or model[key].seq <= entry.seq:
-                        model[key] = entry
-        async with opened(folder) as catalogue:
-            found = await catalogue.all()
-        assert {(e.subscriber, e.subscription): e for e in found} == model
-        assert len(found) == len(model)
-        order = [(e.installed_ms, e.subscriber, e.subscription) for e in found]
-        assert order == sorted(order)
+        url = f"sqlite:///{folder / 'headwater.db'}"
+        async with opened(url) as catalogue:
+            for coming, leaving in doings:
+                catalogue.change(coming, leaving)
+                apply(model, coming, leaving)
+        async with opened(url) as catalogue:
+            assert await catalogue.all() == list(model.values())
+        with contextlib.closing(sqlite3.connect(folder / "headwater.db")) as database:
+            kept = [plain(one) for (one,) in database.execute("SELECT text FROM catalogue_texts")]
+        assert set(kept) == {one.text for one in model.values()}
 
     with tempfile.TemporaryDirectory() as name:
         asyncio.run(run(Path(name)))
 
 
+@given(st.text(st.sampled_from("a0\0\ud800\udfff\ue000\U0001f600")))
+def test_what_is_escaped_comes_back_and_any_database_takes_it(said):
+    stored = escaped(said)
+    assert plain(stored) == said
+    assert "\0" not in stored.encode().decode()
+
+
+def test_a_text_of_many_subscriptions_is_stored_once(tmp_path):
+    text = "event A(v: int)\n" * 1000
+    entries = [Entry("team", f"S{n}", 1, "alerts", "cli", False, 5, text) for n in range(300)]
+
+    async def run() -> None:
+        async with opened(f"sqlite:///{tmp_path / 'headwater.db'}") as catalogue:
+            catalogue.change(entries)
+
+    asyncio.run(run())
+    with contextlib.closing(sqlite3.connect(tmp_path / "headwater.db")) as database:
+        assert database.execute("SELECT COUNT(*) FROM catalogue").fetchone() == (300,)
+        assert database.execute("SELECT text FROM catalogue_texts").fetchall() == [(text,)]
+
+
 def test_who_installs_is_told_when_it_is_durable(tmp_path):
     async def run() -> None:
-        async with opened(tmp_path) as catalogue:
+        async with opened(f"sqlite:///{tmp_path / 'headwater.db'}") as catalogue:
             future = asyncio.get_running_loop().create_future()
-            entry = Entry("team", "Frost", 1, "cli", 5, "text")
-            catalogue.put([entry], future.set_result)
+            entry = Entry("team", "Frost", 1, "alerts", "cli", False, 5, "text")
+            catalogue.change([entry], [], future.set_result)
             assert await future is None
             assert await catalogue.all() == [entry]
 

@@ -11,7 +11,7 @@ import pytest
 
 from broker.store import RESULTS, Consumer, Outbox, Row, Store, StoreError
 from broker.store.results import ROW_BYTES
-from tests.broker.store import format_1
+from tests.broker.store import format_1, format_2
 
 ENDS_MS = [5, 3, 9, 9, 2, 40, 0, 41]
 
@@ -100,31 +100,35 @@ def test_an_old_and_a_new_database_have_the_same_tables(tmp_path):
 
     async def run() -> None:
         format_1.write(url_of(tmp_path / "old.db"), "0123", rows_from(0), {})
-        for name in ("old.db", "new.db"):
+        format_2.write(url_of(tmp_path / "older.db"), [])
+        for name in ("old.db", "older.db", "new.db"):
             async with opened(tmp_path / name):
                 pass
 
     asyncio.run(run())
     assert columns(tmp_path / "old.db") == columns(tmp_path / "new.db")
+    assert columns(tmp_path / "older.db") == columns(tmp_path / "new.db")
 
 
 def test_a_newer_format_is_refused_and_nothing_of_it_is_lost(tmp_path):
     path = tmp_path / "headwater.db"
+    update = "UPDATE headwater_format SET version = ? WHERE part = 'results'"
+
+    def set_version(version: int) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute(update, (version,))
+            database.commit()
 
     async def run() -> None:
         async with opened(path) as (_, outbox):
             future = asyncio.get_running_loop().create_future()
             outbox.append(rows_from(0), 5, future.set_result)
             await future
-        with contextlib.closing(sqlite3.connect(path)) as database:
-            database.execute("UPDATE headwater_format SET version = 3 WHERE part = 'results'")
-            database.commit()
+        set_version(RESULTS.version + 1)
         with pytest.raises(StoreError, match="written by a newer Headwater"):
             async with opened(path):
                 pass
-        with contextlib.closing(sqlite3.connect(path)) as database:
-            database.execute("UPDATE headwater_format SET version = 2 WHERE part = 'results'")
-            database.commit()
+        set_version(RESULTS.version)
         async with opened(path) as (_, outbox):
             assert await outbox.read(0, 8) == rows_from(0)
 

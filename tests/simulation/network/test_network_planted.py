@@ -7,8 +7,8 @@ it; `make long` at the first.
 import pytest
 from msgspec.structs import replace
 
-from broker.core.durable import RecoveryError
 from broker.core.durable_events import packed, unpacked
+from broker.core.durable_listed import RecoveryError
 from broker.core.network import frames, network_broker, told
 from broker.core.network.hosting import Hosting
 from broker.core.network.linking import Linking

@@ -1,0 +1,108 @@
+"""The statements of the catalogue: rows, their texts, and how an older table is brought up.
+
+Owns the statements. Must not know threads or the event loop: each function is given a connection
+whose transaction is open. Invariant: each row has its text, and each text a row.
+
+Texts are stored as people may read them with any tool of SQL; what no database takes as text (a
+NUL, half a surrogate pair) is escaped, and comes back as it was.
+
+This module imports SQLAlchemy: import it where a store is open, not before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, delete, func, insert, select, text
+
+from broker.store.tables import CATALOGUE, TEXTS
+
+if TYPE_CHECKING:
+    from broker.store.catalogue import Entry, Key
+
+_PLAIN: Final = ("subscriber", "subscription", "seq", "actor", "client", "proven", "installed_ms")
+_AWKWARD: Final = re.compile("[\0\ud800-\udfff\ue000]")
+_ESCAPED: Final = re.compile("\ue000([0-9a-f]{4})")
+
+
+def escaped(said: str) -> str:
+    """What any database takes for a text; U+E000, of nobody's use, marks what is escaped."""
+    return _AWKWARD.sub(lambda one: f"\ue000{ord(one[0]):04x}", said)
+
+
+def plain(stored: str) -> str:
+    """What was escaped."""
+    return _ESCAPED.sub(lambda one: chr(int(one[1], 16)), stored)
+
+
+def change(connection: Connection, coming: Sequence[Entry], leaving: Sequence[Key]) -> None:
+    """Strike out rows and put others, behind all that are there."""
+    place = connection.execute(select(func.max(CATALOGUE.c.place))).scalar() or 0
+    gone = [_remove(connection, key) for key in leaving]
+    numbers: dict[str, int] = {}
+    for one in coming:
+        gone.append(_remove(connection, (one.subscriber, one.subscription)))
+        place += 1
+        number = numbers.get(one.text)
+        if number is None:
+            number = numbers[one.text] = place
+            connection.execute(insert(TEXTS), {"number": number, "text": escaped(one.text)})
+        said = ((name, getattr(one, name)) for name in _PLAIN)
+        row = {name: escaped(it) if isinstance(it, str) else it for name, it in said}
+        connection.execute(insert(CATALOGUE), row | {"place": place, "text_number": number})
+    for old in dict.fromkeys(gone):
+        if old is not None:
+            _forget_text(connection, old)
+
+
+def _remove(connection: Connection, key: Key) -> int | None:
+    """Strike out a row, if it is there; the number of its text."""
+    subscriber, subscription = map(escaped, key)
+    columns = CATALOGUE.c
+    here = (columns.subscriber == subscriber, columns.subscription == subscription)
+    number = connection.execute(select(columns.text_number).where(*here)).scalar()
+    if number is not None:
+        connection.execute(delete(CATALOGUE).where(*here))
+    return number
+
+
+def _forget_text(connection: Connection, number: int) -> None:
+    """Remove a text, unless a row is of it."""
+    used = select(CATALOGUE.c.place).where(CATALOGUE.c.text_number == number).limit(1)
+    if connection.execute(used).first() is None:
+        connection.execute(delete(TEXTS).where(TEXTS.c.number == number))
+
+
+def all_rows(connection: Connection) -> list[tuple[Any, ...]]:
+    """The fields of each entry, its text last, in the order in which they were put."""
+    columns = [CATALOGUE.c[name] for name in _PLAIN]
+    found = (
+        select(*columns, TEXTS.c.text)
+        .join(TEXTS, TEXTS.c.number == CATALOGUE.c.text_number)
+        .order_by(CATALOGUE.c.place)
+    )
+    rows = connection.execute(found)
+    return [tuple([plain(one) if isinstance(one, str) else one for one in row]) for row in rows]
+
+
+_BEFORE: Final = (
+    "SELECT subscriber, subscription, seq, client, installed_ms, text FROM catalogue"
+    " ORDER BY installed_ms, subscriber, subscription"
+)
+
+
+def third_of_second(connection: Connection) -> None:
+    """Format 3 of format 2, whose rows had their texts, and knew neither actor nor proof."""
+    from broker.store.catalogue import Entry
+
+    rows = connection.execute(text(_BEFORE)).all()
+    connection.execute(text("DROP TABLE catalogue"))
+    for table in (TEXTS, CATALOGUE):
+        table.create(connection)
+    entries = [
+        Entry(row[0], row[1], row[2], "", row[3], proven=False, installed_ms=row[4], text=row[5])
+        for row in rows
+    ]
+    change(connection, entries, ())
