@@ -74,7 +74,7 @@ class Coordinator:
         self._numbers: Numbers
         self._look_at: int | None = 0
         self._changed: tuple[int, int] | None = None  # first and last since the epoch began
-        self._measure_at: int | None = None
+        self._measure_at = 0
         self._early: deque[Envelope] = deque(maxlen=bounds.EARLY_MAX)
         self._past: deque[int] = deque(maxlen=bounds.PAST_EPOCHS)
 
@@ -139,7 +139,7 @@ class Coordinator:
             self._look()
         if self._epoch_at() is not None and (self._epoch_at() or 0) <= self._now:
             self._begin()
-        if self._measure_at is not None and self._measure_at <= self._now:
+        if self._measure_at <= self._now:
             self._measure()
         due = self.rounds.next_wake()
         if due is not None and due <= self._now:
@@ -178,8 +178,6 @@ class Coordinator:
         if stated is None or self._anew or self._shape(self._own()) != self._shape(stated):
             self._restate()
         self._settle_hosts()
-        if self._measure_at is None and self._around.counted():
-            self._measure_at = self._now + self.metering.every_ms
 
     def _own(self) -> Statement:
         """What would be said now, under the last number."""
@@ -306,14 +304,15 @@ class Coordinator:
     # --- rates ------------------------------------------------------------------------------
 
     def _measure(self) -> None:
-        """Look at what runs here, and tell the homes of rates that are others."""
+        """Look at what is and what runs here, and tell homes of rates that are others."""
+        self._look()
         counts = self._around.counted()
         for word in measured(self.metering, counts, self.known, self.me, self._now):
             if word.home == self.me:
                 self._measured(word)
             elif (via := self._around.via(word.home)) is not None:
                 self._around.say(via, encoded(word))
-        self._measure_at = self._now + self.metering.every_ms if counts else None
+        self._measure_at = self._now + self.metering.every_ms
 
     def _measured(self, word: Measured) -> None:
         """What is at home here has other rates: all are told."""

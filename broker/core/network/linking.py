@@ -8,42 +8,76 @@ was said until that ends; then all that rested on it is taken back before anythi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from broker.core import topology as topologies
 from broker.core.effects import Effect, SendFrame
 from broker.core.network import frames
+from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
-from broker.core.network.messages import FramesReceived, LinkDown, LinkRefused, LinkUp
+from broker.core.network.messages import CellPlaced, FramesReceived, LinkDown, LinkRefused, LinkUp
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
 from broker.core.routing import messages as routing
+from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
-from broker.core.routing.router import Router
+
+
+class Deciding(Protocol):
+    """Who decides with other brokers where tasks run (`broker.core.network.planning`)."""
+
+    def heard(self, peer: str, data: bytes) -> None:
+        """A neighbour's word. Raises ValueError."""
+
+    def stands(self, peer: str) -> None:
+        """A session stands with a neighbour since now."""
+
+    def gone(self, broker: str) -> None:
+        """There is no way to a broker any more."""
+
+    def tree_changed(self) -> None:
+        """The tree of all brokers is another."""
+
+    def touched(self) -> None:
+        """What is submitted here, or runs here, may be another."""
+
+    def wake(self) -> None:
+        """Some time has passed."""
+
+    def next_wake(self) -> int | None:
+        """When to wake next."""
+
+    def decided(self) -> list[CellPlaced]:
+        """What was decided since this was asked last."""
 
 
 class Linking:
     """See the module; `NetworkBroker` adds what is said of origins and to hosts."""
+
+    deciding: Deciding | None = None  # nobody: tasks run where they were submitted
 
     def __init__(self, me: str, epoch: int) -> None:
         self.me = me
         self.topology = topologies.Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
         self.ways = Ways()
-        self.router = Router((), compile_condition=compile_condition)
+        self.router = GrowingRouter((), compile_condition=compile_condition)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.sent_events: dict[str, int] = {}  # by neighbour
         self._out: list[Effect] = []
         self._now = 0
         self._own_types: tuple[str, ...] = ()
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
+        self._inside: dict[str, None] = {}  # neighbours that are no brokers: see `cell_hosts`
+        self._behind = 0  # the record that must be durable before what is said now leaves
         self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
             frames.Routed: lambda peer, one: self._routed(self.router.receive(peer, one.message)),
             frames.Here: self._here,
             frames.Gone: self._gone_from,
+            frames.Planned: self._planned,
         }
 
     # --- for those who add to it -----------------------------------------------------------
@@ -67,9 +101,10 @@ class Linking:
         if peer in self.sessions:
             data = frames.encoded(frames.Frame(*self.sessions.seal(peer), body))
             control = events < 0
-            if events > 0:
+            if events > 0 and peer not in self._inside:
                 self.sent_events[peer] = self.sent_events.get(peer, 0) + events
-            self._out.append(SendFrame(peer, data, control, max(events, 0), after))
+            behind = max(after, self._behind)
+            self._out.append(SendFrame(peer, data, control, max(events, 0), behind))
 
     def _say_all(self, but: str, body: frames.Sealed) -> None:
         for peer in self.sessions.standing:
@@ -115,9 +150,12 @@ class Linking:
         for peer in self.sessions.peers:
             self._leave(peer)
             self.sessions.end(peer)
-        self._routed(self.router.neighbours_changed(neighbours))
-        for peer in neighbours:
+        everyone = [*neighbours, *self._inside]
+        self._routed(self.router.neighbours_changed(everyone))
+        for peer in everyone:
             self._hello(peer, self.sessions.begin(peer))
+        if self.deciding is not None:
+            self.deciding.tree_changed()
 
     def _begin(self, peer: str) -> None:
         self.counts["sessions_begun"] += 1
@@ -150,6 +188,8 @@ class Linking:
                 if via != peer:
                     self._say(peer, frames.Here(origin, self.ways.types[origin]))
             self._stands(peer)
+            if self.deciding is not None:
+                self.deciding.stands(peer)
 
     def _frames_received(self, message: FramesReceived) -> None:
         peer = message.peer
@@ -184,7 +224,8 @@ class Linking:
             return
         self.ways.here(one.origin, peer, one.types)
         self._say_all(peer, one)
-        self._found(one.origin)
+        if not is_cell(one.origin):
+            self._found(one.origin)
 
     def _gone_from(self, peer: str, one: frames.Gone) -> None:
         if self.ways.via.get(one.origin) == peer:
@@ -194,12 +235,24 @@ class Linking:
         self.ways.gone(origin)
         self._lost(origin)
         self._say_all(peer, frames.Gone(origin))
+        if self.deciding is not None:
+            self.deciding.gone(origin)
+
+    # --- where tasks run -------------------------------------------------------------------
+
+    def _planned(self, peer: str, one: frames.Planned) -> None:
+        if self.deciding is not None:
+            self.deciding.heard(peer, one.data)
 
 
 COUNTED = (
     "answers_stale",
     "asked_again",
+    "cells_begun",
+    "cells_ended",
+    "cells_moved",
     "cells_not_placed",
+    "cells_refused",
     "frames_astray",
     "frames_malformed",
     "frames_refused",

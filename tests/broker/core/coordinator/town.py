@@ -50,7 +50,7 @@ class House(Linking):
         whole = (scaled(limits.capacity) if limits.capacity else None, None)
         rounds = Rounds(0, Settings(), Random(f"{town.seed} {name} {life}"), whole)
         self.coordinator = Coordinator(name, life, limits, rounds, self)
-        self._on_frame[frames.Planned] = self._planned
+        self.deciding = self  # type: ignore[assignment]
         self._on_frame[frames.Routed] = lambda _peer, _one: None
         self._wake_at: int | None = None
         self.do(lambda: None)
@@ -95,19 +95,20 @@ class House(Linking):
         self._of_topology(self.topology.handle(Woken(), now))
         self.coordinator.wake(now)
 
-    def _planned(self, peer: str, one: frames.Planned) -> None:
+    # --- see linking.Deciding -------------------------------------------------------------------
+
+    def heard(self, peer: str, data: bytes) -> None:
         if self.name not in self.town.silent:
-            self.coordinator.heard(peer, one.data, self._now)
+            self.coordinator.heard(peer, data, self._now)
 
-    def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
-        super()._tree_changed(neighbours, tree)
-        self.coordinator.tree_changed(self._now)
-
-    def _stands(self, peer: str) -> None:
+    def stands(self, peer: str) -> None:
         self.coordinator.stands(peer, self._now)
 
-    def _lost(self, origin: str) -> None:
-        self.coordinator.gone(origin, self._now)
+    def gone(self, broker: str) -> None:
+        self.coordinator.gone(broker, self._now)
+
+    def tree_changed(self) -> None:
+        self.coordinator.tree_changed(self._now)
 
     def touch(self) -> None:
         """Something of its submissions may be another."""

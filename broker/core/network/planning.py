@@ -1,0 +1,141 @@
+"""The coordinator of a broker among brokers: what it hears of links, cells and time.
+
+Owns the joining of both. Must not know how a plan is found, nor how a cell moves. Invariant: what
+the coordinator decides comes about as the message `CellPlaced` alone, as if somebody had sent it.
+
+It is made and set (`NetworkBroker.decide_with`) only where tasks are to follow the load, so that
+the planner is not even loaded elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.core.coordinator.bounds import CoordinatorSettings
+from broker.core.coordinator.coordinator import Coordinator
+from broker.core.coordinator.metering import Counts
+from broker.core.coordinator.statement import Piece
+from broker.core.coordinator.works import Work
+from broker.core.network import frames
+from broker.core.network.messages import CellPlaced
+from broker.core.topology import Tree
+from planner.rounds.machine import Rounds
+
+if TYPE_CHECKING:
+    from broker.core.network.network_broker import NetworkBroker
+
+
+class Planning:
+    """See the module. `life` ascends with each process; `rounds` is new."""
+
+    def __init__(
+        self, broker: NetworkBroker, life: int, settings: CoordinatorSettings, rounds: Rounds
+    ) -> None:
+        self._broker = broker
+        self._decided: list[CellPlaced] = []
+        self.coordinator = Coordinator(broker.me, life, settings, rounds, self)
+
+    # --- what happens, see `linking.Deciding` ----------------------------------------------
+
+    def heard(self, peer: str, data: bytes) -> None:
+        """A neighbour's word. Raises ValueError."""
+        self.coordinator.heard(peer, data, self._now)
+
+    def stands(self, peer: str) -> None:
+        """A session stands with a neighbour since now."""
+        self.coordinator.stands(peer, self._now)
+
+    def gone(self, broker: str) -> None:
+        """There is no way to a broker any more."""
+        self.coordinator.gone(broker, self._now)
+
+    def tree_changed(self) -> None:
+        """The tree of all brokers is another."""
+        self.coordinator.tree_changed(self._now)
+
+    def touched(self) -> None:
+        """Cells may have come, gone or moved."""
+        self.coordinator.touched(self._now)
+
+    def drain(self, *, drained: bool) -> None:
+        """This broker is to be rid of all tasks, or may take some up again."""
+        self.coordinator.drain(self._now, drained=drained)
+
+    def wake(self) -> None:
+        """Some time has passed."""
+        due = self.coordinator.next_wake()
+        if due is not None and due <= self._now:
+            self.coordinator.wake(self._now)
+
+    def next_wake(self) -> int | None:
+        """When to wake next."""
+        return self.coordinator.next_wake()
+
+    def decided(self) -> list[CellPlaced]:
+        """What was decided since this was asked last."""
+        found, self._decided = self._decided, []
+        return found
+
+    @property
+    def _now(self) -> int:
+        return self._broker.now
+
+    # --- what the coordinator asks, see `broker.core.coordinator.around` -------------------
+
+    def peers(self) -> list[str]:
+        """The neighbours with whom a session stands."""
+        return self._broker.sessions.standing
+
+    def via(self, broker: str) -> str | None:
+        """The neighbour through whom another broker is reached."""
+        return self._broker.ways.via.get(broker)
+
+    def overlay(self) -> Tree:
+        """The tree of all brokers."""
+        return self._broker.topology.tree
+
+    def say(self, peer: str, data: bytes) -> None:
+        """Tell a neighbour."""
+        self._broker.say(peer, frames.Planned(data))
+
+    def works(self) -> Iterable[Work]:
+        """The cells that are at home here."""
+        return [
+            Work(
+                one.cell,
+                ", ".join(name for _, name in one.subscriptions),
+                one.moving_to or one.host,
+            )
+            for one in self._broker.cells()
+            if one.home == self._broker.me
+        ]
+
+    def counted(self) -> Mapping[Piece, Counts]:
+        """Of the cells that run here."""
+        found = {}
+        for one in self._broker.cells():
+            if one.counts is not None:
+                inputs = {place: load.size_bytes for place, load in one.counts.inputs.items()}
+                sent = one.counts.results.size_bytes + one.counts.saved.size_bytes
+                found[one.home, one.cell] = Counts(one.life, inputs, sent)
+        return found
+
+    def place(self, key: str, broker: str) -> None:
+        """Have a cell run there."""
+        self._decided.append(CellPlaced(key, broker))
+
+    # --- what is to be seen ----------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """For people, as plain data."""
+        one = self.coordinator
+        return {
+            "epoch": f"{one.epoch:014x}" if one.epoch >= 0 else None,
+            "brokers": len(one.known.statements),
+            "quiet": one.quiet,
+            "drained": one.drained,
+            "infeasible": one.laid is not None and one.rounds.infeasible,
+            "submissions_untold": one.works.untold,
+            "counts": dict(one.counts),
+        }
