@@ -8,13 +8,14 @@ on is durable, and frames leave in the order in which they came.
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker.config import Config
 from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
 from broker.core.links import Congested, Delivered, Down, Refused, Up
 from broker.core.network.messages import (
+    DrainRequested,
     ForgetRequested,
     FramesReceived,
     LinkDown,
@@ -27,6 +28,9 @@ from broker.links.face import LinkNews
 from broker.wiring.errors import StartError
 from broker.wiring.runner import Runner
 
+if TYPE_CHECKING:
+    from broker.core.network.planning import Planning
+
 logger = logging.getLogger(__name__)
 
 
@@ -36,6 +40,11 @@ class Networking:
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
         epoch = max(core.now, now_ms)
         self.broker = NetworkBroker(core, epoch)
+        self.planning: Planning | None = None
+        if config.coordinator.enabled:
+            from broker.wiring.coordinating import planning_of
+
+            self.planning = planning_of(config.coordinator, self.broker, epoch)
         self.too_long = 0
         self._durable = 0
         self._waiting: deque[SendFrame] = deque()
@@ -119,6 +128,12 @@ class Networking:
         self._runner.put(ForgetRequested(broker))
         return True
 
+    def drain(self, *, drained: bool) -> bool:
+        """Have all tasks go elsewhere, or let them come again; False where nobody plans."""
+        if self.planning is not None:
+            self._runner.put(DrainRequested(drained))
+        return self.planning is not None
+
     def status(self) -> dict[str, Any]:
         """For people: each link, each broker, and who waits for whom."""
         return {
@@ -126,6 +141,7 @@ class Networking:
             **self.broker.status(),
             "frames_waiting": len(self._waiting),
             "frames_too_long": self.too_long,
+            "coordinator": self.planning.status() if self.planning is not None else None,
         }
 
     def links_up(self) -> dict[str, int]:

@@ -88,6 +88,7 @@ class Site:
             idle_timeout_ms=config.intake.idle_timeout_ms,
             require_timestamp=config.intake.require_timestamp,
             networked=is_networked(config),
+            cells=config.coordinator.enabled,
             tables=_tables(config),
         )
         self._runner: Runner

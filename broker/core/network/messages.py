@@ -44,6 +44,12 @@ class ForgetRequested(Struct, frozen=True):
     broker: str
 
 
+class DrainRequested(Struct, frozen=True):
+    """Somebody wants this broker to be rid of all tasks, or to take some up again."""
+
+    drained: bool
+
+
 class CellPlaced(Struct, frozen=True):
     """The tasks of a submission of this broker are to run at another one, or here.
 
@@ -56,5 +62,5 @@ class CellPlaced(Struct, frozen=True):
 
 
 FromNetwork: TypeAlias = (
-    LinkUp | LinkDown | LinkRefused | FramesReceived | ForgetRequested | CellPlaced
+    LinkUp | LinkDown | LinkRefused | FramesReceived | ForgetRequested | CellPlaced | DrainRequested
 )

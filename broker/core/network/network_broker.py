@@ -28,6 +28,7 @@ from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
 from broker.core.network.listening import ListeningBroker
 from broker.core.network.messages import (
     CellPlaced,
+    DrainRequested,
     ForgetRequested,
     FramesReceived,
     FromNetwork,
@@ -63,6 +64,7 @@ class NetworkBroker(ListeningBroker):
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
+            DrainRequested: self._drain_requested,
             core_messages.Woken: self._woken,
         }
         self._on_frame |= {
@@ -156,6 +158,10 @@ class NetworkBroker(ListeningBroker):
 
     def _cell_placed(self, _message: CellPlaced) -> None:
         self.counts["cells_not_placed"] += 1
+
+    def _drain_requested(self, message: DrainRequested) -> None:
+        if self.deciding is not None:
+            self.deciding.drain(drained=message.drained)
 
     def _advertise(self) -> None:
         """Say what sources here have come, gone or changed."""
