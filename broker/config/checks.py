@@ -53,6 +53,9 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
 def _links(config: Config) -> Iterator[tuple[str, str]]:
     """What has to hold within the links to other brokers."""
     links = config.links
+    if config.coordinator.enabled and not (links.host or links.peers):
+        why = "there are no links to other brokers; set `host` or `peers` under [links]"
+        yield "coordinator.enabled", why
     if links.tls_cert and not links.tls_key:
         yield "links.tls_cert", "a certificate needs its key; set `tls_key`"
     if links.tls_key and not links.tls_cert:

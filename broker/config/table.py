@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from broker.config.about import About
+from broker.config.coordinator import CoordinatorSection
 from broker.config.joins import JoinSection
 from broker.config.links import LinksSection
 from broker.core.limits import Limits
@@ -285,6 +286,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     links: LinksSection = msgspec.field(default_factory=LinksSection)
     link_limits: LinkLimits = LinkLimits()
     topology_limits: TopologyLimits = TopologyLimits()
+    coordinator: CoordinatorSection = CoordinatorSection()
     log: LogSection = LogSection()
     joins: dict[str, JoinSection] = msgspec.field(default_factory=dict)
 
