@@ -84,16 +84,16 @@ class CellKeepingBroker(ActivatingBroker):
 
     def _cell_results(self, one: cell_told.CellResults, out: Outgoing) -> None:
         forgotten = self.book.forgotten
-        self._give(self.book.results(one), out)
+        self._hand_out(self.book.results(one), out)
         self.ledger.note("cell_ids_forgotten", self.book.forgotten - forgotten)
 
     def _cell_saved(self, one: cell_told.CellSaved, out: Outgoing) -> None:
         fresh, rows = self.book.save(one)
         if fresh:
             self._now_active(fresh, out)
-        self._give(rows, out)
+        self._hand_out(rows, out)
 
-    def _give(self, rows: Sequence[cell_told.Row], out: Outgoing) -> None:
+    def _hand_out(self, rows: Sequence[cell_told.Row], out: Outgoing) -> None:
         """Give results out as if they had been detected here."""
         found = []
         for subscriber, name, actor, payload in rows:

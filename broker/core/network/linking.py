@@ -15,14 +15,15 @@ import msgspec
 from broker.core import topology as topologies
 from broker.core.effects import Effect, SendFrame
 from broker.core.network import frames
+from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
 from broker.core.network.messages import CellPlaced, FramesReceived, LinkDown, LinkRefused, LinkUp
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
 from broker.core.routing import messages as routing
+from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
-from broker.core.routing.router import Router
 
 
 class Deciding(Protocol):
@@ -42,9 +43,6 @@ class Deciding(Protocol):
 
     def touched(self) -> None:
         """What is submitted here, or runs here, may be another."""
-
-    def drain(self, *, drained: bool) -> None:
-        """This broker is to be rid of all tasks, or may take some up again."""
 
     def wake(self) -> None:
         """Some time has passed."""
@@ -66,13 +64,15 @@ class Linking:
         self.topology = topologies.Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
         self.ways = Ways()
-        self.router = Router((), compile_condition=compile_condition)
+        self.router = GrowingRouter((), compile_condition=compile_condition)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.sent_events: dict[str, int] = {}  # by neighbour
         self._out: list[Effect] = []
         self._now = 0
         self._own_types: tuple[str, ...] = ()
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
+        self._inside: dict[str, None] = {}  # neighbours that are no brokers: see `cell_hosts`
+        self._behind = 0  # the record that must be durable before what is said now leaves
         self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
             frames.Routed: lambda peer, one: self._routed(self.router.receive(peer, one.message)),
             frames.Here: self._here,
@@ -101,9 +101,10 @@ class Linking:
         if peer in self.sessions:
             data = frames.encoded(frames.Frame(*self.sessions.seal(peer), body))
             control = events < 0
-            if events > 0:
+            if events > 0 and peer not in self._inside:
                 self.sent_events[peer] = self.sent_events.get(peer, 0) + events
-            self._out.append(SendFrame(peer, data, control, max(events, 0), after))
+            behind = max(after, self._behind)
+            self._out.append(SendFrame(peer, data, control, max(events, 0), behind))
 
     def _say_all(self, but: str, body: frames.Sealed) -> None:
         for peer in self.sessions.standing:
@@ -149,8 +150,9 @@ class Linking:
         for peer in self.sessions.peers:
             self._leave(peer)
             self.sessions.end(peer)
-        self._routed(self.router.neighbours_changed(neighbours))
-        for peer in neighbours:
+        everyone = [*neighbours, *self._inside]
+        self._routed(self.router.neighbours_changed(everyone))
+        for peer in everyone:
             self._hello(peer, self.sessions.begin(peer))
         if self.deciding is not None:
             self.deciding.tree_changed()
@@ -222,7 +224,8 @@ class Linking:
             return
         self.ways.here(one.origin, peer, one.types)
         self._say_all(peer, one)
-        self._found(one.origin)
+        if not is_cell(one.origin):
+            self._found(one.origin)
 
     def _gone_from(self, peer: str, one: frames.Gone) -> None:
         if self.ways.via.get(one.origin) == peer:
@@ -245,7 +248,11 @@ class Linking:
 COUNTED = (
     "answers_stale",
     "asked_again",
+    "cells_begun",
+    "cells_ended",
+    "cells_moved",
     "cells_not_placed",
+    "cells_refused",
     "frames_astray",
     "frames_malformed",
     "frames_refused",

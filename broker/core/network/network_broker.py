@@ -23,12 +23,12 @@ from broker.core.durable_events import unpacked
 from broker.core.effects import Effect
 from broker.core.event import Event
 from broker.core.network import frames, told
-from broker.core.network.cell_view import CellView
+from broker.core.network.cell_origins import CellOrigins, places
+from broker.core.network.cell_view import CellView, is_cell
+from broker.core.network.cell_views import said_of, views
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
-from broker.core.network.listening import ListeningBroker
 from broker.core.network.messages import (
     CellPlaced,
-    DrainRequested,
     ForgetRequested,
     FramesReceived,
     FromNetwork,
@@ -50,7 +50,7 @@ _END = 2**62
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(ListeningBroker):
+class NetworkBroker(CellOrigins):
     """See the module. `epoch` ascends with each process of this broker."""
 
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None = None) -> None:
@@ -64,7 +64,6 @@ class NetworkBroker(ListeningBroker):
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
-            DrainRequested: self._drain_requested,
             core_messages.Woken: self._woken,
         }
         self._on_frame |= {
@@ -73,12 +72,14 @@ class NetworkBroker(ListeningBroker):
             frames.Passed: self._passed,
         }
         self._listen()
+        self._begin_cells(epoch)
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
         durable.network.sources_changed = dict.fromkeys(durable.network.sources)
         self._tick_soon(TICK_MS)
         self._advertise()
         self._look_at_needs()
+        self._look_at_cells()
 
     # --- the door --------------------------------------------------------------------------
 
@@ -103,6 +104,7 @@ class NetworkBroker(ListeningBroker):
             self._tell(cast("core_messages.Message", message))
             if isinstance(message, _REQUESTS):
                 self._look_at_needs()
+                self._look_at_cells()
             elif isinstance(message, core_messages.ActorsListening):
                 self._actors_changed()
         if self.durable.network.sources_changed:
@@ -121,10 +123,13 @@ class NetworkBroker(ListeningBroker):
         if self._unstored():
             wakes.append(self._stored_at + STORED_MS)
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
+        wakes += self._wakes_for_cells()
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
     def _taken(self) -> list[Effect]:
+        if self._cells or self._own_post:
+            self._run_cells()
         out, self._out = self._out, []
         return out
 
@@ -156,13 +161,6 @@ class NetworkBroker(ListeningBroker):
         self._of_topology(self.topology.handle(one, self._now))
         self._forget(message.broker)
 
-    def _cell_placed(self, _message: CellPlaced) -> None:
-        self.counts["cells_not_placed"] += 1
-
-    def _drain_requested(self, message: DrainRequested) -> None:
-        if self.deciding is not None:
-            self.deciding.drain(drained=message.drained)
-
     def _advertise(self) -> None:
         """Say what sources here have come, gone or changed."""
         network = self.durable.network
@@ -184,7 +182,8 @@ class NetworkBroker(ListeningBroker):
         """Whether another broker is known, be it by what is kept for it or waited for alone."""
         network = self.durable.network
         known = (self.topology.known, network.own.hosts, network.upstream)
-        return broker != self.me and any(broker in some for some in known)
+        is_other = broker != self.me and not is_cell(broker)
+        return is_other and any(broker in some for some in known)
 
     @property
     def now(self) -> int:
@@ -200,7 +199,7 @@ class NetworkBroker(ListeningBroker):
 
         To be asked between two messages.
         """
-        return ()
+        return views(self.durable.network, self._cells, self.me)
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
@@ -228,6 +227,8 @@ class NetworkBroker(ListeningBroker):
             "copies": len(network.copies),
             "waits": network.waits(),
             "inactive": {name: list(waits) for (_, name), waits in self.needs.waits.items()},
+            "cells": [said_of(one) for one in self.cells()],
+            "run_here": {name: cell.status() for name, cell in self._cells.items()},
             "counts": dict(self.counts),
         }
 
@@ -287,10 +288,12 @@ class NetworkBroker(ListeningBroker):
         """Answer a host: what it has not got yet, as far as it is still here."""
         network = self.durable.network
         known = network.own.hosts.get(one.host)
-        position = one.position if one.life == network.own.life else None
+        position = stored = one.position if one.life == network.own.life else None
+        if is_cell(one.host):
+            position, stored = places(network.own.hosts, one.host, position)
         if (known.types if known is not None else {}) != one.types:
-            self._tell_network(told.HostInterested(one.host, one.types, position))
-        elif known is not None and position is not None:
+            self._tell_network(told.HostInterested(one.host, one.types, stored))
+        elif known is not None and position is not None and not is_cell(one.host):
             self._tell_network(told.HostStored(one.host, position))
         if not one.types or one.host not in network.own.hosts:
             return
@@ -333,6 +336,7 @@ class NetworkBroker(ListeningBroker):
         if now - self._stored_at >= STORED_MS:
             self._tell_stored()
         self._ask_again()
+        self._wake_for_cells()
         if self.deciding is not None:
             self.deciding.wake()
 

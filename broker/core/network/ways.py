@@ -83,6 +83,12 @@ class Ways:
             if not claim.hosts:
                 del claims[toward]
 
+    def forget_host(self, host: str) -> None:
+        """A host is not to be reached any more; it says anew what it needs when it is."""
+        for origin, claims in self._claims.items():
+            for toward in [toward for toward, one in claims.items() if host in one.hosts]:
+                self.close(origin, toward, host)
+
     def claims(self, origin: str) -> list[tuple[str, Claim]]:
         """The claims of an origin's events, by neighbour; LOCAL for this broker."""
         return list(self._claims.get(origin, {}).items())

@@ -84,6 +84,11 @@ class Topology:
         return tuple(sorted(n for n, one in self._states.items() if not one.forgotten))
 
     @property
+    def forgotten(self) -> tuple[str, ...]:
+        """Those of whom somebody said that they will not come back; by name."""
+        return tuple(sorted(n for n, one in self._states.items() if one.forgotten))
+
+    @property
     def links(self) -> tuple[str, ...]:
         """The neighbours of this broker, in the tree or not; by name."""
         return tuple(sorted(self._links))

@@ -1,0 +1,278 @@
+"""A cell: the tasks of one submission, wherever they run.
+
+Owns a small broker of its own, without sources, links or a disk, and what its home has not got yet.
+Must not know the broker in which it runs, but for its name: they are neighbours, and frames are all
+that goes between them. Invariant: its disk is its home: an origin is told of a position only behind
+the snapshot that the home has stored; results are kept until the home has them.
+
+To an origin it is a host like any other, called as its term is; but that `Reoffer` tells where it
+is, not what it has stored (see `cell_origins`), as it has to ask whether or not its home is there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from broker.core import messages as core_messages
+from broker.core.durable import CoreFaultError, DurableBroker
+from broker.core.effects import Effect, Emit, Note, Publish, Reply, SendFrame
+from broker.core.network import cell_frames, frames, told
+from broker.core.network.cell_saving import Positions, Saver, Saving
+from broker.core.network.cell_told import Row
+from broker.core.network.cell_view import CellCounts, Load, is_cell
+from broker.core.network.hosting import ASK_AGAIN_MS, Hosting
+from broker.core.network.messages import FramesReceived
+from broker.core.operators.times import Times
+
+RESULTS_PART = 256  # results in one message, so that it stays far below what a link takes
+RESULTS_BYTES = 256 * 1024
+
+
+class _Typed(Struct):
+    type: str
+
+
+_raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_typed = msgspec.msgpack.Decoder(_Typed).decode
+
+
+class Cell(Hosting):
+    """See the module. `host` is the broker in which it runs; `life` ascends with each beginning."""
+
+    def __init__(
+        self,
+        durable: DurableBroker,
+        which: cell_frames.Which,
+        host: str,
+        life: int,
+        times: Times | None = None,
+    ) -> None:
+        super().__init__(durable, life, times)
+        self.which = which
+        self.host = host
+        self.life = life
+        self.counted = CellCounts()
+        self.faults = 0
+        self.replies: list[Reply] = []
+        self.said = False  # whether its home was told of what waits for it
+        self.saver = Saver(self._positions(), self._now)
+        self._answered: dict[str, None] = {}
+        self._results: deque[Row] = deque()
+        self._first = durable.outbox_end  # the number of the first of these
+        self._told = self._first  # those before were told, and not taken perhaps
+        self._on_frame |= {frames.Passed: self._passed}
+        self._on_frame |= dict.fromkeys(_OF_NO_CONCERN, lambda *_: None)
+        self._look_at_needs()
+
+    # --- what comes in ---------------------------------------------------------------------
+
+    def hear(self, data: bytes, now: int) -> None:
+        """A frame of the broker in which it runs."""
+        self._now = max(now, self._now)
+        self._frames_received(FramesReceived(self.host, (data,)))
+
+    def tree_is(self, tree: str, now: int) -> None:
+        """Sessions stand on this tree from now on."""
+        self._now = max(now, self._now)
+        if tree != self.sessions.tree or not self.sessions.peers:
+            self._tree_changed((self.host,), tree)
+
+    def request(self, message: core_messages.Message, now: int) -> None:
+        """Have something installed or cancelled."""
+        self._now = max(now, self._now)
+        self._tell(message)
+        self._look_at_needs()
+
+    def keep_only(self, keys: Iterable[tuple[str, str]], now: int) -> None:
+        """End all subscriptions but these."""
+        wanted = set(keys)
+        for subscriber, name in list(self.durable.catalogue.subscriptions):
+            if (subscriber, name) not in wanted:
+                gone = core_messages.CancelRequested(subscriber, "", name, proven=True)
+                self.request(gone, now)
+
+    def forget(self, broker: str, now: int) -> None:
+        """Nobody is to wait for this broker any more."""
+        self._now = max(now, self._now)
+        self._forget(broker)
+
+    def wake(self, now: int) -> None:
+        """Time has passed."""
+        self._now = max(now, self._now)
+        due = self.durable.next_wake()
+        if due is not None and due <= now:
+            self._tell(core_messages.Woken())
+        self._ask_again()
+
+    def next_wake(self) -> int | None:
+        """When `wake` is due."""
+        wakes = [self.durable.next_wake()]
+        wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
+        if self.complete:
+            wakes.append(self.saver.due_at(self._positions(), self.durable.outbox_end))
+        return min([wake for wake in wakes if wake is not None], default=None)
+
+    # --- what goes out ---------------------------------------------------------------------
+
+    def take_out(self) -> tuple[list[bytes], list[Effect]]:
+        """(frames for the broker in which it runs, what else is to be done)."""
+        out, self._out = self._out, []
+        sent = [one.data for one in out if isinstance(one, SendFrame)]
+        return sent, [one for one in out if not isinstance(one, SendFrame)]
+
+    def _tell(self, message: core_messages.Message) -> None:
+        try:
+            effects = self.durable.handle(message, self._now)
+        except CoreFaultError as error:
+            self.faults += 1
+            effects = error.effects
+        for effect in effects:
+            match effect:
+                case Emit(results):
+                    for one in results:
+                        row = (one.subscriber, one.subscription, one.actor, one.payload)
+                        self._results.append(row)
+                        self.counted.results.add(1, len(one.payload))
+                case Reply():
+                    self.replies.append(effect)
+                case Publish() | Note():
+                    self._out.append(effect)
+
+    # --- events ----------------------------------------------------------------------------
+
+    def _passed(self, peer: str, one: frames.Passed) -> None:
+        if self.ways.via.get(one.what.origin) == peer:
+            self._take(one.what)  # the broker in which it runs sends what it asked for alone
+
+    def _tell_network(self, what: told.Told) -> None:
+        if isinstance(what, told.Forwarded):
+            self.saver.came_bytes += len(what.events)
+            for raw in _raw(what.events):
+                place = what.origin, _typed(raw).type
+                self.counted.inputs.setdefault(place, Load()).add(1, len(bytes(raw)))
+        super()._tell_network(what)
+
+    def _offered(self, peer: str, one: frames.Offered) -> None:
+        super()._offered(peer, one)
+        origin = one.what.origin
+        if one.last and origin not in self.needs.asked:
+            self._answered[origin] = None
+            self._tell_position(origin)
+
+    def _here(self, peer: str, one: frames.Here) -> None:
+        if not is_cell(one.origin):  # another one is nothing to it
+            super()._here(peer, one)
+
+    # --- its state -------------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is active, and every origin knows it by its name."""
+        network = self.durable.network
+        waits = self.needs.waits or self.needs.asked or network.inactive()
+        return not waits and all(name in self._answered for name in network.upstream)
+
+    def _positions(self) -> Positions:
+        known = self.durable.network.upstream
+        return {
+            name: (one.life, one.position)
+            for name, one in known.items()
+            if one.position is not None
+        }
+
+    def save_if_due(self) -> None:
+        """Make the next snapshot, if it is time for it."""
+        end, positions = self.durable.outbox_end, self._positions()
+        due = self.saver.due_at(positions, end) if self.complete else None
+        if due is not None and due <= self._now:
+            one = Saving(self.durable.number, end, positions, self.durable.snapshot())
+            self.counted.saved.add(1, len(one.snapshot))
+            self.saver.save(one, self._now)
+            self.said = False
+
+    def stored(self, number: int, now: int) -> None:
+        """The home has stored that snapshot."""
+        self._now = max(now, self._now)
+        for origin in self.saver.done(number):
+            self._tell_position(origin)
+
+    def _unstored(self) -> list[tuple[str, int, int]]:
+        return []  # nothing is told but what the home has stored
+
+    def _tell_position(self, origin: str) -> None:
+        known, via = self.saver.stored.get(origin), self.ways.via.get(origin)
+        if known is not None and via is not None:
+            self._say(via, frames.Stored(self.me, origin, *known))
+
+    # --- for its home ----------------------------------------------------------------------
+
+    def taken(self, next_: int) -> None:
+        """The home has all results before this number."""
+        while self._results and self._first < next_:
+            self._results.popleft()
+            self._first += 1
+        self.said = False  # a snapshot may have waited for that
+
+    def say_again(self) -> None:
+        """What was told may be lost."""
+        self._told = self._first
+        self.said = False
+
+    def to_say(self) -> list[cell_frames.Said]:
+        """What the home has not been told yet."""
+        found: list[cell_frames.Said] = []
+        self._told = max(self._told, self._first)
+        fresh = list(self._results)[self._told - self._first :]
+        while fresh:
+            part = _part(fresh)
+            place = (self.which, self.life, self._first, self._told)
+            found.append(cell_frames.Results(*place, part))
+            self._told += len(part)
+            fresh = fresh[len(part) :]
+        one = self.saver.waiting
+        if one is not None and not self.said and one.end <= self._first:
+            self.said = True
+            place = (self.which, self.life, self._first, one.number)
+            found.append(cell_frames.Saved(*place, one.end, one.snapshot))
+        return found
+
+    @property
+    def waits_for_home(self) -> bool:
+        """Whether there is something that the home has not taken."""
+        return bool(self._results) or self.saver.waiting is not None
+
+    def status(self) -> dict[str, Any]:
+        """For people."""
+        network = self.durable.network
+        return {
+            "active": self.complete,
+            "origins": {name: one.position for name, one in network.upstream.items()},
+            "waits": network.waits(),
+            "results_waiting": len(self._results),
+            "snapshot_bytes": self.saver.size_bytes,
+            "held": self.durable.held(),
+            "faults": self.faults,
+        }
+
+
+def _part(rows: list[Row]) -> list[Row]:
+    """As many of the first as go into one message; one at least."""
+    size_bytes = 0
+    for count, row in enumerate(rows[:RESULTS_PART]):
+        size_bytes += len(row[3])
+        if count and size_bytes > RESULTS_BYTES:
+            return rows[:count]
+    return rows[:RESULTS_PART]
+
+
+_OF_NO_CONCERN: tuple[type[Any], ...] = (
+    frames.Listening,
+    frames.Reoffer,
+    frames.Stored,
+    frames.Planned,
+)

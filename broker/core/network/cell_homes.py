@@ -1,0 +1,206 @@
+"""A home and its cells: where each is to run, and what comes of it.
+
+Owns the wishes of a home toward hosts, and what it does when one is lost. Must not know how a cell
+runs. Invariant: a host is asked only for what is written down here; what a host says of a term that
+is over changes nothing, and the host is told that it is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from broker.core.network import cell_frames, cell_told
+from broker.core.network.cell_book import Kept, Term
+from broker.core.network.cell_frames import Which
+from broker.core.network.cell_posting import Posting
+from broker.core.network.cell_view import cell_of, home_of
+
+if TYPE_CHECKING:
+    from broker.core.network.messages import CellPlaced
+
+HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
+
+
+class _Wish(Struct):
+    """What a broker was asked to run last."""
+
+    which: Which
+    broker: str
+    keys: cell_frames.Keys
+
+
+class CellHomes(Posting):
+    """See the module."""
+
+    def _begin_homes(self) -> None:
+        """Begin; to be called once."""
+        self._wishes: dict[str, _Wish] = {}  # by the term's name
+        self._away: dict[str, int] = {}  # brokers with cells of this home, since when
+        self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
+        self._on_said |= {
+            cell_frames.Missing: self._cell_missing,
+            cell_frames.Running: self._cell_running,
+            cell_frames.Refused: self._cell_refused,
+            cell_frames.Results: self._cell_results,
+            cell_frames.Saved: self._cell_saved,
+            cell_frames.Asked: self._cells_asked_for,
+        }
+
+    # --- where cells are to run ------------------------------------------------------------
+
+    def _cell_placed(self, message: CellPlaced) -> None:
+        book, broker = self.durable.network.book, message.broker
+        there = book.goes_to(message.cell)
+        if there is None or (broker != self.me and broker not in self.ways.via):
+            self.counts["cells_not_placed"] += 1
+        elif there != broker:
+            self._move(message.cell, broker)
+
+    def _move(self, cell: str, broker: str, reason: str = "") -> None:
+        self._tell_network(cell_told.CellMoved(cell, broker, reason))
+        self.counts["cells_moved"] += 1
+        self._look_at_cells()
+
+    def _look_at_cells(self) -> None:
+        """Ask hosts for what is to run there, where that is another than before."""
+        book = self.durable.network.book
+        if not book.cells and not self._wishes:
+            return
+        wanted = {}
+        for cell in book.cells.values():
+            for term in (cell.serving, cell.coming):
+                if term is not None:
+                    one = _Wish(_which(cell, term), term.broker, tuple(cell.keys))
+                    wanted[one.which.name] = one
+        before, self._wishes = self._wishes, wanted
+        for name, one in wanted.items():
+            if before.get(name) != one:
+                self._wish(one)
+        for name, one in before.items():
+            if name not in wanted:
+                self._last_stored.pop(name, None)
+                self._tell_broker(one.broker, cell_frames.Ended(one.which))
+
+    def _wish(self, one: _Wish) -> None:
+        if one.broker != self.me and one.broker not in self.ways.via:
+            self._away.setdefault(one.broker, self._now)
+        self._tell_broker(one.broker, cell_frames.Wanted(one.which, one.keys))
+
+    def _found(self, origin: str) -> None:
+        super()._found(origin)
+        self._away.pop(origin, None)
+        for one in self._wishes.values():
+            if one.broker == origin:
+                self._wish(one)
+
+    def _lost(self, origin: str) -> None:
+        super()._lost(origin)
+        if any(one.broker == origin for one in self._wishes.values()):
+            self._away[origin] = self._now
+
+    def _forget(self, broker: str) -> None:
+        super()._forget(broker)
+        self._leave_host(broker, "it was forgotten")
+
+    def _leave_lost_hosts(self) -> None:
+        """Have cells run elsewhere whose host was not reached for long."""
+        for broker, since in list(self._away.items()):
+            if self._now - since >= HOST_LOST_MS:
+                del self._away[broker]
+                self._leave_host(broker, "its host was not reached")
+
+    def _leave_host(self, broker: str, reason: str) -> None:
+        for cell in list(self.durable.network.book.cells.values()):
+            if cell.coming is not None and cell.coming.broker == broker:
+                lost = cell.serving.broker == broker or self._is_away(cell.serving.broker)
+                self._move(cell.name, self.me if lost else cell.serving.broker, reason)
+            elif cell.serving.broker == broker and cell.coming is None:
+                self._move(cell.name, self.me, reason)
+
+    def _is_away(self, broker: str) -> bool:
+        return broker != self.me and broker not in self.ways.via
+
+    def _homes_wake(self) -> list[int]:
+        """When something is due of all this."""
+        return [since + HOST_LOST_MS for since in self._away.values()]
+
+    # --- what hosts say --------------------------------------------------------------------
+
+    def _goes_on(self, host: str, which: Which) -> Kept | None:
+        """The cell of a term that is not over; else the host is told that it is."""
+        cell = self.durable.network.book.cells.get(which.cell)
+        if cell is not None and cell.since == which.since and cell.term(which.term) is not None:
+            return cell
+        self._tell_broker(host, cell_frames.Ended(which))
+        return None
+
+    def _cell_running(self, host: str, one: cell_frames.Running) -> None:
+        self._goes_on(host, one.which)
+
+    def _cell_missing(self, host: str, one: cell_frames.Missing) -> None:
+        cell = self._goes_on(host, one.which)
+        if cell is None:
+            return
+        options = self.durable.options
+        source = self.durable.network.source_of(cell.keys[0])
+        said = {
+            "lateness_ms": options.lateness_ms,
+            "drift_ppm": options.drift_ppm,
+            "idle_timeout_ms": options.idle_timeout_ms,
+        }
+        text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
+        keys = tuple(cell.keys)
+        body = cell_frames.Hosted(one.which, keys, said, text, tables, cell.snapshot)
+        self._tell_broker(host, body)
+
+    def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
+        cell = self._goes_on(host, one.which)
+        if cell is None or host == self.me:
+            return
+        self.counts["cells_refused"] += 1
+        comes = cell.coming is not None and cell.coming.number == one.which.term
+        self._move(cell.name, cell.serving.broker if comes else self.me, one.reason)
+
+    def _cell_results(self, host: str, one: cell_frames.Results) -> None:
+        cell = self._goes_on(host, one.which)
+        if cell is None:
+            return
+        which, book = one.which, self.durable.network.book
+        place = (which.cell, which.term, one.life, one.floor, one.first)
+        what = cell_told.CellResults(*place, one.rows)
+        known = book.takes(what)
+        if known is None:
+            return  # what is before it comes again
+        if known < len(one.rows):
+            self._tell_network(what)
+        term = cell.term(which.term)
+        assert term is not None
+        self._tell_broker(host, cell_frames.Taken(which, one.life, term.next))
+
+    def _cell_saved(self, host: str, one: cell_frames.Saved) -> None:
+        if self._goes_on(host, one.which) is None:
+            return
+        which, name = one.which, one.which.name
+        if self._last_stored.get(name) != (one.life, one.number):
+            place = (which.cell, which.term, one.life, one.floor, one.end)
+            what = cell_told.CellSaved(*place, one.snapshot)
+            if not self.durable.network.book.saves(what):
+                return  # results before it are missing: both come again
+            self._tell_network(what)
+            self._last_stored[name] = (one.life, one.number)
+            self._look_at_cells()
+        self._tell_broker(host, cell_frames.Stored(which, one.life, one.number))
+
+    def _cells_asked_for(self, origin: str, one: cell_frames.Asked) -> None:
+        over = tuple([name for name in one.terms if self._is_over(name)])
+        if over:
+            self._tell_broker(origin, cell_frames.Over(over))
+
+    def _is_over(self, name: str) -> bool:
+        return home_of(name) == self.me and self.durable.network.book.is_over(*cell_of(name))
+
+
+def _which(cell: Kept, term: Term) -> Which:
+    return Which(cell.name, cell.since, term.number)

@@ -1,0 +1,226 @@
+"""Cells that run in this broker, each as one more neighbour.
+
+Owns their beginning and end, and what goes between them and this broker. Must not know what their
+home wants of them otherwise. Invariant: what a cell sends leaves this broker behind all that the
+broker was told before, as a cell may have been fed what no disk holds yet; the tree, and the
+sessions with true neighbours, stay as they are when a cell comes or goes.
+"""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from broker.core import messages as core_messages
+from broker.core.broker import BrokerOptions
+from broker.core.durable import DurableBroker, head_of
+from broker.core.durable_listed import RecoveryError
+from broker.core.effects import Effect, SendFrame
+from broker.core.network import cell_frames
+from broker.core.network.cell import Cell
+from broker.core.network.cell_frames import Which
+from broker.core.network.cell_homes import CellHomes
+from broker.core.network.cell_posting import SAY_AGAIN_MS
+from broker.core.network.cell_view import home_of
+from broker.core.network.messages import FramesReceived
+
+CELLS_MAX = 1_000  # that run in one broker: each costs what a broker without sources does
+
+
+class CellRefusedError(Exception):
+    """A cell cannot run here; the sentence tells why."""
+
+
+class CellHosts(CellHomes):
+    """See the module."""
+
+    def _begin_hosts(self) -> None:
+        """Begin; to be called once."""
+        self._cells: dict[str, Cell] = {}  # by the term's name
+        self._last_life = 0
+        self._say_again_at: int | None = None
+        self._on_said |= {
+            cell_frames.Wanted: self._cell_wanted,
+            cell_frames.Hosted: self._cell_hosted,
+            cell_frames.Taken: self._results_taken,
+            cell_frames.Stored: self._snapshot_stored,
+            cell_frames.Ended: self._cell_ended,
+        }
+
+    # --- beginning and end -----------------------------------------------------------------
+
+    def _cell_wanted(self, home: str, one: cell_frames.Wanted) -> None:
+        cell = self._cells.get(one.which.name)
+        if cell is not None and cell.which != one.which:
+            self._end_cell(cell)
+            cell = None
+        if cell is None:
+            self._tell_broker(home, cell_frames.Missing(one.which))
+            return
+        cell.keep_only(one.keys, self._now)
+        cell.say_again()
+        self._tell_broker(home, cell_frames.Running(one.which, cell.life))
+
+    def _cell_hosted(self, home: str, one: cell_frames.Hosted) -> None:
+        if one.which.name in self._cells:
+            return
+        try:
+            self._begin_cell(one)
+        except CellRefusedError as error:
+            self._tell_broker(home, cell_frames.Refused(one.which, str(error)))
+
+    def _begin_cell(self, one: cell_frames.Hosted) -> None:
+        if home_of(one.which.cell) in ("", one.which.cell):
+            raise CellRefusedError(f"{one.which.cell} is no name of a cell")
+        if len(self._cells) >= CELLS_MAX:
+            raise CellRefusedError(f"{CELLS_MAX} cells run there already")
+        self._last_life = max(self._now, self._last_life + 1)
+        cell = Cell(self._core_of(one), one.which, self.me, self._last_life)
+        self._join(cell)
+        if not one.snapshot:
+            self._install(cell, one)
+        cell.keep_only(one.keys, self._now)
+        for broker in self.topology.forgotten:
+            cell.forget(broker, self._now)
+        self.counts["cells_begun"] += 1
+        self._run_cells()
+
+    def _core_of(self, one: cell_frames.Hosted) -> DurableBroker:
+        name, options = one.which.name, one.options
+        try:
+            given = {**options, "name": name, "networked": True, "tables": one.tables}
+            said = msgspec.convert(given, BrokerOptions)
+            snapshot = one.snapshot or None
+            end = 0 if snapshot is None else head_of(snapshot).outbox_end
+            core, _ = DurableBroker.recover(said, self.durable.limits, snapshot, (), end, self._now)
+        except (RecoveryError, msgspec.MsgspecError, TypeError, ValueError) as error:
+            raise CellRefusedError(f"its snapshot cannot be taken up there: {error}") from None
+        return core
+
+    def _join(self, cell: Cell) -> None:
+        """Make a cell a neighbour, and let the two say all to each other."""
+        self._cells[cell.me] = cell
+        self._inside[cell.me] = None
+        self._routed(self.router.neighbour_added(cell.me))
+        self._hello(cell.me, self.sessions.begin(cell.me))
+        self._run_cells()
+
+    def _install(self, cell: Cell, one: cell_frames.Hosted) -> None:
+        """Have a cell begin from its text; it is to have heard of all origins before."""
+        text = one.text.decode("utf-8", "surrogatepass")
+        home = home_of(one.which.cell)
+        request = core_messages.SpecificationSubmitted(home, "", text, proven=True)
+        cell.request(request, self._now)
+        replies, cell.replies = cell.replies, []
+        said = json.loads(replies[0].payload) if replies else {}
+        if not said.get("ok"):
+            self._end_cell(cell)
+            raise CellRefusedError(f"its text is refused there: {said.get('errors')}")
+
+    def _end_cell(self, cell: Cell) -> None:
+        name = cell.me
+        del self._cells[name], self._inside[name]
+        self.sessions.end(name)
+        self._leave(name)
+        self._routed(self.router.neighbour_removed(name))
+        self.counts["cells_ended"] += 1
+
+    def _cell_ended(self, _home: str, one: cell_frames.Ended) -> None:
+        cell = self._cells.get(one.which.name)
+        if cell is not None and cell.which == one.which:
+            self._end_cell(cell)
+
+    def _forget(self, broker: str) -> None:
+        super()._forget(broker)
+        for cell in list(self._cells.values()):
+            if home_of(cell.which.cell) == broker:
+                self._end_cell(cell)
+            else:
+                cell.forget(broker, self._now)
+
+    # --- what homes say --------------------------------------------------------------------
+
+    def _results_taken(self, _home: str, one: cell_frames.Taken) -> None:
+        cell = self._cells.get(one.which.name)
+        if cell is not None and (cell.which, cell.life) == (one.which, one.life):
+            cell.taken(one.next)
+
+    def _snapshot_stored(self, _home: str, one: cell_frames.Stored) -> None:
+        cell = self._cells.get(one.which.name)
+        if cell is not None and (cell.which, cell.life) == (one.which, one.life):
+            cell.stored(one.number, self._now)
+
+    def _found(self, origin: str) -> None:
+        super()._found(origin)
+        for cell in self._cells.values():
+            if home_of(cell.which.cell) == origin:
+                cell.say_again()
+                self._tell_broker(origin, cell_frames.Running(cell.which, cell.life))
+
+    # --- at work ---------------------------------------------------------------------------
+
+    def _wake_cells(self) -> None:
+        for cell in list(self._cells.values()):
+            due = cell.next_wake()
+            if due is not None and due <= self._now:
+                cell.wake(self._now)
+        if self._say_again_at is not None and self._say_again_at <= self._now:
+            self._say_again_at = None
+            for cell in self._cells.values():
+                cell.say_again()
+
+    def _cells_wake(self) -> list[int]:
+        """When something is due of them."""
+        wakes = [cell.next_wake() for cell in self._cells.values()]
+        return [wake for wake in (*wakes, self._say_again_at) if wake is not None]
+
+    def _run_cells(self) -> None:
+        """Bring what is under way between this broker, its cells and itself, until all is quiet."""
+        while self._cells or self._own_post:
+            self._hand_in()
+            moved = self._hand_out()
+            while self._own_post:
+                moved = True
+                self._heard(self.me, self._own_post.popleft())
+            if not moved and not any(self._is_inside(one) for one in self._out):
+                return
+
+    def _is_inside(self, effect: Effect) -> bool:
+        return isinstance(effect, SendFrame) and effect.link in self._inside
+
+    def _hand_in(self) -> None:
+        """Bring frames to the cells that they are for."""
+        out, self._out = self._out, []
+        for effect in out:
+            if not isinstance(effect, SendFrame) or effect.link not in self._inside:
+                self._out.append(effect)
+                continue
+            cell = self._cells.get(effect.link)
+            if cell is not None:
+                cell.tree_is(self.sessions.tree, self._now)
+                cell.hear(effect.data, self._now)
+
+    def _hand_out(self) -> bool:
+        """Take what cells have for this broker and for their homes; whether there was anything."""
+        moved = False
+        for name, cell in list(self._cells.items()):
+            cell.save_if_due()
+            sent, effects = cell.take_out()
+            self._out += effects
+            if sent:
+                moved = True
+                self._behind = self.durable.number
+                self._frames_received(FramesReceived(name, tuple(sent)))
+                self._behind = 0
+            home = home_of(cell.which.cell)
+            if home == self.me or home in self.ways.via:
+                for said in cell.to_say():
+                    moved = True
+                    self._tell_broker(home, said)
+            if cell.waits_for_home and self._say_again_at is None:
+                self._say_again_at = self._now + SAY_AGAIN_MS
+        return moved
+
+    def _which_run_here(self) -> list[Which]:
+        return [cell.which for cell in self._cells.values()]

@@ -1,0 +1,74 @@
+"""When a cell's state goes to its home, and what of it is under way.
+
+Owns the pace and the one snapshot that is not stored yet. Must not know frames or tasks. Invariant:
+a position is told to an origin only from a snapshot that the home has stored; a snapshot is given
+out only once the home has all results before it.
+
+A small state goes often, a large one seldom: at most so many bytes of snapshots for those that come
+in, but for one now and then so that origins need not keep events for long.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+SAVE_MS = 1_000  # at most so often
+SAVE_SHARE = 4  # the last snapshot's bytes have come in so many times before the next one, …
+SAVE_MS_MAX = 15_000  # … or so long has passed, and for a large state
+SAVE_BYTES_S = 100_000  # as long as it takes at this pace
+SAVE_RESULTS = 10_000  # or so many results came, whose ids the home has to remember
+
+Positions = dict[str, tuple[int, int]]  # by origin: life, position
+
+
+class Saving(Struct, frozen=True):
+    """A snapshot: the cell's records up to `number`, its results before `end`."""
+
+    number: int
+    end: int
+    positions: Positions
+    snapshot: bytes
+
+
+class Saver:
+    """See the module. `stored` are the positions that the home has."""
+
+    def __init__(self, stored: Positions, now: int) -> None:
+        self.stored = stored
+        self.waiting: Saving | None = None
+        self.size_bytes = 0  # of the last one
+        self.came_bytes = 0  # since then
+        self._at = now
+        self._last: tuple[Positions, int] | None = None  # positions and results of the last one
+
+    @property
+    def began(self) -> bool:
+        """Whether there was one since the cell began here."""
+        return self._last is not None
+
+    def due_at(self, positions: Positions, end: int) -> int | None:
+        """When the next one is due; None: nothing has changed, or one is under way."""
+        if self.waiting is not None:
+            return None
+        if self._last is None:
+            return self._at
+        if self._last == (positions, end):
+            return None
+        early = self.came_bytes >= SAVE_SHARE * self.size_bytes
+        if early or end - self._last[1] >= SAVE_RESULTS:
+            return self._at + SAVE_MS
+        return self._at + max(SAVE_MS_MAX, self.size_bytes * 1000 // SAVE_BYTES_S)
+
+    def save(self, one: Saving, now: int) -> None:
+        """This is the next one."""
+        self.waiting = one
+        self.size_bytes, self.came_bytes = len(one.snapshot), 0
+        self._at, self._last = now, (one.positions, one.end)
+
+    def done(self, number: int) -> Positions:
+        """The home has stored it; the positions that origins may be told."""
+        one = self.waiting
+        if one is None or one.number != number:
+            return {}
+        self.waiting, self.stored = None, one.positions
+        return one.positions

@@ -1,0 +1,91 @@
+"""How a broker sees its cells, put together of what its home's memory and its own cells say.
+
+Owns the putting together. Must not know frames. Invariant: each cell stands there once, in the
+order in which they were submitted, then those of other homes in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from broker.core.network.cell import Cell
+from broker.core.network.cell_book import Kept
+from broker.core.network.cell_view import CellState, CellView, home_of
+from broker.core.network.networked import NetworkedBroker
+
+
+def views(core: NetworkedBroker, running: Mapping[str, Cell], me: str) -> tuple[CellView, ...]:
+    """All that this broker knows of cells."""
+    latest: dict[str, Cell] = {}
+    for cell in running.values():
+        known = latest.get(cell.which.cell)
+        if known is None or known.which.term < cell.which.term:
+            latest[cell.which.cell] = cell
+    found = [_of_home(core, one, latest.pop(one.name, None)) for one in core.book.cells.values()]
+    return (*found, *[_of_another(cell, me) for cell in latest.values()])
+
+
+def _of_home(core: NetworkedBroker, one: Kept, cell: Cell | None) -> CellView:
+    state: CellState = "active" if one.active else "starting"
+    if one.coming is not None:
+        state = "moving"
+    subscriptions = core.catalogue.subscriptions
+    installed = [subscriptions[key] for key in one.keys]
+    tasks = [name for each in installed for name in (*each.definitions, each.task)]
+    return CellView(
+        cell=one.name,
+        home=core.options.name,
+        host=one.serving.broker,
+        term=one.serving.number,
+        state=state,
+        subscriptions=tuple(one.keys),
+        tasks=tuple(dict.fromkeys(tasks)),
+        moving_to=one.coming.broker if one.coming is not None else "",
+        snapshot_bytes=len(one.snapshot),
+        reason=one.reason,
+        life=0 if cell is None else cell.life,
+        counts=None if cell is None else cell.counted,
+    )
+
+
+def _of_another(cell: Cell, me: str) -> CellView:
+    core = cell.durable
+    return CellView(
+        cell=cell.which.cell,
+        home=home_of(cell.which.cell),
+        host=me,
+        term=cell.which.term,
+        state="active" if cell.complete else "starting",
+        subscriptions=tuple(core.catalogue.subscriptions),
+        tasks=tuple(core.network.tasks()),
+        snapshot_bytes=cell.saver.size_bytes,
+        life=cell.life,
+        counts=cell.counted,
+    )
+
+
+def said_of(one: CellView) -> dict[str, Any]:
+    """A view as plain data, for people."""
+    said: dict[str, Any] = {
+        "cell": one.cell,
+        "home": one.home,
+        "host": one.host,
+        "term": one.term,
+        "state": one.state,
+        "subscriptions": [list(key) for key in one.subscriptions],
+        "tasks": len(one.tasks),
+        "snapshot_bytes": one.snapshot_bytes,
+    }
+    if one.moving_to:
+        said["moving_to"] = one.moving_to
+    if one.reason:
+        said["reason"] = one.reason
+    if one.counts is not None:
+        said["came"] = {
+            f"{origin} {name}": load.size_bytes
+            for (origin, name), load in one.counts.inputs.items()
+        }
+        said["results"] = one.counts.results.events
+        said["saved_bytes"] = one.counts.saved.size_bytes
+    return said
