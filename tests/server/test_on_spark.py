@@ -26,6 +26,7 @@ from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.cluster import Cluster
 from tests.server.logs import FakeLog, result
+from tests.server.spread import Spread, moved
 from tests.server.test_detection import end_of, lasted, on_spark, plain, replayed
 from tests.server.test_with_brokers import Site
 
@@ -276,16 +277,19 @@ url = "sqlite:///{folder}/out.db"
 FAR_MS = 4_000_000_000_000
 
 
-def generated(seed, count):
-    """(text, events, results) of cases that have some, none of them only at the end of all time."""
+def generated(seed, count, usable):
+    """(text, events, results) of cases that have some, none of them only at the end of all time.
+
+    `usable` gives the events that are taken of a case.
+    """
     draw = random.Random(seed)
     while count:
         spec, events = random_case(
             draw.randrange(10**6), draw.choice([*CONSTRUCTS]), draw.choice([*CONTEXTS])
         )
-        text = text_of(spec)
-        usable = check_text(text).ok and "absent" not in text and 'from "' not in text
-        if not usable or any(not 0 < end_of(one) < FAR_MS for one in events):
+        text, events = text_of(spec), usable(events)
+        refused = not check_text(text).ok or "absent" in text or 'from "' in text
+        if refused or not events or any(not 0 < end_of(one) < FAR_MS for one in events):
             continue
         expected = plain(replayed(text, events))
         if expected and plain(on_spark(text, events, draw, finished=False)) == expected:
@@ -293,8 +297,8 @@ def generated(seed, count):
             yield text, events, expected
 
 
-def run_generated(spark, folder, seed, count):
-    for number, (text, events, expected) in enumerate(generated(seed, count)):
+def run_generated(spark, folder, seed, cases):
+    for number, (text, events, expected) in enumerate(cases):
         here = folder / f"case{number}"
         (here / "events").mkdir(parents=True)
         (here / "found.hw").write_text(text)
@@ -310,14 +314,29 @@ def run_generated(spark, folder, seed, count):
         assert plain(json.loads(row["payload"]) for row in rows) == expected, text
 
 
-def test_a_generated_specification_gives_what_a_replay_gives(spark, tmp_path):
-    run_generated(spark, tmp_path, 11, 1)
+def in_network_too(cases):
+    """These cases, of which the results of a network are the same."""
+    for number, (text, events, expected) in enumerate(cases):
+        run = Spread(number, text, events, faults=15)
+        run.run()
+        assert plain(run.results) == expected, text
+        yield text, events, expected
+
+
+def test_a_generated_specification_gives_what_a_replay_and_a_network_give(spark, tmp_path):
+    run_generated(spark, tmp_path, 11, in_network_too(generated(11, 1, moved)))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_generated_specifications_give_what_a_replay_gives(spark, tmp_path):
-    run_generated(spark, tmp_path, 12, 30)
+def test_generated_specifications_give_what_a_replay_and_a_network_give(spark, tmp_path):
+    run_generated(spark, tmp_path, 12, in_network_too(generated(12, 15, moved)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_generated_specifications_over_events_that_last_give_what_a_replay_gives(spark, tmp_path):
+    run_generated(spark, tmp_path, 13, generated(13, 15, list))
 
 
 def _ms(text):

@@ -1,0 +1,100 @@
+"""A generated specification in a network of brokers, its events spread over their sources.
+
+Each source is at a broker of its own choice and publishes its events when they end, by the clock
+of the run; the subscriptions are at another one. Links fail and brokers end meanwhile, as in any
+run of `simulation.network`, which also checks itself.
+"""
+
+import json
+from functools import partial
+
+from broker.core.messages import EventsReceived, Payload
+from language import check_text
+from simulation.crashes.clients import Asker, Packet, Sensor, Wish
+from simulation.network import checks
+from simulation.network.scenario import BEGIN_MS, LISTENS_EACH, READY_S_MAX, Run, Shape
+
+BROKERS = 6
+TYPES = ["A", "B", "C", "D"]
+LEAD_MS = (READY_S_MAX + 5) * 1_000
+FAULTS_MS = 6_000  # at least so long, so that faults find their moments
+
+
+class Source(Sensor):
+    """One that sends events of several types, and says nothing of where it is."""
+
+    def __init__(self, place, name):
+        super().__init__(place, name, "", 4)
+
+    def begin(self):
+        self._add(
+            Packet("advertised", json.dumps({"source": self.name, "types": TYPES}).encode(), [])
+        )
+        self.begun = True
+
+    def publish(self, events):
+        for event in events:
+            said = {name: value for name, value in event.items() if name not in ("type", "source")}
+            self._add(Packet("events", json.dumps(said).encode(), [event]))
+
+    def _message(self, packet, token):
+        if packet.message != "events":
+            return super()._message(packet, token)
+        return EventsReceived((Payload(packet.events[0]["type"], self.name, packet.data, token),))
+
+
+class Spread(Run):
+    """One run; `results` are what stands in all outboxes, as results are told elsewhere."""
+
+    def __init__(self, seed, text, events, faults=0):
+        self.text, self.events = text, events
+        # One in three runs looks at what actors of its own subscriptions are sent: not these.
+        super().__init__(LISTENS_EACH * seed + 1, Shape(brokers=BROKERS, faults=faults))
+
+    @property
+    def results(self):
+        found = [json.loads(row.payload) for _, row in checks.results_of(self.places)]
+        for one in found:
+            one.pop("detected_at", None)
+        return found
+
+    def _plan_askers(self):
+        found = check_text(self.text).demand()
+        seqs = {name: one.seq for (_, name), one in found.subscriptions.items()}
+        wish = Wish("submit", self.text, seqs)
+        self._specifications["tester"] = self.text
+        self._askers.append(Asker(self.world.random.choice(self.places), "tester", [wish]))
+
+    def _plan_sensors(self):
+        names = sorted({event["source"] for event in self.events})
+        places = self.world.random.sample(self.places, len(names))
+        for name, place in zip(names, places, strict=True):
+            source = Source(place, name)
+            source.begin()
+            self._sensors.append(source)
+
+    def _plan_readings(self):
+        self.world.run(BEGIN_MS + READY_S_MAX * 1_000)
+        by_name = {one.name: one for one in self._sensors}
+        events = sorted(self.events, key=lambda one: one["timestamp"])
+        for event in events:
+            publish = partial(by_name[event["source"]].publish, [event])
+            self.world.at(event["timestamp"], publish)
+        # What comes again is known to a broker by its id, and has no effect.
+        self.arrived = list({(one["id"], one["timestamp"]): one for one in events}.values())
+        end_ms = max(events[-1]["timestamp"], self.world.now + FAULTS_MS) + 1_000
+        for one in self._sensors:  # nothing more will come: what is open is decided
+            self.world.at(end_ms + 10_000, one.withdraw)
+        return end_ms
+
+
+def moved(events):
+    """Events of a moment, as those of the run's own time; those that last are left out.
+
+    How far back one that lasts may reach, brokers learn only from those that came before.
+    """
+    kept = [one for one in events if "timestamp" in one and one["type"] in TYPES]
+    if not kept:
+        return []
+    later_ms = BEGIN_MS + LEAD_MS - min(one["timestamp"] for one in kept)
+    return [{**one, "timestamp": one["timestamp"] + later_ms} for one in kept]
