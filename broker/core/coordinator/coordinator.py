@@ -293,9 +293,22 @@ class Coordinator:
                 if home == self.me and (name == self.me or name in self.known.statements):
                     wanted[key] = name
         self.works.want(wanted, self._place, self._now)
+        self._say_hosts()
         due = self.works.due()
         if due is not None and (self._look_at is None or due < self._look_at):
             self._look_at = due
+
+    def _say_hosts(self) -> None:
+        """Tell all of hosts that are others since this broker's statement."""
+        statement = self.known.statements.get(self.me)
+        for one in statement.submissions if statement is not None else ():
+            if one.key in self.works and statement is not None:
+                host, rates, sends = self.known.of(self.me, one)
+                now = self.works.host_of(one.key)
+                if now != host and now in self.known.statements:
+                    said = Rated(self.me, *statement.place, one.key, now, rates, sends)
+                    self.known.rate(said)
+                    self._pass_on("", [said])
 
     def _place(self, key: str, broker: str) -> None:
         self.counts["placed"] += 1
@@ -324,7 +337,8 @@ class Coordinator:
         self.counts["rates"] += 1
         rates = {place: rate for place, rate in rates_of(word).inputs.items() if rate}
         taken = tuple(rates.get(place, 0) for place in one.inputs)
-        said = Rated(self.me, *statement.place, word.key, taken, word.sends)
+        host = self.known.of(self.me, one)[0]
+        said = Rated(self.me, *statement.place, word.key, host, taken, word.sends)
         if any(place not in one.inputs for place in rates):
             self._restate()
         elif self.known.rate(said):

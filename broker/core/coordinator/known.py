@@ -75,22 +75,28 @@ class Known:
         self.rated.pop(statement.broker, None)
 
     def rate(self, one: Rated) -> bool:
-        """Whether these rates are of a submission as it stands, and others than before."""
+        """Whether this is of a submission as it stands, and other than before."""
         statement = self.statements.get(one.home)
         if statement is None or statement.place != (one.life, one.serial):
             return False
         known = next((each for each in statement.submissions if each.key == one.key), None)
         if known is None or len(known.inputs) != len(one.rates):
             return False
-        if (one.rates, one.sends) == self.rates(one.home, known):
+        if (one.host, one.rates, one.sends) == self.of(one.home, known):
             return False
         self.rated.setdefault(one.home, {})[one.key] = one
         return True
 
-    def rates(self, home: str, one: Submission) -> tuple[tuple[int, ...], int]:
-        """(the rates of a submission's inputs as they are by now, what it sends)."""
+    def of(self, home: str, one: Submission) -> tuple[str, tuple[int, ...], int]:
+        """(host, rates of the inputs, what is sent) of a submission as they are by now."""
         rated = self.rated.get(home, {}).get(one.key)
-        return (one.rates, one.sends) if rated is None else (rated.rates, rated.sends)
+        if rated is None:
+            return one.host, one.rates, one.sends
+        return rated.host, rated.rates, rated.sends
+
+    def rates(self, home: str, one: Submission) -> tuple[tuple[int, ...], int]:
+        """The last two of these."""
+        return self.of(home, one)[1:]
 
     def forget(self, broker: str) -> bool:
         """There is no way to a broker any more; whether anything was known of it."""

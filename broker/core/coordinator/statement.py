@@ -74,12 +74,13 @@ class Part(Struct, array_like=True, frozen=True, tag=1):
 
 
 class Rated(Struct, array_like=True, frozen=True, tag=2):
-    """Other rates of one submission than its home's statement (life, serial) has."""
+    """Another host or other rates of a submission than its home's statement (life, serial) has."""
 
     home: str
     life: int
     serial: int
     key: str
+    host: str
     rates: tuple[int, ...]
     sends: int
 
@@ -118,7 +119,8 @@ def word_of(data: bytes) -> Word:
             most = -(-bounds.STATEMENT_BYTES_MAX // bounds.PART_BYTES)
             if not (0 <= part < parts <= most and len(some) <= bounds.PART_BYTES):
                 raise StatementError("a part of a statement is out of bounds")
-        case Rated(rates=rates, sends=sends):
+        case Rated(host=host, rates=rates, sends=sends):
+            _check_names([host])
             _check_rates([*rates, sends])
         case Measured(rates=by_origin, sends=sends):
             rates = tuple(rate for some in by_origin.values() for rate in some.values())

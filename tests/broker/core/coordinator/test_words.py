@@ -144,11 +144,12 @@ def test_the_memory_for_others_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def test_rates_belong_to_the_statement_that_they_follow() -> None:
     known = Known()
     told(known, statement(2))
-    assert known.rate(Rated("b0", 1, 2, "b0/0", (9, 9), 1))
-    assert not known.rate(Rated("b0", 1, 2, "b0/0", (9, 9), 1)), "nothing new"
-    assert not known.rate(Rated("b0", 1, 1, "b0/0", (1, 1), 1)), "of an older statement"
-    assert not known.rate(Rated("b0", 1, 2, "b0/0", (1,), 1)), "not of these inputs"
-    assert not known.rate(Rated("b1", 1, 2, "b0/0", (1, 1), 1)), "of nobody known"
+    assert known.rate(Rated("b0", 1, 2, "b0/0", "b0", (9, 9), 1))
+    assert not known.rate(Rated("b0", 1, 2, "b0/0", "b0", (9, 9), 1)), "nothing new"
+    assert not known.rate(Rated("b0", 1, 1, "b0/0", "b0", (1, 1), 1)), "of an older statement"
+    assert not known.rate(Rated("b0", 1, 2, "b0/0", "b0", (1,), 1)), "not of these inputs"
+    assert not known.rate(Rated("b1", 1, 2, "b0/0", "b0", (1, 1), 1)), "of nobody known"
+    assert known.rate(Rated("b0", 1, 2, "b0/0", "b1", (9, 9), 1)), "at another host"
     told(known, statement(3))
     assert known.rates("b0", known.statements["b0"].submissions[0]) == ((5, 7), 3)
 

@@ -1,6 +1,6 @@
 """A network of coordinators over links of the simulation, with a fake of what moves tasks."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from random import Random
 

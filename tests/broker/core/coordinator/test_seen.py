@@ -1,0 +1,60 @@
+"""What people are told of a plan: where, why there, and what else would cost."""
+
+from broker.core.coordinator.seen import plan
+from tests.broker.core.coordinator.town import Town, drawn
+
+LINE = [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
+def seen(town: Town, name: str = "b1") -> dict:
+    one = town.houses[name].coordinator
+    assert one.laid is not None
+    return plan(one.laid, one.known, one.settings.price_percent)
+
+
+def test_a_plan_tells_the_flow_and_the_next_best_broker() -> None:
+    town = Town(1, 5, LINE, {("b4", "A"): 1000.0, ("b0", "B"): 300.0})
+    town.submit("b2", {("b4", "A"): 1.0, ("b0", "B"): 1.0}, 0.0)
+    town.run(60)
+    told = seen(town)
+    (task,) = told["tasks"]
+    assert (task["home"], task["host"]) == ("b2", "b4")
+    assert task["takes_bytes_per_s"] == 1300
+    assert told["flow_bytes_per_s"] == 4 * 300
+    assert task["next"] == {"broker": "b3", "more_bytes_per_s": 700, "breaks_limits": False}
+    assert "700" in task["why"]
+    loads = {(one["from"], one["to"]): one["bytes_per_s"] for one in told["links"]}
+    assert loads["b1", "b2"] == 300
+    assert loads["b2", "b1"] == 0
+    brokers = {one["broker"]: one for one in told["brokers"]}
+    assert brokers["b4"]["tasks"] == 1
+    assert brokers["b4"]["takes_bytes_per_s"] == 1300
+
+
+def test_every_broker_tells_the_same_and_the_true_flow() -> None:
+    town = drawn(4)
+    town.run(60)
+    told = [seen(town, name) for name in town.names]
+    assert all(one == told[0] for one in told)
+    assert abs(told[0]["flow_bytes_per_s"] - town.flow()) <= 0.02 * town.flow()
+    for task in told[0]["tasks"]:
+        assert town.jobs[task["key"]].host == task["host"]
+        hosts = {key: job.host for key, job in town.jobs.items()}
+        more = town.flow(hosts | {task["key"]: task["next"]["broker"]}) - town.flow()
+        assert abs(task["next"]["more_bytes_per_s"] - more) <= 0.02 * town.flow()
+
+
+def test_asking_changes_nothing() -> None:
+    town = drawn(4)
+    town.run(60)
+    assert seen(town) == seen(town)
+    words = town.words
+    town.run(60)
+    assert town.words == words
+
+
+def test_a_task_that_nothing_was_measured_of_says_so() -> None:
+    town = Town(1, 3, [(0, 1), (1, 2)], {})
+    town.submit("b0", {})
+    town.run(20)
+    assert "measured" in seen(town)["tasks"][0]["why"]
