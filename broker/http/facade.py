@@ -90,6 +90,12 @@ class BrokerFacade(Protocol):
     def forget(self, broker: str) -> bool:
         """Has nobody wait for another broker any more; False where none of that name is known."""
 
+    def plan(self) -> Mapping[str, Any] | None:
+        """Which task runs where in the network and why; None where no coordinator decides that."""
+
+    def drain(self, *, drained: bool) -> bool:
+        """Has all tasks go elsewhere, or lets them come again; False where nobody could decide."""
+
     def follow(self, subscription: str | None) -> Follower:
         """The results from now on, of one subscription or of all.
 

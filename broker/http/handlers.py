@@ -22,6 +22,7 @@ WRITE_WAIT_S = 30.0  # a client that takes nothing for so long is gone
 ALIVE_EVERY_S = 15.0  # proxies and clients take longer silence for a dead connection
 CLIENT_LENGTH_MAX = 128
 ANONYMOUS = "http"
+UNCOORDINATED = "tasks stay where they were submitted: coordinator.enabled is false here"
 
 
 def _json(body: object, status: int = 200) -> web.Response:
@@ -104,6 +105,24 @@ class Handlers:
         name = request.match_info["name"]
         if not self._facade.forget(name):
             return problem(404, f"no other broker `{name[:CLIENT_LENGTH_MAX]}` is known")
+        return _json({"ok": True})
+
+    async def plan(self, _request: web.Request) -> web.Response:
+        """Where tasks run, and why."""
+        told = self._facade.plan()
+        return problem(409, UNCOORDINATED) if told is None else _json(told)
+
+    async def drain(self, _request: web.Request) -> web.Response:
+        """Have the tasks that run here go elsewhere."""
+        return self._drain(drained=True)
+
+    async def undrain(self, _request: web.Request) -> web.Response:
+        """Let tasks come again."""
+        return self._drain(drained=False)
+
+    def _drain(self, *, drained: bool) -> web.Response:
+        if not self._facade.drain(drained=drained):
+            return problem(409, UNCOORDINATED)
         return _json({"ok": True})
 
     async def openapi(self, _request: web.Request) -> web.Response:

@@ -6,6 +6,7 @@ stands here, and one that stands here is served.
 """
 
 from broker.http.log_routes import LOG_ROUTES, LOG_SCHEMAS
+from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.route import COUNT, NAMES, TEXT, Answer, Parameter, Route, Schema, shape_of
 
 SCHEMAS: dict[str, Schema] = {
@@ -43,6 +44,7 @@ SCHEMAS: dict[str, Schema] = {
         "subscriptions",
         subscriptions={"type": "array", "items": {"$ref": "#/components/schemas/Subscription"}},
     ),
+    **PLAN_SCHEMAS,
     "Health": shape_of("healthy", healthy={"type": "boolean"}),
     "Readiness": shape_of("ready missing", ready={"type": "boolean"}, missing=NAMES),
     "Status": shape_of(""),
@@ -135,6 +137,36 @@ ROUTES: tuple[Route, ...] = (
             404: Answer("no other broker of that name is known"),
         },
         parameters=(Parameter("name", "the broker's name; `/` in it as %2F", "path"),),
+    ),
+    Route(
+        "GET",
+        "/v1/plan",
+        "plan",
+        "Which task runs where in the network, why there, and what travels for it",
+        {
+            200: Answer("as this broker knows it", "Plan"),
+            409: Answer("no coordinator decides here where tasks run"),
+        },
+    ),
+    Route(
+        "POST",
+        "/v1/drain",
+        "drain",
+        "Have all tasks that run here go elsewhere, and take none up",
+        {
+            200: Answer("they go as soon as others have room", "Reply"),
+            409: Answer("no coordinator decides here where tasks run"),
+        },
+    ),
+    Route(
+        "DELETE",
+        "/v1/drain",
+        "undrain",
+        "Take tasks up again",
+        {
+            200: Answer("they may come", "Reply"),
+            409: Answer("no coordinator decides here where tasks run"),
+        },
     ),
     Route(
         "GET",

@@ -142,6 +142,15 @@ class Facade:
         """Have nobody wait for another broker any more."""
         return self._networking is not None and self._networking.forget(broker)
 
+    def plan(self) -> Mapping[str, Any] | None:
+        """Where tasks run, and why; None without a coordinator."""
+        planning = self._networking.planning if self._networking is not None else None
+        return None if planning is None else planning.plan()
+
+    def drain(self, *, drained: bool) -> bool:
+        """Have all tasks go elsewhere, or let them come again."""
+        return self._networking is not None and self._networking.drain(drained=drained)
+
     def follow(self, subscription: str | None) -> Follower:
         """The results from now on. Raises FollowersFullError."""
         return self._fan.follow(subscription)

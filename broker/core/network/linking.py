@@ -44,6 +44,9 @@ class Deciding(Protocol):
     def touched(self) -> None:
         """What is submitted here, or runs here, may be another."""
 
+    def drain(self, *, drained: bool) -> None:
+        """This broker is to be rid of all tasks, or may take some up again."""
+
     def wake(self) -> None:
         """Some time has passed."""
 

@@ -29,6 +29,7 @@ from broker.core.network.cell_views import said_of, views
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
 from broker.core.network.messages import (
     CellPlaced,
+    DrainRequested,
     ForgetRequested,
     FramesReceived,
     FromNetwork,
@@ -64,6 +65,7 @@ class NetworkBroker(CellOrigins):
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
+            DrainRequested: self._drain_requested,
             core_messages.Woken: self._woken,
         }
         self._on_frame |= {
@@ -160,6 +162,10 @@ class NetworkBroker(CellOrigins):
         one = topologies.ForgetRequested(message.broker)
         self._of_topology(self.topology.handle(one, self._now))
         self._forget(message.broker)
+
+    def _drain_requested(self, message: DrainRequested) -> None:
+        if self.deciding is not None:
+            self.deciding.drain(drained=message.drained)
 
     def _advertise(self) -> None:
         """Say what sources here have come, gone or changed."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
 from broker.core.coordinator.metering import Counts
+from broker.core.coordinator.seen import plan
 from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
 from broker.core.network import frames
@@ -139,3 +140,13 @@ class Planning:
             "submissions_untold": one.works.untold,
             "counts": dict(one.counts),
         }
+
+    def plan(self) -> dict[str, Any]:
+        """Which task runs where, why there, and what travels for it."""
+        one, status = self.coordinator, self.status()
+        told = {"broker": one.me}
+        told |= {name: status[name] for name in ("epoch", "quiet", "drained", "infeasible")}
+        if one.laid is None:
+            nothing: dict[str, Any] = {"brokers": [], "links": [], "tasks": []}
+            return {**told, "flow_bytes_per_s": None, **nothing, "tasks_left_out": 0}
+        return told | plan(one.laid, one.known, one.settings.price_percent)

@@ -15,6 +15,8 @@ class FakeBroker:
     def __init__(self, followers_max: int = 10, queue_max: int = 10) -> None:
         self.installed: dict[str, str] = {}
         self.missing: list[str] = []
+        self.plans: dict | None = None
+        self.drained = False
         self.alive = True
         self.account = Ledger()
         self.fan = ResultFan(followers_max, queue_max)
@@ -54,6 +56,13 @@ class FakeBroker:
 
     def forget(self, broker: str) -> bool:
         return broker == "roof"
+
+    def plan(self):
+        return self.plans
+
+    def drain(self, *, drained: bool) -> bool:
+        self.drained = drained
+        return self.plans is not None
 
     def follow(self, subscription: str | None):
         return self.fan.follow(subscription)
