@@ -4,8 +4,9 @@ Owns what brokers have told of the actors at them. Must not know topics or conne
 an actor is known exactly while the last word of some broker names it.
 
 `to nearest NurseTablet` means, of the actors `NurseTablet/…` (any level below), the one that is
-fewest hops away; among equally near ones the least name, by code point. Where none listens, the
-result goes to the actor `NurseTablet` itself, so that somebody may take it who takes all.
+fewest hops away; among equally near ones the least name, by code point. An actor at a broker to
+which there is no way is taken only where there is no other. Where none listens, the result goes to
+the actor `NurseTablet` itself, so that somebody may take it who takes all.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ class Actors:
 
     def __init__(self, actors_max: int) -> None:
         self._actors_max = actors_max
+        self.out_of_reach: tuple[str, ...] = ()
         self._known: dict[str, tuple[int, dict[str, None]]] = {}  # by broker: hops, actors
-        self._nearest: dict[str, tuple[int, str]] | None = None  # by any name that actors are below
+        # by any name that actors are below
+        self._nearest: dict[str, tuple[bool, int, str]] | None = None
 
     def __len__(self) -> int:
         return sum([len(actors) for _, actors in self._known.values()])
@@ -50,7 +53,12 @@ class Actors:
         if self._nearest is None:
             self._nearest = self._look()
         found = self._nearest.get(name)
-        return None if found is None else found[1]
+        return None if found is None else found[2]
+
+    def cut_off(self, brokers: Sequence[str]) -> None:
+        """To these brokers, and no others, there is no way."""
+        self.out_of_reach = tuple(brokers)
+        self._nearest = None
 
     def brokers_of(self, name: str) -> list[str]:
         """The brokers at which the actor listens."""
@@ -70,14 +78,16 @@ class Actors:
         for broker, hops, actors in state:
             self.tell(broker, hops, actors, (), anew=True)
 
-    def _look(self) -> dict[str, tuple[int, str]]:
-        nearest: dict[str, tuple[int, str]] = {}
-        for hops, actors in self._known.values():
+    def _look(self) -> dict[str, tuple[bool, int, str]]:
+        nearest: dict[str, tuple[bool, int, str]] = {}
+        for broker, (hops, actors) in self._known.items():
+            far = broker in self.out_of_reach
             for actor in actors:
+                one = (far, hops, actor)
                 for above in _above(actor):
                     known = nearest.get(above)
-                    if known is None or (hops, actor) < known:
-                        nearest[above] = (hops, actor)
+                    if known is None or one < known:
+                        nearest[above] = one
         return nearest
 
 

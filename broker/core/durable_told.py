@@ -67,6 +67,7 @@ class _Listening(Struct, array_like=True, frozen=True, tag="listening"):
     came: tuple[str, ...]
     gone: tuple[str, ...]
     anew: bool
+    version: int = 0
 
 
 class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
@@ -124,7 +125,7 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             return _encode(_Withdrawn(now, message.source))
         case messages.ActorsListening():
             said = (message.broker, message.hops, message.came, message.gone, message.anew)
-            return _encode(_Listening(now, *said))
+            return _encode(_Listening(now, *said, message.version))
         case messages.SpecificationSubmitted():
             return _encode(_Submitted(now, *_asked(message, message.text)))
         case messages.CancelRequested():
@@ -163,7 +164,8 @@ def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each 
         case _Withdrawn():
             return messages.SourceWithdrawn(told.source)
         case _Listening():
-            return messages.ActorsListening(told.broker, told.hops, told.came, told.gone, told.anew)
+            said = (told.broker, told.hops, told.came, told.gone, told.anew, told.version)
+            return messages.ActorsListening(*said)
         case _Submitted():
             client, request, text = map(_text, (told.client, told.request, told.text))
             return messages.SpecificationSubmitted(client, request, text, proven=told.proven)

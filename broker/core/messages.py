@@ -65,7 +65,7 @@ class ActorsListening(Struct, frozen=True):
     """There are some actors more at a broker so many hops away, and some are gone.
 
     At this broker itself `hops` is 0. `anew`: those that came are all that there are. An actor is
-    where a client subscribes to its topic.
+    where a client subscribes to its topic. `version` is the other broker's, which counts changes.
     """
 
     broker: str
@@ -73,6 +73,7 @@ class ActorsListening(Struct, frozen=True):
     came: tuple[str, ...]
     gone: tuple[str, ...] = ()
     anew: bool = False
+    version: int = 0
 
 
 class SpecificationSubmitted(Struct, frozen=True):

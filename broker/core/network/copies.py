@@ -12,16 +12,22 @@ from typing import Any
 
 from msgspec import Struct
 
-from broker.core.effects import Emission
+from broker.core.network.told import Asks
 
 
 class Copy(Struct, frozen=True):
-    """One result for the actors at one broker."""
+    """One result for the actors at one broker, of which `version` was known.
+
+    `asks`: where nobody hears it there, it goes to these brokers, one after the other, until one of
+    them has published it, and then to where the actor is by now. None: somebody else sees to that.
+    """
 
     broker: str
     serial: int
     actor: str
     payload: bytes
+    version: int = 0
+    asks: Asks = ()
 
 
 class Copies:
@@ -37,11 +43,12 @@ class Copies:
     def __len__(self) -> int:
         return sum(map(len, self._kept.values()))
 
-    def add(self, broker: str, result: Emission, now: int) -> bool:
-        """Keep a copy for a broker; whether the oldest had to go for it."""
+    def add(self, to: tuple[str, int], actor: str, payload: bytes, asks: Asks, now: int) -> bool:
+        """Keep a copy for a broker (its name, version); whether the oldest had to go for it."""
+        broker, version = to
         self.life = self.life or now
         serial = self._serial[broker] = self._serial.get(broker, 0) + 1
-        one = Copy(broker, serial, result.actor, result.payload)
+        one = Copy(broker, serial, actor, payload, version, asks)
         kept = self._kept.setdefault(broker, deque())
         kept.append(one)
         self.fresh.append(one)
@@ -55,6 +62,10 @@ class Copies:
         kept = self._kept.get(broker)
         return kept[0].serial if kept else self._serial.get(broker, 0) + 1
 
+    def brokers(self) -> list[str]:
+        """Those for whom something is kept."""
+        return [name for name, kept in self._kept.items() if kept]
+
     def kept_for(self, broker: str) -> list[Copy]:
         """What a broker has not taken yet, in order."""
         return list(self._kept.get(broker, ()))
@@ -65,15 +76,17 @@ class Copies:
         while kept and life == self.life and kept[0].serial <= serial:
             kept.popleft()
 
-    def forget(self, broker: str) -> None:
-        """Nothing is kept for this broker any more."""
+    def forget(self, broker: str) -> list[Copy]:
+        """Nothing is kept for this broker any more; what was."""
+        found = self.kept_for(broker)
         if broker in self._kept:
             self._kept[broker] = deque()  # its numbers go on, should it come back
+        return found
 
     def state(self) -> list[Any]:
         """Plain data."""
         kept = [
-            [name, self._serial[name], [[one.serial, one.actor, one.payload] for one in some]]
+            [name, self._serial[name], [_row(one) for one in some]]
             for name, some in self._kept.items()
         ]
         return [self.life, kept]
@@ -83,4 +96,15 @@ class Copies:
         self.life, rows = state
         for name, serial, some in rows:
             self._serial[name] = serial
-            self._kept[name] = deque([Copy(name, *row) for row in some])
+            self._kept[name] = deque([_read(name, *row) for row in some])
+
+
+def _row(one: Copy) -> list[Any]:
+    asks = None if one.asks is None else [list(ask) for ask in one.asks]
+    return [one.serial, one.actor, one.payload, one.version, asks]
+
+
+def _read(broker: str, *row: Any) -> Copy:
+    serial, actor, payload, version, asks = row if len(row) > 3 else (*row, 0, ())
+    known = None if asks is None else tuple([(name, number) for name, number in asks])
+    return Copy(broker, serial, actor, payload, version, known)

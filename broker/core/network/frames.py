@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.told import Attributes, Forwarded
+from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 
 
@@ -96,15 +96,22 @@ class Offered(Struct, array_like=True, frozen=True, tag="offered"):
 
 
 class Listening(Struct, array_like=True, frozen=True, tag="listening"):
-    """These actors, and no others, listen at a broker so many hops from the sender."""
+    """These actors, and no others, listen at a broker so many hops from the sender.
+
+    `version` ascends at that broker with each change.
+    """
 
     broker: str
     hops: int
     actors: tuple[str, ...]
+    version: int = 0
 
 
 class Copied(Struct, array_like=True, frozen=True, tag="copied"):
-    """A result of a home for an actor at one broker; all before `floor` need not come any more."""
+    """A result of a home for an actor at one broker; all before `floor` need not come any more.
+
+    `version` and `asks`: see `broker.core.network.copies.Copy`.
+    """
 
     home: str
     to: str
@@ -113,6 +120,8 @@ class Copied(Struct, array_like=True, frozen=True, tag="copied"):
     serial: int
     actor: str
     payload: bytes
+    version: int = 0
+    asks: Asks = None
 
 
 class CopiesTaken(Struct, array_like=True, frozen=True, tag="taken"):

@@ -68,7 +68,8 @@ class Hosting(Linking):
 
     def _forget(self, broker: str) -> None:
         network = self.durable.network
-        if broker in network.own.hosts or broker in network.upstream:
+        known = (network.own.hosts, network.upstream, network.actors(), network.copies.brokers())
+        if any(broker in some for some in known):
             self._tell_network(told.BrokerForgotten(broker))
         self._stored.pop(broker, None)
         self.needs.forget(broker)

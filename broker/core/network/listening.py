@@ -1,13 +1,17 @@
 """Results to the brokers where their actors listen.
 
 Owns what brokers tell each other of actors, and the way of a copy. Must not know MQTT. Invariant: a
-copy is sent to each broker that listens until that has said that it has it; it may come twice where
-a process or a link fails in between, as every result may that is published.
+copy is sent to each broker that listens until that has said that it has it; where the actor has
+gone meanwhile, that broker brings it to where it is now. It may come twice where a process ends in
+between, as every result may that is published.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.core import topics
+from broker.core import topology as topologies
 from broker.core.effects import Publication, Publish
 from broker.core.messages import ActorsListening
 from broker.core.network import frames, told
@@ -31,25 +35,35 @@ class ListeningBroker(Hosting):
 
     def _actors_changed(self) -> None:
         """Other actors listen here than before."""
-        _, actors = self.durable.network.actors_at(self.me)
-        self._say_all("", frames.Listening(self.me, 0, actors))
+        self._say_all("", self._listening_at(self.me))
+
+    def _listening_at(self, broker: str) -> frames.Listening:
+        network = self.durable.network
+        return frames.Listening(broker, *network.actors_at(broker), network.version_of(broker))
 
     def _stands(self, peer: str) -> None:
-        network = self.durable.network
-        _, actors = network.actors_at(self.me)
-        self._say(peer, frames.Listening(self.me, 0, actors))
+        self._say(peer, self._listening_at(self.me))
         for broker, via in self.ways.via.items():
             if via != peer:
-                self._say(peer, frames.Listening(broker, *network.actors_at(broker)))
+                self._say(peer, self._listening_at(broker))
 
     def _listening(self, peer: str, one: frames.Listening) -> None:
         if one.broker == self.me or self.ways.via.get(one.broker, peer) != peer:
             return
         hops = one.hops + 1
-        known = self.durable.network.actors_at(one.broker)
-        if known != (hops if one.actors else 0, one.actors):
-            self._tell(ActorsListening(one.broker, hops, one.actors, anew=True))
-        self._say_all(peer, frames.Listening(one.broker, hops, one.actors))
+        new = frames.Listening(one.broker, hops if one.actors else 0, one.actors, one.version)
+        if new != self._listening_at(one.broker):
+            said = ActorsListening(one.broker, hops, one.actors, anew=True, version=one.version)
+            self._tell(said)
+        self._say_all(peer, frames.Listening(one.broker, hops, one.actors, one.version))
+
+    def _of_topology(self, effects: Sequence[topologies.Effect]) -> None:
+        super()._of_topology(effects)
+        if effects:
+            network, unreachable = self.durable.network, self.topology.unreachable
+            cut_off = tuple([one for one in unreachable if network.actors_at(one)[1]])
+            if cut_off != network.out_of_reach:
+                self._tell_network(told.OutOfReach(cut_off))
 
     # --- copies ----------------------------------------------------------------------------
 
@@ -68,8 +82,8 @@ class ListeningBroker(Hosting):
         via = self.ways.via.get(one.broker)
         if via is not None:
             copies = self.durable.network.copies
-            place = (copies.life, copies.floor(one.broker), one.serial)
-            body = frames.Copied(self.me, one.broker, *place, one.actor, one.payload)
+            place = (copies.life, copies.floor(one.broker), one.serial, one.actor)
+            body = frames.Copied(self.me, one.broker, *place, one.payload, one.version, one.asks)
             self._say(via, body, self.durable.number, 0)
 
     def _copied_here(self, peer: str, one: frames.Copied) -> None:
@@ -79,12 +93,24 @@ class ListeningBroker(Hosting):
                 self._say(via, one, events=0)
             return
         last = max(self._copied.get((one.home, one.life), 0), one.floor - 1)
+        after = 0
         if one.serial == last + 1:
             last += 1
-            publication = Publication(topics.actor(one.actor), one.payload)
-            self._out.append(Publish((publication,)))
+            after = self._publish_copy(one)
         self._copied[one.home, one.life] = last  # behind a gap all comes again with the next way
-        self._say(peer, frames.CopiesTaken(one.home, self.me, one.life, last))
+        self._say(peer, frames.CopiesTaken(one.home, self.me, one.life, last), after)
+
+    def _publish_copy(self, one: frames.Copied) -> int:
+        """Give it to the actor, or to where that has gone; the record that has to be durable."""
+        network = self.durable.network
+        if network.roaming.published(one.actor, one.payload):
+            return 0
+        if network.listens(one.actor, one.version, alone=one.asks == ()):
+            network.roaming.first(one.actor, one.payload)
+            self._out.append(Publish((Publication(topics.actor(one.actor), one.payload),)))
+            return 0
+        self._tell_network(told.CopyUnheard(one.actor, one.payload, one.asks))
+        return self.durable.number
 
     def _copies_taken(self, peer: str, one: frames.CopiesTaken) -> None:
         if one.home == self.me:

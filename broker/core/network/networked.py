@@ -25,7 +25,7 @@ from broker.core.limits import LimitReachedError, Limits
 from broker.core.network import cell_told, told
 from broker.core.network.activating import Key
 from broker.core.network.cell_core import CellKeepingBroker
-from broker.core.network.copies import Copies
+from broker.core.network.giving import GivingBroker
 from broker.core.network.own import OwnLog, types_of
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
@@ -63,13 +63,12 @@ class Fresh(Struct, frozen=True):
         return self.first + max(len(self.events), 1) - 1
 
 
-class NetworkedBroker(CellKeepingBroker):
+class NetworkedBroker(CellKeepingBroker, GivingBroker):
     """See the module. `fresh` gathers what is to be spread, once somebody does (`spreads`)."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
         self.own = OwnLog(self.limits.retained_events_max)
-        self.copies = Copies(self.limits.copies_max)
         self.upstream: dict[str, Upstream] = {}
         self.sources: dict[str, dict[str, None]] = {}  # here, with the types that they send
         self.sources_changed: dict[str, None] = {}  # since somebody asked
@@ -88,6 +87,8 @@ class NetworkedBroker(CellKeepingBroker):
             told.Activated: self._activated,
             told.BrokerForgotten: self._broker_forgotten,
             told.CopiesTaken: self._copies_taken,
+            told.CopyUnheard: self._copy_unheard,
+            told.OutOfReach: self._out_of_reach,
             cell_told.CellMoved: self._cell_moved,
             cell_told.CellResults: self._cell_results,
             cell_told.CellSaved: self._cell_saved,
@@ -300,38 +301,14 @@ class NetworkedBroker(CellKeepingBroker):
         self._intake.release(f"broker {one.broker}")
         self.upstream.pop(one.broker, None)
         self._intake.clock.forget_origin(one.broker)
-        self._actors.tell(one.broker, 0, (), (), anew=True)
-        self.copies.forget(one.broker)
+        self._actors_forgotten(one.broker, out)
         self._feed((), out)
 
     # --- results for actors at other brokers -----------------------------------------------
 
-    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
-        before = len(out.results)
-        super()._feed(events, out)
-        if len(out.results) > before:
-            self._copy(out.results[before:])
-
     def _given(self, results: Sequence[Emission], out: Outgoing) -> None:
         super()._given(results, out)
         self._copy(results)
-
-    def _copy(self, results: Sequence[Emission]) -> None:
-        for one in results:
-            for broker in self._actors.brokers_of(one.actor):
-                if broker != self.options.name and self.copies.add(broker, one, self._now):
-                    self.ledger.note("copies_overflow")
-
-    def _copies_taken(self, one: told.CopiesTaken, _out: Outgoing) -> None:
-        self.copies.taken(one.broker, one.life, one.serial)
-
-    def actors(self) -> dict[str, list[str]]:
-        """The actors that are known, by the broker at which they listen."""
-        return {broker: actors for broker, _, actors in self._actors.state()}
-
-    def actors_at(self, broker: str) -> tuple[int, tuple[str, ...]]:
-        """(hops, actors) of a broker as last told."""
-        return self._actors.of(broker)
 
     # --- the state -------------------------------------------------------------------------
 
@@ -346,7 +323,6 @@ class NetworkedBroker(CellKeepingBroker):
             "sources": [[name, list(types)] for name, types in self.sources.items()],
             "told": self.told,
             "is_host": self.is_host,
-            "copies": self.copies.state(),
             "promised_at": self._promised_at,
         }
         return {**super().state(), "network": said}
@@ -369,7 +345,6 @@ class NetworkedBroker(CellKeepingBroker):
             for name in types:
                 self._sends(source, name)
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
-        self.copies.restore(said["copies"])
         self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():
             self._declare_for(host, interest.types)

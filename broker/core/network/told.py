@@ -20,6 +20,7 @@ from broker.core.network.cell_told import CellMoved, CellResults, CellSaved
 
 Watermarks: TypeAlias = dict[str, int | None]  # by type; None: the origin has nothing to say of it
 Attributes: TypeAlias = dict[str, str]
+Asks: TypeAlias = tuple[tuple[str, int], ...] | None  # (broker, version) each; see `copies.Copy`
 
 
 class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
@@ -101,6 +102,24 @@ class CopiesTaken(Struct, array_like=True, frozen=True, tag="taken"):
     serial: int
 
 
+class CopyUnheard(Struct, array_like=True, frozen=True, tag="unheard"):
+    """A copy of another broker came, for an actor that listens here no more; see `Copy`."""
+
+    outlasts: ClassVar[bool] = True
+
+    actor: str
+    payload: bytes
+    asks: Asks
+
+
+class OutOfReach(Struct, array_like=True, frozen=True, tag="out_of_reach"):
+    """To these brokers, and no others at which actors listen, there is no way."""
+
+    outlasts: ClassVar[bool] = True
+
+    brokers: tuple[str, ...]
+
+
 Told: TypeAlias = (
     Forwarded
     | OriginNamed
@@ -109,6 +128,8 @@ Told: TypeAlias = (
     | Activated
     | BrokerForgotten
     | CopiesTaken
+    | CopyUnheard
+    | OutOfReach
     | CellMoved
     | CellResults
     | CellSaved

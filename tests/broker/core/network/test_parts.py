@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from broker.core.effects import Emission
 from broker.core.event import event_class
 from broker.core.network import offers, sending
 from broker.core.network.copies import Copies
 from broker.core.network.frames import Frame, FrameError, Gone, decoded, encoded
 from broker.core.network.own import OwnLog
+from broker.core.network.roaming import ROAMING_MS, Roaming
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import LOCAL, Claim, Ways
 
@@ -19,10 +19,6 @@ TYPES = {"Temp": {"val": "float"}}
 
 def event(number):
     return TEMP(id=str(number), source="t", start=number, end=number, a_val=1.0)
-
-
-def emission(name):
-    return Emission("x", "S", "bell", name.encode())
 
 
 def log(count, **limits):
@@ -169,9 +165,8 @@ def test_long_events_travel_in_parts_that_a_link_takes():
 
 def test_copies_are_kept_until_they_are_taken_and_the_oldest_go_first():
     copies = Copies(3)
-    assert [copies.add("b", emission(str(number)), 5) for number in range(5)] == [
-        False, False, False, True, True,
-    ]  # fmt: skip
+    sent = [copies.add(("b", 1), "a", b"%d" % number, None, 5) for number in range(5)]
+    assert sent == [False, False, False, True, True]
     assert [one.serial for one in copies.kept_for("b")] == [3, 4, 5]
     assert copies.floor("b") == 3
     copies.taken("b", 4, 5)  # of another life
@@ -182,3 +177,67 @@ def test_copies_are_kept_until_they_are_taken_and_the_oldest_go_first():
     again.restore(copies.state())
     assert again.kept_for("b") == copies.kept_for("b")
     assert again.floor("b") == 5
+
+
+def test_a_copy_says_the_same_after_a_restart():
+    copies, again = Copies(9), Copies(9)
+    for asks in (None, (), (("c", 4), ("d", 0))):
+        copies.add(("b", 3), "bell", b"ring", asks, 5)
+    again.restore(copies.state())
+    assert again.kept_for("b") == copies.kept_for("b")
+
+
+def test_copies_of_an_older_format_are_read():
+    copies = Copies(9)
+    copies.restore([5, [["b", 8, [[7, "bell", b"ring"], [8, "bell", b"rang"]]]]])
+    assert [(one.serial, one.payload) for one in copies.kept_for("b")] == [
+        (7, b"ring"),
+        (8, b"rang"),
+    ]
+
+
+# --- actors on their way ----------------------------------------------------------------------
+
+
+def test_a_result_waits_for_an_actor_that_has_just_left_and_for_no_other():
+    roaming = Roaming(9)
+    roaming.left(["bell"], 1_000)
+    assert roaming.hold("bell", b"1", 1_500)
+    assert not roaming.hold("lamp", b"2", 1_500)
+    again = Roaming(9)
+    again.restore(roaming.state())
+    for one in (roaming, again):
+        assert [held.payload for held in one.came(["lamp", "bell"], 2_000)] == [b"1"]
+        assert one.came(["bell"], 2_000) == []
+        assert not one.hold("bell", b"3", 2_000)  # it listens
+
+
+def test_what_waits_too_long_is_let_go_and_the_oldest_beyond_the_limit():
+    roaming = Roaming(2)
+    roaming.left(["bell"], 1_000)
+    assert [roaming.hold("bell", b"%d" % number, 1_500) for number in range(3)] == [
+        True,
+        True,
+        False,
+    ]
+    assert len(roaming) == 2
+    assert roaming.left_below("bell", 1_500) is None
+    assert roaming.came(["bell"], 1_000 + ROAMING_MS) == []
+
+
+def test_of_actors_below_a_name_the_last_to_leave_is_waited_for():
+    roaming = Roaming(2)
+    for now, name in enumerate(["Tablet/c", "Tablet/a", "Tabletop/x"], 1):
+        roaming.left([name], now)
+    assert roaming.left_below("Tablet", 5) == "Tablet/a"
+    roaming.came(["Tablet/a"], 6)
+    assert roaming.left_below("Tablet", 7) is None  # two are known of at most
+
+
+def test_what_was_published_is_known_again():
+    roaming = Roaming(2)
+    assert not roaming.published("bell", b"1")
+    assert roaming.first("bell", b"1")
+    assert roaming.published("bell", b"1")
+    assert not roaming.first("bell", b"1")
+    assert not roaming.published("lamp", b"1")
