@@ -1,4 +1,4 @@
-"""`headwater plan`: where the tasks of a described network are done best.
+"""`headwater plan`: where the tasks of a network are done best, or run in one that is there.
 
 Owns the command's options. Must not plan: the planner does. Invariant: standard output is the plan,
 or in its place the table or the differences that were asked for, and nothing else.
@@ -7,9 +7,11 @@ or in its place the table or the differences that were asked for, and nothing el
 import argparse
 
 from headwater.cli.frame import entry
+from headwater.cli.reach import add_options
 
 EXAMPLE = """  headwater plan examples/placement.json --time-limit 2 --table
-  headwater plan --from examples/fog.hw --network examples/placement/brittany.network.json"""
+  headwater plan --from examples/fog.hw --network examples/placement/brittany.network.json
+  headwater plan --broker http://127.0.0.1:8080"""
 RADIUS_MAX = 1_000_000
 SECONDS_MAX = 86_400.0
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
@@ -71,10 +73,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture", metavar="FILE.svg|FILE.dot", help="draw the network with the plan in it"
     )
+    add_options(parser)
+    parser.set_defaults(broker=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plans; 1 where no plan is feasible, 2 where the problem is faulty."""
+    """Plans, or asks a running broker; 1 where no plan is feasible, 2 where the input is faulty."""
+    if arguments.broker is not None:
+        asked: int = entry("headwater.cli.planned", "run")(arguments)
+        return asked
     status: int = entry("headwater.placement.run", "run")(arguments)
     return status
 

@@ -76,6 +76,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of every command that talks to a broker."""
     parser.add_argument(
         "--broker",
+        "--url",
+        dest="broker",
         metavar="URL",
         default=os.environ.get("HEADWATER_BROKER") or DEFAULT_BROKER,
         help=f"http://, https://, mqtt:// or mqtts:// (default {DEFAULT_BROKER})",

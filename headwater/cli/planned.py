@@ -1,0 +1,80 @@
+"""`headwater plan` against a running network: which task runs where, why, and what travels.
+
+Owns what is printed. Must not plan: the brokers have. Invariant: what is printed is what the broker
+said.
+"""
+
+import argparse
+from typing import Any
+
+from headwater.cli import http_client
+from headwater.cli.output import CommandError, harmless, print_json, print_table
+from headwater.cli.reach import broker_of
+
+HEADS = ("SUBSCRIPTION", "HOME", "RUNS AT", "TAKES", "SENDS", "WHY")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Asks and shows; 1 where limits are broken and nobody found a plan that keeps them."""
+    if arguments.problem or arguments.spec or arguments.network:
+        raise CommandError(2, "tell either a problem, or the --broker of a running network")
+    broker = broker_of(arguments)
+    if broker.is_mqtt:
+        raise CommandError(2, "plan asks over HTTP; name the broker's http:// address")
+    status, told = http_client.ask(broker, "GET", "/v1/plan")
+    if status != 200:
+        raise http_client.refused(told)
+    if arguments.json:
+        print_json(told)
+    else:
+        _show(told)
+    return 1 if told["infeasible"] else 0
+
+
+def _show(told: dict[str, Any]) -> None:
+    rows = [
+        (
+            one["subscriptions"] or one["key"],
+            one["home"],
+            one["host"],
+            _rate(one["takes_bytes_per_s"]),
+            _rate(one["sends_bytes_per_s"]),
+            one["why"],
+        )
+        for one in told["tasks"]
+    ]
+    if rows:
+        print_table(HEADS, rows)
+    else:
+        print("no submission is known")
+    if told["tasks_left_out"]:
+        print(f"and {told['tasks_left_out']} more")
+    print()
+    print_table(
+        ("BROKER", "RUNS", "TAKES", "OF", "SENDS", "OF", ""),
+        [
+            (
+                one["broker"],
+                one["tasks"],
+                _rate(one["takes_bytes_per_s"]),
+                _rate(one["capacity_bytes_per_s"]),
+                _rate(one["sends_bytes_per_s"]),
+                _rate(one["egress_bytes_per_s"]),
+                "drained" if one["drained"] else "",
+            )
+            for one in told["brokers"]
+        ],
+    )
+    print()
+    flow = told["flow_bytes_per_s"]
+    state = "at rest" if told["quiet"] else "being looked at"
+    if flow is None:
+        print(harmless(f"{told['broker']} does not know yet what runs where"))
+    else:
+        print(f"{_rate(flow)} travel over all links together; the plan is {state}")
+    if told["infeasible"]:
+        print(harmless(f"{told['broker']} found no plan that keeps the limits"))
+
+
+def _rate(bytes_per_s: int | None) -> str:
+    return "-" if bytes_per_s is None else f"{bytes_per_s:,} B/s"
