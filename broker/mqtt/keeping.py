@@ -48,6 +48,7 @@ class Keeping:
         self.messages_last = 0  # the greatest number of a message
         self.places_last = 0
         self.results_mark = 0
+        self.results_durable = 0  # the mark as it is on disk
 
     # --- batches ------------------------------------------------------------------------------
 
@@ -79,6 +80,12 @@ class Keeping:
             if not connection.waits:
                 del self.waiting[connection]
         return waited
+
+    def written(self, batch: Batch) -> None:
+        """A batch is on disk."""
+        row = batch.tables[MarkRow].rows.get((RESULTS_MARK,))
+        if isinstance(row, MarkRow):
+            self.results_durable = row.value
 
     def mark(self, name: str, value: int) -> None:
         """Store a number in one transaction with all that was changed just before."""

@@ -46,7 +46,7 @@ class _Restoring:
         keeping, tables = self._keeping, self._kept
         for mark in tables.of(rows.MarkRow):
             if mark.name == RESULTS_MARK:
-                keeping.results_mark = mark.value
+                keeping.results_mark = keeping.results_durable = mark.value
         self._retained()
         lost: list[Session] = []
         # The longest absent first: it is the first to make room.

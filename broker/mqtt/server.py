@@ -103,6 +103,14 @@ class MqttServer:
             keeping.mark(RESULTS_MARK, offset)
             self._started().soon()
 
+    def results_needed(self) -> int | None:
+        """Results from this offset on are to be there still, so that kept sessions get them.
+
+        None where nothing is kept. It follows the end of the outbox by one transaction.
+        """
+        keeping = self._hub.keeping
+        return None if keeping is None else keeping.results_durable
+
     async def start(self) -> None:
         """Listen; `ListenError` says in a sentence why not, and then nothing is open."""
         check_listeners(self._listeners, users=bool(self._users))

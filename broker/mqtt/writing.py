@@ -99,10 +99,11 @@ class Writing:
 
     def _done(self, number: int, error: BaseException | None) -> None:
         batch, self._under_way = self._under_way, None
+        assert batch is not None
         if error is None:
+            self._keeping.written(batch)
             self._durable(number)
         else:
-            assert batch is not None
             self._keeping.put_back(batch)
             if not self._told:
                 self._told = True

@@ -13,7 +13,7 @@ How a driver uses it:
 `done` is called in the loop's thread when the rows are durable: then, and not before, they may be
 published. While `store.full()` the driver takes no more events in, and begins again when
 `store.on_room` is called. What is appended twice is stored once: rows before `end` are passed over.
-`outbox.keep_from` may name an offset from which the driver itself still needs everything.
+`outbox.keep_from` tells the offset from which the driver itself still needs everything.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Outbox:
         self.epoch = log.epoch
         self.earliest = log.earliest
         self.end = log.end
-        self.keep_from: int | None = None
+        self.keep_from: Callable[[], int | None] = lambda: None
         self.repeats = 0
         self.taken = log.taken
         self.unread = log.unread
@@ -123,7 +123,7 @@ class Outbox:
         if self._looking or self._store.closed:
             return
         self._looking = True
-        keep_from = self.keep_from  # as of now: the writing thread comes later
+        keep_from = self.keep_from()  # as of now: the writing thread comes later
         outcome: Taken | None = None
 
         def work(connection: Connection) -> None:

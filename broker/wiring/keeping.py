@@ -69,7 +69,7 @@ class Keeping:
             store = Store.open(url, parts=(RESULTS, *parts))
             try:
                 found = await asyncio.to_thread(read, folder / JOURNAL, files)
-                log = await Outbox.open(store, _retention(config), now_ms)
+                log = await Outbox.open(store, _retention(config))
                 kept = (log.end, now_ms(), await listed(store))
                 recovered = await _recovered(found, kept, config, options)
             except BaseException:
@@ -106,6 +106,7 @@ class Keeping:
             every_bytes=section.snapshot_bytes,
             size_bytes_max=section.size_bytes_max,
         )
+        self.log.look_from_time_to_time(runner.now_ms)  # not before kept sessions have theirs
         self.store.on_trouble = lambda why: self.gate.put("database", why)
         self.store.on_room = self.promises.room
         self.gate.put("database", self.store.trouble)

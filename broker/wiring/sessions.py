@@ -2,7 +2,8 @@
 
 Owns the beginning: what results kept sessions still miss. Must not know sessions, tables or topics.
 Invariant: every result that the log holds and that was not queued for kept sessions before the end
-of the last process is queued for them before the first client comes.
+of the last process is queued for them before the first client comes; and the log lets none go
+before it is queued for them.
 """
 
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ async def go_on(server: "MqttServer", delivery: "Delivery", store: Store, log: O
     come twice, as its id tells.
     """
     mark = await server.keep_in(store)
+    log.keep_from = server.results_needed
     if not server.counters()["sessions"]:
         server.mark_results(log.end)
         return

@@ -9,7 +9,7 @@ from broker.mqtt import packets as p
 from broker.mqtt.kept import KEPT
 from broker.mqtt.listening import Listener
 from broker.mqtt.server import MqttServer
-from broker.store import RESULTS, Outbox, Store, row_of
+from broker.store import RESULTS, Outbox, Retention, Store, row_of
 from broker.wiring.delivery import Delivery
 from broker.wiring.sessions import go_on
 from tests.broker.mqtt.sockets import RawClient
@@ -30,12 +30,13 @@ def rows(begin, end):
 class Site:
     """An MQTT server on a database, and a log of results."""
 
-    def __init__(self, url):
+    def __init__(self, url, retention=None):
         self.url = url
+        self.retention = retention
 
     async def __aenter__(self):
         self.store = Store.open(self.url, parts=(RESULTS, KEPT))
-        self.log = await Outbox.open(self.store)
+        self.log = await Outbox.open(self.store, self.retention)
         self.server = MqttServer(None, listeners=(Listener(port=0),))
         self.delivery = Delivery(self.server, "headwater")
         await go_on(self.server, self.delivery, self.store, self.log)
@@ -50,6 +51,13 @@ class Site:
         done = asyncio.get_running_loop().create_future()
         self.log.append(some, 0, done.set_result)
         assert await done is None
+
+    async def looked(self):
+        """Have retention look, now that all that was submitted is stored."""
+        await self.log.consumers()
+        await self.stored([])
+        self.log.retain(0)
+        await self.stored([])
 
     async def reader(self):
         return await RawClient.open(
@@ -89,6 +97,29 @@ def test_results_that_were_stored_and_not_queued_are_queued_at_the_start(tmp_pat
             reader = await site.reader()
             assert await heard(reader) == []
             await reader.close()
+
+    asyncio.run(scene())
+
+
+def test_retention_waits_until_kept_sessions_have_their_results(tmp_path):
+    """However small the log is to be, and whenever the process ends."""
+    url, least = f"sqlite:///{tmp_path}/x.db", Retention(size_bytes_max=1)
+
+    async def scene():
+        async with Site(url, least) as site:
+            reader = await site.reader()
+            await reader.send(p.Subscribe(1, (p.Filter("headwater/results/anna/#", 1),)))
+            await reader.next()
+            await reader.close()
+            await site.stored(rows(0, 700))
+            await site.looked()
+            assert site.log.earliest == 0
+        async with Site(url, least) as site:
+            reader = await site.reader()
+            assert await heard(reader) == [f"r{offset}" for offset in range(700)]
+            await reader.close()
+            await site.looked()
+            assert site.log.earliest == 700
 
     asyncio.run(scene())
 

@@ -195,4 +195,67 @@ open-to-all: others on the machine may read what sensors say
     only="store or opening or databases",
 )
 
-TABLE = [*LOG, *KEEPING, *ACKS, *ERRORS, *WRITER, *STORES, *OPENING, *CONNECTING]
+LISTING = part(
+    "broker/store/listing.py",
+    r"""
+name-twice: a subscription that comes again stands there twice, or not at all
+- gone.append(_remove(connection, (one.subscriber, one.subscription)))
++ gone.append(None)
+
+text-for-ever: the text of what was cancelled stays
+-         connection.execute(delete(TEXTS).where(TEXTS.c.number == number))
++         pass
+
+text-of-another: what comes together is taken for one text
+- number = numbers.get(one.text)
++ number = next(iter(numbers.values()), None)
+
+order-of-names: what is listed loses the order in which it came
+- .order_by(CATALOGUE.c.place)
++ .order_by(CATALOGUE.c.subscription)
+""",
+    tests=STORE,
+    only="catalogue or databases",
+)
+
+LISTED = part(
+    "broker/core/durable_listed.py",
+    r"""
+rest-installed: what was cancelled is there again when the journal is gone
+- if one.key not in wanted:
++ if one.key in wanted and False:
+
+struck-out-stays: what a crash kept from the catalogue is made up for in part
+- return Enlist(coming, tuple(known), after) if
++ return Enlist(coming, (), after) if
+
+proof-lost: what a user who had logged in had installed is anybody's to change
+- submitted = SpecificationSubmitted(client, "", text, proven=proven)
++ submitted = SpecificationSubmitted(client, "", text)
+""",
+    tests=("tests/broker/core/test_durable_listed.py",),
+)
+
+SESSIONS = part(
+    "broker/wiring/sessions.py",
+    r"""
+needed-taken: retention takes results before kept sessions have them
+- log.keep_from = server.results_needed
++ log.keep_from = lambda: None
+""",
+    tests=("tests/broker/test_sessions.py",),
+)
+
+TABLE = [
+    *LISTING,
+    *LISTED,
+    *SESSIONS,
+    *LOG,
+    *KEEPING,
+    *ACKS,
+    *ERRORS,
+    *WRITER,
+    *STORES,
+    *OPENING,
+    *CONNECTING,
+]
