@@ -123,8 +123,9 @@ class SourceClocks:
         moved = False
         for name, target in due.items():
             if name in self._withdrawn and self.watermark(name, now) < target:
-                self._ended[name] = (target + self._lateness_ms + 1, now)
-                moved = True
+                ended = (target + self._lateness_ms + 1, now)
+                moved = moved or self._ended.get(name) != ended  # else others are waited for
+                self._ended[name] = ended
         return moved
 
     def _source(self, name: str, now: int) -> _Source | None:
