@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headwater.cli.output import CommandError, complain, read_text
 from headwater.tables import tables_beside
-from language import Specification, check_text
+from language import ReadTable, Specification, check_text
 
 FAULTY = 2
 
@@ -30,13 +30,16 @@ def read_json(name: str) -> object:
         raise CommandError(FAULTY, f"{name}: {reason}") from None
 
 
-def checked_text(name: str, *, as_json: bool = False) -> tuple[str, Specification]:
-    """A specification's text, and what it says. Raises CommandError.
+def checked_text(
+    name: str, *, as_json: bool = False, tables: ReadTable | None = None
+) -> tuple[str, Specification]:
+    """A specification's text, and what it says; `tables` reads in place of the usual way.
 
-    For people the errors are shown with line and caret; for programs they are its messages.
+    Raises CommandError: for people the errors are shown with line and caret, for programs they are
+    its messages.
     """
     text = read_text(name)
-    checked = check_text(text, file=name, tables=tables_beside(name))
+    checked = check_text(text, file=name, tables=tables or tables_beside(name))
     if checked.specification is not None:
         return text, checked.specification
     if as_json:

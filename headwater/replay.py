@@ -73,7 +73,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             )
             batches = read_events(
                 files,
-                _kinds(checked.specification),
+                kinds_of(checked.specification),
                 mapping=parse_map(arguments.map) if arguments.map else None,
             )
             if arguments.lateness is None:
@@ -84,9 +84,9 @@ def _replay(arguments: argparse.Namespace) -> int:
     except (UnreadableError, ColumnError, SortingError) as error:
         raise CommandError(FAULTY, str(error)) from None
     except BadInputError as error:
-        _tell_bad(error, as_json=arguments.json)
+        tell_bad(error, as_json=arguments.json)
         return FAULTY
-    _tell_dropped(replay, as_json=arguments.json)
+    tell_dropped(replay, as_json=arguments.json)
     return 0
 
 
@@ -139,6 +139,15 @@ class Replay:
             release.add(pipeline.finish())
             self._write(release.rest())
 
+    def recorded(self, batches: Iterator[Batch]) -> list[Event]:
+        """The events themselves, in order, all in memory; nothing is matched."""
+        self._pipeline = Pipeline(self._specification, IntakeOptions(), self._drift)
+        found: list[Event] = []
+        for batch in batches:
+            found += self._events(self._pipeline.intake, batch)
+        self._refuse_bad()
+        return sorted(found, key=_order)
+
     def streamed(self, batches: Iterator[Batch], lateness_ms: int) -> None:
         """The input as it comes; results as they become known."""
         options = IntakeOptions(lateness_ms=lateness_ms)
@@ -179,7 +188,8 @@ class Replay:
             raise BadInputError(self._bad_shown, self.bad_lines)
 
 
-def _tell_bad(error: BadInputError, *, as_json: bool) -> None:
+def tell_bad(error: BadInputError, *, as_json: bool) -> None:
+    """The first bad lines, on standard error."""
     more = error.count - len(error.shown)
     if as_json:
         errors = [{"file": b.file, "line": b.line, "message": b.reason} for b in error.shown]
@@ -191,7 +201,7 @@ def _tell_bad(error: BadInputError, *, as_json: bool) -> None:
         complain(f"and {more} bad lines more; --skip-bad passes over them")
 
 
-def _tell_dropped(replay: Replay, *, as_json: bool) -> None:
+def tell_dropped(replay: Replay, *, as_json: bool) -> None:
     """What was passed over, where anything was."""
     dropped = replay.dropped()
     if not dropped and not replay.bad_lines:
@@ -209,7 +219,8 @@ def _tell_json(errors: list[dict[str, Any]], **more: object) -> None:
     complain(msgspec.json.encode({"ok": False, "errors": errors, **more}).decode())
 
 
-def _kinds(specification: Specification) -> dict[str, dict[str, str]]:
+def kinds_of(specification: Specification) -> dict[str, dict[str, str]]:
+    """By declared event type, its attributes and their kinds."""
     return {
         name: dict(kind.attributes)
         for name, kind in specification.event_types.items()

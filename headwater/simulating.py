@@ -12,11 +12,13 @@ import json
 import shutil
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TextIO
 
 from headwater.cli.output import CommandError, print_json, print_table
 from headwater.cli.simulate import ALL, APPROACHES
+from headwater.given import write_text
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import Outcome, simulate
@@ -29,7 +31,7 @@ REDRAWN_EVERY_S = 0.1
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the approaches over a scenario. Raises CommandError with status 2."""
-    drawing = _drawing() if arguments.plot else None
+    draw = drawing("headwater.simulated_plot") if arguments.plot else None
     try:
         scenario = read_scenario(Path(arguments.scenario))
     except ScenarioError as error:
@@ -41,11 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
         with Bar(approach, sys.stderr) as bar:
             outcomes[approach] = simulate(scenario, approach, wanted, bar.show)
     told = {name: each.told(numbered=scenario.numbered) for name, each in outcomes.items()}
-    if drawing is not None:
+    if draw is not None:
         title = f"{scenario.nodes} brokers, {len(scenario.subscriptions)} subscriptions"
-        _write(Path(arguments.plot), drawing(outcomes, title))
+        write_text(arguments.plot, draw(outcomes, title))
     if arguments.output:
-        _write(Path(arguments.output), json.dumps(told, ensure_ascii=False) + "\n")
+        write_text(arguments.output, json.dumps(told, ensure_ascii=False) + "\n")
     if arguments.json or not arguments.output:
         print_json(told)
     else:
@@ -53,22 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     return GOOD
 
 
-def _drawing() -> Any:
-    """The function that draws. Raises CommandError where matplotlib is not installed."""
+def drawing(module: str) -> Any:
+    """A module's function that draws. Raises CommandError where matplotlib is not installed."""
     try:
-        from headwater.simulated_plot import draw
+        return import_module(module).draw
     except ImportError:
         sentence = "--plot needs matplotlib, which the extra `plots` brings: `headwater[plots]`"
         raise CommandError(FAULTY, sentence) from None
-    return draw
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise CommandError(FAULTY, f"{path}: {reason}") from None
 
 
 def _table(outcomes: dict[str, Outcome]) -> None:

@@ -16,10 +16,11 @@ ACTIONS_MAX = 1_000_000  # a run with more does not end by itself
 class World:
     """Holds the time, in milliseconds since the epoch, and all randomness of a run."""
 
-    def __init__(self, random: Random, now: int) -> None:
+    def __init__(self, random: Random, now: int, actions_max: int = ACTIONS_MAX) -> None:
         self.random = random
         self.now = now
         self.happened = 0
+        self._actions_max = actions_max
         self._planned: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
 
@@ -40,8 +41,8 @@ class World:
         while self._planned and (until_ms is None or self._planned[0][0] <= until_ms):
             self.now, _, action = heappop(self._planned)
             self.happened += 1
-            if self.happened > ACTIONS_MAX:
-                raise RuntimeError(f"more than {ACTIONS_MAX} actions, and still no end")
+            if self.happened > self._actions_max:
+                raise RuntimeError(f"more than {self._actions_max} actions, and still no end")
             action()
         if until_ms is not None:
             self.now = max(self.now, until_ms)

@@ -86,6 +86,10 @@ class Link:
         """What was sent by an end."""
         return self._ways[name].load
 
+    def waiting(self, name: str) -> list[SendFrame]:
+        """Events' frames of an end that are under way, or wait while it is cut."""
+        return list(self._ways[name].under_way[False])
+
     # --- frames ----------------------------------------------------------------------------
 
     def send(self, name: str, frame: SendFrame) -> None:
@@ -110,7 +114,7 @@ class Link:
         """Have one more frame of a class arrive."""
         way, turn = self._ways[name], self._ways[name].turn
         now = self._world.now
-        at = max(way.arrives[control], now + self._world.random.randint(0, self.delay_ms))
+        at = max(way.arrives[control], now + self.takes_ms())
         way.arrives[control] = at
         if control:  # events that are sent from now on come later than this
             way.arrives[False] = max(way.arrives[False], at)
@@ -119,9 +123,17 @@ class Link:
         def arrive() -> None:
             if turn == way.turn:
                 frame = way.under_way[control].popleft()
+                self.arrived(name, frame)
                 other.hear(FramesReceived(name, (frame.data,)))
 
         self._world.at(at, arrive)
+
+    def takes_ms(self) -> int:
+        """How long the next frame is under way."""
+        return self._world.random.randint(0, self.delay_ms)
+
+    def arrived(self, name: str, frame: SendFrame) -> None:
+        """A frame of an end has come to the other; whoever counts that does it here."""
 
     def _go_on(self) -> None:
         """What is under way goes on where it was stopped."""

@@ -1,0 +1,91 @@
+"""The network of a rehearsal: what a placement problem is made of, with delays.
+
+Owns the keys that only a rehearsal reads (`delay_ms` of links, `entry`). Must not know events or
+specifications. Invariant: what is refused is refused with the path of the key; every broker can be
+reached from every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.network import Network
+from planner.problem import ProblemError
+from planner.tasks_network import Described, Source, read_network
+
+DELAY_MS = 5  # of a link of which nobody tells it: a few hundred kilometres of cable
+DELAY_MS_MAX = 3_600_000
+BROKERS_MAX = 200  # each is a whole broker here; a hundred of them take minutes to get ready
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """A described network; `entry` is where sources enter that are not described."""
+
+    described: Described
+    delays: Mapping[tuple[str, str], int]
+    entry: str | None
+    sources: Mapping[str, Source]
+
+    @property
+    def brokers(self) -> list[str]:
+        """The brokers' names, in order."""
+        return [node.id for node in self.described.bare.nodes]
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """The links, in order."""
+        return list(self.delays)
+
+    def broker_of(self, source: str) -> str | None:
+        """Where a source's events enter; None where nobody tells."""
+        one = self.sources.get(source)
+        return self.entry if one is None else one.broker
+
+
+def read_rehearsed(document: object) -> Rehearsed:
+    """The network that a decoded document describes. Raises ProblemError, naming the key."""
+    top = document if isinstance(document, dict) else {}
+    described = read_network(_with_types(top) if top else document)
+    bare = described.bare
+    names = [node.id for node in bare.nodes]
+    if not 1 <= len(names) <= BROKERS_MAX:
+        reason = f"has {len(names)} brokers, a rehearsal takes 1 to {BROKERS_MAX}"
+        raise ProblemError("nodes", reason)
+    entry = top.get("entry")
+    if entry is not None and entry not in names:
+        raise ProblemError("entry", f"no broker is called {entry}")
+    delays = dict(_delays(top["links"]))
+    net = Network(bare)
+    cut_off = [name for name, hops in zip(names, net.hops_from(0), strict=True) if hops < 0]
+    if cut_off:
+        raise ProblemError("links", f"no way leads from {names[0]} to {cut_off[0]}")
+    sources: dict[str, Source] = {}
+    for at, one in enumerate(described.sources):
+        known = sources.setdefault(one.id, one)
+        if known.broker != one.broker:
+            reason = f"{one.id} is at {known.broker} and at {one.broker}"
+            raise ProblemError(f"sources[{at}].broker", reason)
+    return Rehearsed(described, delays, entry, sources)
+
+
+def _with_types(top: Mapping[str, Any]) -> dict[str, Any]:
+    """Rates are what a recording tells by itself, so that they may be left out."""
+    sources = top.get("sources", [])
+    if isinstance(sources, list):
+        sources = [{"types": {}, **one} if isinstance(one, dict) else one for one in sources]
+    return {**top, "links": top.get("links", []), "sources": sources}
+
+
+def _delays(links: Iterable[Mapping[str, Any]]) -> Iterable[tuple[tuple[str, str], int]]:
+    """In whole milliseconds; the planner has seen that the links are links."""
+    for at, link in enumerate(links):
+        delay_ms = link.get("delay_ms", DELAY_MS)
+        if isinstance(delay_ms, bool) or not isinstance(delay_ms, int):
+            raise ProblemError(f"links[{at}].delay_ms", "not a whole number")
+        if not 0 <= delay_ms <= DELAY_MS_MAX:
+            reason = f"found {delay_ms}, expected 0 to {DELAY_MS_MAX}"
+            raise ProblemError(f"links[{at}].delay_ms", reason)
+        yield (link["a"], link["b"]), delay_ms

@@ -1,0 +1,104 @@
+"""What a rehearsal is made of: network, text, events, settings; and which text goes to which home.
+
+Owns these types. Must not know files or how a run goes. Invariant: events are in order of their
+ends; each has an id and a source that enters somewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from language import Specification, tree
+from language.printing.items import item_text
+from simulation.rehearsal.described import Rehearsed
+
+EVENTS_MAX = 200_000  # all are in memory, and each goes through several brokers: some minutes
+LATENESS_MS = 1_000  # what brokers have by default
+IDLE_MS = 60_000
+
+Said = dict[str, Any]
+
+
+class MaterialError(ValueError):
+    """Network, text and events do not go together; the sentence tells why."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """See the module; `events` are as the formats write them, times in milliseconds."""
+
+    network: Rehearsed
+    specification: Specification
+    events: Sequence[Said]
+    tables: Mapping[str, str] = field(default_factory=dict)
+    lateness_ms: int = LATENESS_MS
+    idle_ms: int = IDLE_MS
+    drift_ppm: int = 0
+
+    @property
+    def first_ms(self) -> int:
+        """When the first event ends."""
+        return end_of(self.events[0])
+
+    @property
+    def last_ms(self) -> int:
+        """When the last event ends."""
+        return end_of(self.events[-1])
+
+
+def end_of(said: Said) -> int:
+    """When an event ends, and is sent."""
+    found: int = said["end"] if "end" in said else said["timestamp"]
+    return found
+
+
+def located(events: Sequence[Said], network: Rehearsed) -> list[Said]:
+    """The events with the locations that their sources' descriptions supply.
+
+    Raises MaterialError where an event has no source, or one that enters nowhere.
+    """
+    if not events:
+        raise MaterialError("there are no events of the types that the specification declares")
+    if len(events) > EVENTS_MAX:
+        raise MaterialError(
+            f"there are {len(events)} events, and a rehearsal takes {EVENTS_MAX}: choose a part of"
+            " the recording"
+        )
+    found: list[Said] = []
+    for one in events:
+        name = one.get("source")
+        if name is None:
+            raise MaterialError(
+                f"event {one['id']} has no source, which tells where it enters; --map source=COLUMN"
+                " or source==NAME gives one"
+            )
+        if network.broker_of(name) is None:
+            raise MaterialError(
+                f"no broker is told for the source {name}: describe it under `sources`, or name"
+                " under `entry` the broker for all that are not described"
+            )
+        source = network.sources.get(name)
+        if source is not None and source.location is not None and one.get("location") is None:
+            found.append({**one, "location": source.location})
+        else:
+            found.append(one)
+    return found
+
+
+def texts_by_home(specification: Specification, network: Rehearsed) -> dict[str, str]:
+    """The text that is submitted at each home: without the subscriptions of other homes.
+
+    Raises planner.problem.ProblemError where the network does not tell a subscription's home.
+    """
+    homes = {key: network.described.home_of(*key) for key in specification.subscriptions}
+    found: dict[str, str] = {}
+    for home in dict.fromkeys(homes.values()):
+        kept = [
+            item_text(item)
+            for item in specification.file.items
+            if not isinstance(item, tree.Subscription) or homes[item.subscriber, item.name] == home
+        ]
+        found[home] = "\n\n".join(kept) + "\n"
+    return found

@@ -1,0 +1,297 @@
+"""One run of a described network over a recording, with or without faults.
+
+Owns the order of what happens and what is looked at meanwhile. Must not know what comes of a
+comparison. Invariant: the same material and faults give the same outcome; each event is sent at its
+own end by the clock of the run, which is the clock of all brokers.
+
+All sources are advertised, and all subscriptions active, before the first event is sent. After the
+last fault and event all sources are withdrawn, so that nothing that is open stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+
+import msgspec
+from msgspec import Struct, field
+
+from broker.core.broker import BrokerOptions
+from broker.core.limits import Limits
+from simulation.crashes.outbox import Outbox
+from simulation.crashes.process import Machine
+from simulation.disk import Disk
+from simulation.rehearsal.faults import Fault
+from simulation.rehearsal.links import Carried, Line
+from simulation.rehearsal.material import Material, MaterialError, Said, end_of, texts_by_home
+from simulation.rehearsal.senders import Sender
+from simulation.rehearsal.site import Arrived, Found, Site
+from simulation.world import World
+
+SEED = 1
+LEAD_MS = 60_000  # before the first event, to get ready
+PARTS = 240  # of the time, for what is drawn of it
+SIZED_EACH = 5  # parts: a snapshot's size takes long to learn
+SYNC_MS, COMMIT_MS = 20, 20  # at most; a tenth of it as a rule
+SNAPSHOT_RECORDS, SEGMENT_BYTES = 2_000, 262_144
+ACTIONS_MAX = 20_000_000  # half an hour or so
+SETTLE_MS, SETTLES_MAX = 10_000, 360
+CLIENT = "rehearsal"
+
+Progress = Callable[[int, int], None]
+
+
+class Worked(Struct):
+    """A broker's figures. `processed` are the events that came to its tasks, by type or not.
+
+    `held_most` is the most that its tasks held at a look, `state_bytes_most` of its snapshots,
+    `retained_most` the most that it kept until others had it.
+    """
+
+    received: int = 0
+    processed: int = 0
+    late: int = 0
+    rejected: int = 0
+    held_most: int = 0
+    state_bytes_most: int = 0
+    retained_most: int = 0
+    ends: int = 0
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+class Outcome(Struct):
+    """What a run came to; links are told by (from, to), `retained` by part of the time."""
+
+    found: list[Found]
+    arrived: dict[str, list[Arrived]]
+    listening: dict[str, tuple[str, ...]]
+    links: dict[tuple[str, str], Carried]
+    brokers: dict[str, Worked]
+    part_ms: int
+    retained: dict[str, list[tuple[int, int]]]
+    unsettled: list[str]
+
+
+def rehearse(
+    material: Material, faults: Sequence[Fault] = (), progress: Progress | None = None
+) -> Outcome:
+    """Run it. Raises MaterialError where the network does not get ready, or the run has no end."""
+    return _Run(material, faults, progress or (lambda _done, _total: None)).run()
+
+
+class _Run:
+    """See the module."""
+
+    def __init__(self, material: Material, faults: Sequence[Fault], progress: Progress) -> None:
+        self._material = material
+        self._faults = faults
+        self._progress = progress
+        begin_ms = material.first_ms - LEAD_MS
+        self.world = World(Random(SEED), begin_ms, ACTIONS_MAX)
+        self._over_ms = max([material.last_ms, *(one.over_ms for one in faults)])
+        self._part_ms = max(1, -(-(self._over_ms - material.first_ms + 1) // PARTS))
+        self.sites = {name: self._site(name) for name in material.network.brokers}
+        self.lines: dict[tuple[str, str], Line] = {}
+        for pair, delay_ms in material.network.delays.items():
+            a, b = self.sites[pair[0]], self.sites[pair[1]]
+            line = Line(self.world, a, b, delay_ms, self._part_ms)
+            a.links[b.name] = b.links[a.name] = line
+            self.lines[pair] = line
+        self._sources: dict[str, Sender] = {}
+        self._clients: list[Sender] = []
+        self._sent = 0
+        self._sizes: dict[str, int] = {}
+        self._retained: dict[str, list[tuple[int, int]]] = {name: [] for name in self.sites}
+
+    def run(self) -> Outcome:
+        """All of it."""
+        try:
+            self._get_ready()
+            self._plan()
+            self._play()
+            unsettled = self._settle()
+        except RuntimeError as error:
+            raise MaterialError(f"{error}; choose a part of the recording") from None
+        links = {
+            (name, line.other(name).name): carried
+            for line in self.lines.values()
+            for name, carried in line.carried.items()
+        }
+        return Outcome(
+            found=[one for site in self.sites.values() for one in site.found],
+            arrived={name: site.arrived for name, site in self.sites.items()},
+            listening={name: site.actors for name, site in self.sites.items()},
+            links=links,
+            brokers={name: self._worked(site) for name, site in self.sites.items()},
+            part_ms=self._part_ms,
+            retained=self._retained,
+            unsettled=unsettled,
+        )
+
+    # --- before ----------------------------------------------------------------------------
+
+    def _site(self, name: str) -> Site:
+        one = self._material
+        options = BrokerOptions(
+            name=name,
+            lateness_ms=one.lateness_ms,
+            idle_timeout_ms=one.idle_ms,
+            drift_ppm=one.drift_ppm,
+            networked=True,
+            tables=dict(one.tables),
+        )
+        machine = Machine(
+            disk=Disk(self.world.random),
+            outbox=Outbox(),
+            options=options,
+            limits=Limits(),
+            sync_ms=SYNC_MS,
+            commit_ms=COMMIT_MS,
+            snapshot_records=SNAPSHOT_RECORDS,
+            segment_bytes=SEGMENT_BYTES,
+        )
+        listen = [actor for actor, at in one.network.described.actors if at == name]
+        return Site(self.world, machine, tuple(dict.fromkeys(listen)))
+
+    def _get_ready(self) -> None:
+        """Advertise and install; until all is active everywhere."""
+        one = self._material
+        types: dict[str, dict[str, None]] = {}
+        for name, source in one.network.sources.items():
+            types[name] = dict.fromkeys(source.types)
+        for said in one.events:
+            types.setdefault(said["source"], {})[said["type"]] = None
+        for name, sends in types.items():
+            broker = one.network.broker_of(name)
+            if broker is not None and sends:
+                described = one.network.sources.get(name)
+                sender = self._sources[name] = Sender(self.sites[broker], name)
+                sender.advertise(list(sends), described.location if described else None)
+        for home, text in texts_by_home(one.specification, one.network).items():
+            client = Sender(self.sites[home], CLIENT)
+            client.submit(text)
+            self._clients.append(client)
+        for site in self.sites.values():
+            site.start()
+        while self.world.now + 1_000 < one.first_ms:
+            self.world.run(self.world.now + 1_000)
+            refused = [reason for client in self._clients for reason in client.refused]
+            if refused:
+                raise MaterialError(f"a broker refuses the specification: {refused[0]}")
+            if self._is_ready():
+                return
+        raise MaterialError(
+            f"not all subscriptions are active after {LEAD_MS // 1000} s: links are too slow"
+        )
+
+    def _is_ready(self) -> bool:
+        senders = [*self._sources.values(), *self._clients]
+        others = len(self.sites) - 1
+        return all(one.idle for one in senders) and all(
+            site.process is not None
+            and len(site.process.network.ways.via) == others
+            and not site.process.network.needs.waits
+            for site in self.sites.values()
+        )
+
+    # --- meanwhile -------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        """Have all events sent, and all faults happen, each at its time."""
+        waiting: list[Said] = []
+        for said in self._material.events:
+            if waiting and end_of(waiting[0]) != end_of(said):
+                self.world.at(end_of(waiting[0]), partial(self._publish, waiting))
+                waiting = []
+            waiting.append(said)
+        self.world.at(end_of(waiting[0]), partial(self._publish, waiting))
+        for fault in self._faults:
+            self.world.at(fault.at_ms, partial(self._begin, fault))
+
+    def _publish(self, some: list[Said]) -> None:
+        """What is of one time: one message of each source."""
+        by_source: dict[str, list[tuple[str, bytes]]] = {}
+        for said in some:
+            data = msgspec.msgpack.encode(said)
+            by_source.setdefault(said["source"], []).append((said["type"], data))
+        for source, payloads in by_source.items():
+            self._sources[source].publish(payloads)
+        self._sent += len(some)
+
+    def _begin(self, fault: Fault) -> None:
+        if fault.kind == "end":
+            self.sites[fault.brokers[0]].end_for(fault.lasts_ms)
+            return
+        line = self.lines[fault.brokers[0], fault.brokers[1]]
+        if fault.kind == "cut":
+            line.cut(fault.lasts_ms, lost=False)
+            return
+        line.more_ms += fault.by_ms
+
+        def over() -> None:
+            line.more_ms -= fault.by_ms
+
+        self.world.after(fault.lasts_ms, over)
+
+    def _play(self) -> None:
+        total = len(self._material.events)
+        part = 0
+        while self.world.now < self._over_ms:
+            at_ms = max(self.world.now, self._material.first_ms - 1)
+            self.world.run(min(at_ms + self._part_ms, self._over_ms))
+            self._look(sized=part % SIZED_EACH == 0)
+            self._progress(self._sent, total)
+            part += 1
+
+    def _look(self, *, sized: bool) -> None:
+        for name, site in self.sites.items():
+            _, retained = site.look()
+            self._retained[name].append((self.world.now, retained))
+            if sized and site.process is not None:
+                size = len(site.process.core.snapshot())
+                self._sizes[name] = max(self._sizes.get(name, 0), size)
+
+    # --- afterwards ------------------------------------------------------------------------
+
+    def _settle(self) -> list[str]:
+        """Let all be taken and decided; what has not come to rest."""
+        world, senders = self.world, list(self._sources.values())
+        for end in (False, True):
+            for _ in range(SETTLES_MAX):
+                world.run(world.now + SETTLE_MS)
+                if all(one.idle for one in senders) and not (end and self._at_work()):
+                    break
+            if not end:
+                for one in senders:
+                    one.withdraw()
+        return [one.name for one in senders if not one.idle] + self._at_work()
+
+    def _at_work(self) -> list[str]:
+        """The brokers where something waits for another, or for the disk."""
+        return [
+            name
+            for name, site in self.sites.items()
+            if site.process is None
+            or not site.process.idle
+            or len(site.process.core.network.own)
+            or len(site.process.core.network.copies)
+            or site.process.network.needs.asked
+        ]
+
+    def _worked(self, site: Site) -> Worked:
+        """Called at the end, when there is a process again."""
+        assert site.process is not None
+        ledger = site.process.core.ledger
+        events = ledger.events
+        return Worked(
+            received=events.received,
+            processed=events.out,
+            late=events.dropped.get("late", 0),
+            rejected=site.published["rejected"],
+            held_most=site.held_most,
+            state_bytes_most=self._sizes.get(site.name, 0),
+            retained_most=site.retained_most,
+            ends=site.ends,
+            notes=dict(sorted(ledger.notes.items())),
+        )

@@ -1,0 +1,114 @@
+"""A broker of a rehearsal: its processes, one after the other, and what is counted of them.
+
+Owns the counts and the times at which results were there. Must not know faults. Invariant: a
+process that ends leaves its disk as it is, and comes back when that was said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from broker.core.effects import Effect, Emission, Publish, SendFrame
+from broker.core.messages import ActorsListening, Message
+from simulation.crashes.process import Machine
+from simulation.network.place import Place
+from simulation.world import World
+
+ACTORS = "actors/"
+
+
+class Arrived(Struct, frozen=True):
+    """A result that came to an actor, at the broker where it listens."""
+
+    actor: str
+    at_ms: int
+    payload: bytes
+
+
+class Found(Struct, frozen=True):
+    """A result in its home's outbox, and when it was there."""
+
+    broker: str
+    at_ms: int
+    row: Emission
+
+
+class Site(Place):
+    """See the module; `actors` listen here."""
+
+    def __init__(self, world: World, machine: Machine, actors: tuple[str, ...]) -> None:
+        super().__init__(world, machine)
+        self.actors = actors
+        self.found: list[Found] = []
+        self.arrived: list[Arrived] = []
+        self.published: Counter[str] = Counter()  # what concerns nobody in particular, by topic
+        self.retained_most = 0
+        self.held_most = 0
+        self._down_ms = 0
+
+    def start(self) -> None:
+        """See Place."""
+        super().start()
+        if self.actors:
+            self.hear(ActorsListening(self.name, 0, self.actors, anew=True))
+
+    def end_for(self, lasts_ms: int) -> None:
+        """End the process now, for so long; where there is none, it comes back no sooner."""
+        if self.process is not None:
+            self._down_ms = lasts_ms
+            self.end()
+
+    def _end(self) -> None:
+        self.ends += 1
+        self._look()
+        self.process = None
+        self.connection += 1
+        for client in self.clients:
+            client.lost()
+        for link in self.links.values():
+            link.down()
+        self.answers.clear()
+        self.world.after(self._down_ms, self.start)
+
+    # --- around a process ------------------------------------------------------------------
+
+    def told(self, number: int, message: Message | None, now: int) -> None:  # noqa: ARG002
+        """See Around."""
+        if self.process is not None and hasattr(self.process, "network"):
+            kept = len(self.process.core.network.own)
+            self.retained_most = max(self.retained_most, kept)
+
+    def leaves(self, effect: Effect) -> None:
+        """See Around."""
+        if isinstance(effect, Publish):
+            for one in effect.publications:
+                if one.topic.startswith(ACTORS):
+                    actor = one.topic.removeprefix(ACTORS)
+                    self.arrived.append(Arrived(actor, self.world.now, one.payload))
+                else:
+                    self.published[one.topic.partition("/")[0]] += 1
+        else:
+            super().leaves(effect)
+
+    def delivered(self, rows: list[Emission]) -> None:
+        """See Around."""
+        self.found += [Found(self.name, self.world.now, row) for row in rows]
+
+    def _send(self, frame: SendFrame) -> None:
+        self.step()
+        self.links[frame.link].send(self.name, frame)
+
+    # --- what is counted -------------------------------------------------------------------
+
+    def look(self) -> tuple[int, int]:
+        """(events that tasks hold, events that are kept for others) now."""
+        self._look()
+        if self.process is None:
+            return 0, 0
+        return self.process.core.held(), len(self.process.core.network.own)
+
+    def _look(self) -> None:
+        if self.process is not None:
+            self.held_most = max(self.held_most, self.process.core.held())

@@ -1,0 +1,153 @@
+"""`headwater simulate --spec`: files, faults, report, status."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from headwater.cli import main
+from simulation.rehearsal.site import Site
+from tests.simulation.rehearsal.small import NETWORK, written
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def files(tmp_path):
+    return written(tmp_path)
+
+
+def simulated(capsys, *words):
+    status = main(["simulate", *words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_a_rehearsal_writes_results_as_a_replay_does_and_a_report(files, tmp_path, capsys):
+    results, output, picture = (tmp_path / name for name in ("r.jsonl", "out.json", "p.svg"))
+    words = ("--cut", "east-mid@+30s+40s", "--end", "mid@+90s+10s", "--slow", "mid-west@+5s+9s:1s")
+    written_to = ("--results", str(results), "--output", str(output), "--plot", str(picture))
+    status, out, err = simulated(capsys, *files, *words, *written_to)
+    assert (status, err) == (0, "")
+    report = json.loads(output.read_text())
+    assert report["equal"] is True
+    assert [one["kind"] for one in report["faults"]] == ["slow", "cut", "end"]
+    assert out.splitlines()[-1] == "every result came with these faults, once"
+    for name, one in report["subscriptions"].items():
+        assert f"{name} " in out
+        assert one["found"] == one["expected"] > 0
+    assert set(report["links"]) == {
+        "east -> mid", "mid -> east", "mid -> west", "west -> mid"
+    }  # fmt: skip
+    assert report["per_broker"]["mid"]["ends"] == 1
+    assert ET.fromstring(picture.read_text()).tag.endswith("svg")
+    spec, events = files[1], files[5]
+    assert main(["replay", spec, "--events", events]) == 0
+    replayed = capsys.readouterr().out
+    ids = [
+        [json.loads(line)["id"] for line in text.splitlines()]
+        for text in (results.read_text(), replayed)
+    ]
+    assert ids[0] == ids[1] != []
+
+
+def test_json_is_the_report(files, tmp_path, capsys):
+    output = tmp_path / "out.json"
+    status, out, _ = simulated(capsys, *files, "--json", "--output", str(output))
+    assert status == 0
+    assert json.loads(out) == json.loads(output.read_text())
+    assert json.loads(out)["faults"] == []
+
+
+def test_a_result_that_is_lost_makes_the_status_1(files, capsys, monkeypatch):
+    delivered = Site.delivered
+    monkeypatch.setattr(Site, "delivered", lambda self, rows: delivered(self, rows[1:]))
+    status, out, _ = simulated(capsys, *files)
+    assert status == 1
+    assert out.splitlines()[-1] == "the results differ from those of one engine"
+
+
+def test_a_bad_line_is_named_or_passed_over(files, tmp_path, capsys):
+    events = tmp_path / "events.jsonl"
+    events.write_text(events.read_text() + "{not json\n")
+    status, out, err = simulated(capsys, *files)
+    assert (status, out) == (2, "")
+    assert f"{events}:121: " in err
+    status, out, err = simulated(capsys, *files, "--skip-bad")
+    assert status == 0
+    assert "bad lines 1" in err
+
+
+FAULTY = [
+    (["--cut", "east-west@+30s+40s"], "no link is called east-west"),
+    (["--end", "mid@+30s+40s", "--end", "mid@+50s+1s"], "it has ended already"),
+    (["--end", "mid@+30h+40s"], "the events are from"),
+    (["--lateness", "soon"], "expected a duration"),
+    (["--approach", "naive"], "--approach is for a SCENARIO.json"),
+    (["scenario.json"], "tell either SCENARIO.json, or --spec"),
+    (["--plot", "/"], "cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), FAULTY)
+def test_wrong_use_is_a_sentence(files, capsys, words, said):
+    status, out, err = simulated(capsys, *words, *files)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "tell either"),
+        (("--spec", "s.hw"), "needs --network"),
+        (("--spec", "s.hw", "--network", "n.json"), "needs --events"),
+        (("scenario.json", "--cut", "a-b@+1s+1s"), "--cut is for a rehearsal"),
+        (("scenario.json", "--skip-bad"), "--skip-bad is for a rehearsal"),
+    ],
+)
+def test_what_does_not_go_together_is_told(capsys, words, said):
+    status, out, err = simulated(capsys, *words)
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_a_faulty_network_is_told_with_its_file_and_key(files, tmp_path, capsys):
+    network = tmp_path / "net.json"
+    for change, said in (
+        ({"home": None}, "no home is told for the subscription Cold"),
+        ({"sources": NETWORK["sources"][1:]}, "no broker is told for the source t1"),
+        ({"links": NETWORK["links"][:1]}, "no way leads from east to west"),
+    ):
+        network.write_text(json.dumps({**NETWORK, **change}))
+        status, out, err = simulated(capsys, *files)
+        assert (status, out) == (2, "")
+        assert said in err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "events", "words"),
+    [
+        ("steam", "steam.csv.gz", ["--map", "source=mote", "--cut", "bridge-lab@+10m+5m"]),
+        ("people", "people.jsonl.gz", ["--cut", "gate-office@12:00+20m"]),
+    ],
+)
+def test_the_examples_come_out_as_the_replay_does(tmp_path, capsys, name, events, words):
+    network = ROOT / "examples" / "rehearsal" / f"{name}.network.json"
+    spec, data = ROOT / "examples" / f"{name}.hw", ROOT / "examples" / "data" / events
+    results = tmp_path / "results.jsonl"
+    words = [*words, "--end", f"{'lab' if name == 'steam' else 'canteen'}@+20m+3m"]
+    status, out, _ = simulated(
+        capsys, "--spec", str(spec), "--network", str(network), "--events", str(data),
+        *words, "--results", str(results), "--json",
+    )  # fmt: skip
+    assert status == 0
+    assert json.loads(out)["equal"] is True
+    mapped = ["--map", "source=mote"] if name == "steam" else []
+    assert main(["replay", str(spec), "--events", str(data), *mapped]) == 0
+    replayed = capsys.readouterr().out
+    found = [json.loads(line)["id"] for line in results.read_text().splitlines()]
+    assert sorted(found) == sorted(json.loads(line)["id"] for line in replayed.splitlines())
