@@ -103,18 +103,20 @@ def free_port():
 
 
 class Fleet:
-    """See the module; `gaps` are by child."""
+    """See the module; `gaps` are by child. `parents`: of each broker but the first, in order."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, parents=PARENTS):
         self.folder = folder
-        self.ports = {name: free_port() for name in NAMES}
+        self.parents = parents
+        self.names = tuple(dict.fromkeys([*parents.values(), *parents]))
+        self.ports = {name: free_port() for name in self.names}
         self.gaps = {}
         self.brokers = {}
 
     async def start(self):
-        for child, parent in PARENTS.items():
+        for child, parent in self.parents.items():
             self.gaps[child] = await Gap(self.ports[parent]).start()
-        for name in NAMES:
+        for name in self.names:
             self.begin(name)
         for broker in self.brokers.values():
             broker.__enter__()
@@ -125,9 +127,9 @@ class Fleet:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         peers = ""
-        if name in PARENTS:
+        if name in self.parents:
             address = f"127.0.0.1:{self.gaps[name].port}"
-            peers = f'[links.peers]\n{PARENTS[name]} = "{address}"'
+            peers = f'[links.peers]\n{self.parents[name]} = "{address}"'
         config = CONFIG.format(name=name, folder=folder, port=self.ports[name], peers=peers)
         self.brokers[name] = FleetBroker(folder, config)
 
