@@ -54,9 +54,6 @@ REFUSED_MS = 20_000
 REFUSALS_MS = 600_000
 """Until then: what it lacked may be there by now."""
 
-RATE_LEAST = 64
-"""Bytes a second: a change of less moves nothing that would be worth it."""
-
 RATE_MAX = 2**50
 """Bytes a second; more is refused as no rate."""
 
@@ -66,7 +63,8 @@ class CoordinatorSettings(Struct, frozen=True):
 
     `capacity` bounds what the tasks that run here take in, `egress` what this broker sends to
     others. `price_percent` of the rate of its inputs is what moving a task must gain. Rates are
-    means over `measure_ms` and told anew once they differ by `change_percent`.
+    means over `measure_ms` and told anew once they differ by `change_percent`, and by `rate_least`
+    bytes a second: a change of less moves nothing that would be worth it.
     """
 
     radius: int = 3
@@ -75,3 +73,4 @@ class CoordinatorSettings(Struct, frozen=True):
     price_percent: int = 10
     change_percent: int = 20
     measure_ms: int = 30_000
+    rate_least: int = 64

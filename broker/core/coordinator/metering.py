@@ -12,7 +12,7 @@ from math import exp
 
 from msgspec import Struct, field
 
-from broker.core.coordinator import bounds
+from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import Input
 
 LOOKS = 6  # in the time that a rate is a mean over
@@ -50,8 +50,7 @@ class _Mean(Struct):
 class Meter(Struct):
     """Of one submission that runs here."""
 
-    measure_ms: int
-    change_percent: int
+    settings: CoordinatorSettings
     at: int
     counts: Counts
     weight: float = 0.0
@@ -63,7 +62,7 @@ class Meter(Struct):
         took_ms = now - self.at
         if took_ms <= 0:
             return None
-        fresh = 1.0 - exp(-took_ms / self.measure_ms)
+        fresh = 1.0 - exp(-took_ms / self.settings.measure_ms)
         before, self.counts, self.at = self.counts, counts, now
         self.weight += (1.0 - self.weight) * fresh
         for place in dict.fromkeys([*self.means, *counts.inputs]):
@@ -88,16 +87,16 @@ class Meter(Struct):
 
     def _is_other(self, told: int, rate: int) -> bool:
         change = abs(rate - told)
-        return change >= bounds.RATE_LEAST and change * 100 > self.change_percent * min(told, rate)
+        most = self.settings.change_percent * min(told, rate)
+        return change >= self.settings.rate_least and change * 100 > most
 
 
 class Metering:
     """All that runs here, by whatever names it."""
 
-    def __init__(self, measure_ms: int, change_percent: int) -> None:
-        self.every_ms = max(1, measure_ms // LOOKS)
-        self._measure_ms = measure_ms
-        self._change_percent = change_percent
+    def __init__(self, settings: CoordinatorSettings) -> None:
+        self.every_ms = max(1, settings.measure_ms // LOOKS)
+        self._settings = settings
         self._meters: dict[tuple[str, str], Meter] = {}
 
     def look(
@@ -113,7 +112,7 @@ class Metering:
         for name, one in counts.items():
             meter = self._meters.get(name)
             if meter is None or meter.counts.term != one.term:
-                self._meters[name] = Meter(self._measure_ms, self._change_percent, now, one)
+                self._meters[name] = Meter(self._settings, now, one)
             elif name in told:
                 rates = meter.look(one, told[name], now)
                 if rates is not None:
