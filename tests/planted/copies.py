@@ -44,16 +44,26 @@ class Ran:
 
 
 def nearest_first(tests: tuple[str, ...], module: str) -> tuple[str, ...]:
-    """The files of tests: those named like the module, then those of the engine, fail soonest."""
+    """The files of tests, those that fail soonest first.
+
+    These are named like the module, or name it, or a module beside it; then come the engine's.
+    """
     files = [
         str(file.relative_to(ROOT))
         for path in map(ROOT.joinpath, tests)
         for file in (sorted(path.rglob("test_*.py")) if path.is_dir() else [path])
     ]
     words = set(Path(module).stem.strip("_").split("_")) | {Path(module).parent.name}
+    dotted = module.removesuffix(".py").replace("/", ".")
+    inside, _, name = dotted.rpartition(".")
+    imported = re.compile(
+        rf"{re.escape(dotted)}\b|from {re.escape(inside)} import [^)\n]*\b{re.escape(name)}\b"
+    )
 
     def far(file: str) -> tuple[int, bool]:
-        return -len(words & set(Path(file).stem.split("_"))), file not in ENGINE
+        alike = len(words & set(Path(file).stem.split("_")))
+        named = imported.search((ROOT / file).read_text(encoding="utf-8")) is not None
+        return -(alike + 2 * named), file not in ENGINE
 
     return tuple(sorted(files, key=far))
 

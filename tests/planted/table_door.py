@@ -295,7 +295,7 @@ appended-row-bounded: a further row without a range is in no cell
 - self.cells[:] = [cell | bit for cell in self.cells]
 + self.cells[:] = [cell & ~bit for cell in self.cells]
 """,
-    tests=CORE,
+    tests=("tests/broker/core/test_filterer_index.py", *CORE),
 )
 
 CONDITIONS = part(
@@ -325,7 +325,7 @@ end-is-no-timestamp: `end` and `timestamp` are two terms
 - kind = str if isinstance(first, str) else (int, float)
 + kind = str if isinstance(first, str) else int
 """,
-    tests=CORE,
+    tests=("tests/broker/core/test_filterer_index.py", *CORE),
 )
 
 EXPRESSIONS = part(
@@ -379,7 +379,7 @@ polygon-border: a polygon's border does not belong to it
 + return False
 +         if (y_a > y)
 """,
-    tests=EVERYTHING,
+    tests=("tests/broker/core/test_regions.py", *EVERYTHING),
 )
 
 RESULTS = part(
