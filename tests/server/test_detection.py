@@ -224,6 +224,17 @@ def test_the_operator_as_spark_calls_it(program):
     assert (said["start"], said["end"], said["group"]) == (1500, 4000, {"location": "hall"})
 
 
+def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():
+    course = Course(Program("event A(n: int) subscription S seq 1 from a to b detect A", raw=True))
+    waiting = waiting_of(None)
+    course.take(waiting, [('{"type":"A","id":"a","timestamp":5001}', None)])
+    assert course.run("k", None, waiting, 5000) == (None, [])
+    assert (waiting.timer_ms, len(waiting.events)) == (5001, 1)
+    state, (found,) = course.run("k", None, waiting, 5001)
+    assert (found["end"], waiting.events, waiting.timer_ms) == (5001, [], None)
+    assert state is not None
+
+
 def test_an_event_without_a_time_is_passed_over_and_told(program, capsys):
     course = Course(Program(NEXT, raw=True))
     waiting = waiting_of(None)

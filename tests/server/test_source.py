@@ -170,6 +170,17 @@ def test_offsets_that_were_left_out_are_no_loss():
             assert numbers(stream.rest()) == [("a", 3), ("a", 4), ("a", 7)]
 
 
+def test_a_broker_seen_first_is_begun_with_what_retention_has_left(two):
+    """In a batch without rows: planned again after retention went on, it is still the same."""
+    with FakeLog("ec") as old:
+        old.add(*[result(n, 1000 * n + 1000) for n in range(9)])
+        old.retain(6)
+        with Stream({**two, "c": old}) as stream:
+            assert stream.batch() == []
+            assert stream.offset == {"a": "ea:0", "b": "eb:0", "c": "ec:6"}
+            assert numbers(stream.rest()) == [*EVERY, ("c", 6), ("c", 7), ("c", 8)]
+
+
 def test_a_range_is_cut_into_what_one_task_reads(two):
     with Stream(two, splitRows="2") as stream:
         stream.batch()
