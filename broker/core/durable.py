@@ -242,7 +242,8 @@ class DurableBroker:
             if broker.outbox_end > outbox_end:
                 raise RecoveryError(
                     f"the snapshot stands for the results before {broker.outbox_end}, and the"
-                    f" outbox ends at {outbox_end}: they do not belong together"
+                    f" outbox ends at {outbox_end}: they do not belong together; bring both back"
+                    " from one moment, or move both away to begin anew"
                 )
         missing: list[Emission] = []
         fresh = snapshot is None
@@ -259,7 +260,8 @@ class DurableBroker:
         elif broker.outbox_end < outbox_end:
             raise RecoveryError(
                 f"the journal tells of the results before {broker.outbox_end}, and the outbox ends"
-                f" at {outbox_end}: they do not belong together, or a part of the journal is lost"
+                f" at {outbox_end}: they do not belong together, or a part of the journal is lost;"
+                " bring both back from one moment, or move both away to begin anew"
             )
         effects = broker._open(options, limits, now, new=fresh)
         if fresh and listed:

@@ -8,7 +8,10 @@ import errno
 import os
 from pathlib import Path
 
+from broker.journal.files import MovedError
+
 _FULL = "the disk is full; make room, and it goes on by itself"
+_MOVED = "was moved or deleted while in use; put it back, or start the broker anew"
 _SENTENCES = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: "the user's share of the disk is used up; raise it or make room",
@@ -31,6 +34,8 @@ class JournalError(Exception):
 
 def sentence(error: OSError, path: Path) -> str:
     """Why nothing can be written to, or read from, the place."""
+    if isinstance(error, MovedError):
+        return f"the journal in {path} {_MOVED}"
     number = error.errno or 0
     reason = _SENTENCES.get(number) or (os.strerror(number) if number else str(error)).lower()
     return f"the journal in {path}: {reason}"

@@ -13,6 +13,10 @@ _sync_data = getattr(os, "fdatasync", os.fsync)  # not every system has it
 SUFFIX = ".new"  # of a file that is not whole yet
 
 
+class MovedError(OSError):
+    """What is written to is no longer in its place: it would be lost with that."""
+
+
 class Files:
     """The real ones. `sync_delay_s` is added to each sync, to see what a slow disk does."""
 
@@ -28,6 +32,13 @@ class Files:
         self.make_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)  # another may be as quick
         self.sync_folder(path.parent)
+
+    def try_to_write(self, path: Path) -> None:
+        """Raise OSError where nothing could be written to a folder; changes nothing."""
+        fresh = path / f"trial{SUFFIX}"
+        self.remove(fresh)
+        self.close(self.create(fresh))
+        self.remove(fresh)
 
     def names(self, path: Path) -> list[str]:
         """The files of a folder, in order of their names."""
@@ -72,6 +83,18 @@ class Files:
     def size(self, path: Path) -> int:
         """How many bytes are in a file."""
         return path.stat().st_size
+
+    def identity(self, path: Path) -> tuple[int, int] | None:
+        """What is at a place; None: nothing, or nobody may see."""
+        try:
+            found = os.stat(path)  # noqa: PTH116 - each commit asks: no object is made for it
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def has_name(self, file: int) -> bool:
+        """Whether an open file is still to be found in any folder."""
+        return os.fstat(file).st_nlink > 0
 
     def replace(self, old: Path, new: Path) -> None:
         """Give a file another name, whatever had that name."""

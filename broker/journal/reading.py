@@ -66,6 +66,7 @@ def read(folder: Path, files: Files | None = None) -> Found:
     files = files or Files()
     try:
         files.make_folder(folder)
+        files.try_to_write(folder)
         return _read(folder, files)
     except OSError as error:
         raise JournalError(sentence(error, folder)) from None

@@ -12,7 +12,7 @@ from threading import Lock
 
 from broker.core.records import frame, header
 from broker.journal import naming
-from broker.journal.files import Files
+from broker.journal.files import Files, MovedError
 
 
 class Segments:
@@ -40,6 +40,7 @@ class Segments:
         self._file: int | None = None
         self._salt = 0
         self._size = 0
+        self._place = files.identity(folder)
         self._fresh = False  # the folder has not been synced since the growing one was made
 
     @property
@@ -51,8 +52,10 @@ class Segments:
     def commit(self, records: list[tuple[int, bytes]], durable: int) -> None:
         """Write records behind those that are durable, and return when they are. Raises OSError.
 
-        After an error none of them is; `give_up` comes next.
+        After an error none of them is; `give_up` comes next. MovedError: what is there is not in
+        its place, and there is nothing to give up.
         """
+        self._check()
         if self._file is None:
             self._begin(records[0][0])
         assert self._file is not None
@@ -68,6 +71,17 @@ class Segments:
             self._sizes[self._names[-1]] = self._size
         if self._size >= self._segment_bytes:
             self.close()
+
+    def _check(self) -> None:
+        """Raise MovedError where somebody took the folder or its newest file away."""
+        files = self._files
+        if files.identity(self.folder) != self._place:
+            raise MovedError
+        if self._file is not None:
+            if not files.has_name(self._file):
+                raise MovedError
+        elif self._names and files.identity(self.folder / self._names[-1].file) is None:
+            raise MovedError
 
     def _begin(self, first: int) -> None:
         """Make the file of the next segment, with its header."""

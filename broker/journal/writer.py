@@ -14,6 +14,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from broker.journal.errors import sentence
+from broker.journal.files import MovedError
 from broker.journal.segment import Segments
 
 GROUP_BYTES_MAX = 2**22  # so that what waits longest does not wait for all that came after it
@@ -90,6 +91,8 @@ class Writer:
         group = _group(pending)
         try:
             self._segments.commit(group, self._durable_number)
+        except MovedError as error:
+            return self._tell(sentence(error, self._segments.folder))
         except OSError as error:
             return self._failed(sentence(error, self._segments.folder))
         except Exception as error:  # a fault of ours must not end the thread without a word
@@ -104,8 +107,12 @@ class Writer:
         return True
 
     def _failed(self, why: str) -> bool:
-        """Go no further in this segment, and say so once; False."""
+        """Go no further in this segment, and say so; False."""
         self._segments.give_up(self._durable_number)
+        return self._tell(why)
+
+    def _tell(self, why: str) -> bool:
+        """Say what is wrong, once; False."""
         if why != self._told:
             self._told = why
             self._trouble(why)

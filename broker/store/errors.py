@@ -19,7 +19,8 @@ _SQLITE: Final[dict[str, str]] = {
     "SQLITE_LOCKED": "is locked; end whatever else uses it",
     "SQLITE_NOMEM": "needs more memory than there is",
     "SQLITE_READONLY": "is read-only; make the file and its directory writable",
-    "SQLITE_IOERR": "met an error of the disk; look at the system's log",
+    "SQLITE_IOERR": "cannot be written or read: a share of the disk or a limit on file sizes is"
+    " used up, or the disk fails; look at the system's log",
     "SQLITE_CORRUPT": "is damaged; restore it, or move it away to begin anew",
     "SQLITE_FULL": "has no more room: the disk is full",
     "SQLITE_CANTOPEN": "cannot be opened: it, or its directory, is not there or not writable",

@@ -140,6 +140,14 @@ class Memory(Files):
         with self._lock:
             return len(self._names[path.name].data)
 
+    def identity(self, path):
+        with self._lock:
+            return (0, 0) if path == FOLDER or path.name in self._names else None
+
+    def has_name(self, file):
+        with self._lock:
+            return any(self._open[file] is one for one in self._names.values())
+
     def replace(self, old, new):
         with self._lock:
             self._obey()

@@ -58,6 +58,60 @@ def test_while_the_disk_fails_nothing_is_durable_and_after_it_all_is(tmp_path, n
     assert there(folder)[1] == list(enumerate((b"before", b"first", b"second", b"third"), 1))
 
 
+def away(folder, aside):
+    folder.rename(aside)
+
+
+def another(folder, aside):
+    """An empty one in its place: what goes there is not behind what was."""
+    folder.rename(aside)
+    folder.mkdir()
+
+
+def file_away(folder, aside):
+    """And with it all that is in it."""
+    aside.mkdir()
+    for path in folder.iterdir():
+        path.unlink()
+
+
+@pytest.mark.parametrize("take", [away, another, file_away])
+@pytest.mark.parametrize("segment_bytes", [1, 10_000])
+def test_nothing_is_durable_in_a_place_that_is_gone(tmp_path, take, segment_bytes):
+    """A file that was deleted can be written to and synced, and is lost all the same."""
+    folder, aside = tmp_path / "journal", tmp_path / "aside"
+
+    async def scene():
+        kept = Kept(folder, segment_bytes=segment_bytes)
+        kept.append(b"before")
+        await kept.all_durable()
+        take(folder, aside)
+        kept.append(b"after")
+        await kept.until(lambda: kept.troubles)
+        words = f"the journal in {folder} was moved or deleted while in use; put it back, or start"
+        assert kept.troubles == [f"{words} the broker anew"]
+        assert kept.durable == [1]
+        if take is not file_away:
+            if folder.exists():
+                folder.rmdir()
+            aside.rename(folder)
+            await kept.all_durable()
+            assert kept.troubles[1:] == [""]
+        await kept.journal.close()
+        if take is not file_away:
+            assert there(folder)[1] == [(1, b"before"), (2, b"after")]
+
+    asyncio.run(scene())
+
+
+def test_a_folder_that_cannot_be_written_is_told_at_the_start_already(tmp_path):
+    files = FaultyFiles()
+    files.failing["create"] = errno.EACCES
+    with pytest.raises(JournalError, match="this user may not write there"):
+        read(tmp_path, files)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_after_a_failed_sync_the_segment_is_given_up(tmp_path):
     """The system takes what it could not sync for written, so a second sync says nothing.
 

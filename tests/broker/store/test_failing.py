@@ -213,7 +213,7 @@ def test_who_reads_is_told_that_the_database_fails(tmp_path):
                 error.sqlite_errorname = "SQLITE_IOERR_READ"
                 raise error
 
-            with pytest.raises(StoreError, match="met an error of the disk"):
+            with pytest.raises(StoreError, match="the disk fails"):
                 await store.read(broken)
             await submitted(store, put(1))
             assert await store.read(numbers) == [1]  # by a new connection
