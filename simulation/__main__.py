@@ -13,9 +13,11 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
+from simulation.network import cells
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
+    "cells": cells.run,
     "crashes": crashes.run,
     "judging": scenario.run,
     "network": network.run,
@@ -32,7 +34,8 @@ def main(arguments: list[str]) -> int:
         choices=tuple(KINDS),
         default="crashes",
         help="crashes: a broker with a journal on a disk that forgets; judging: without a disk,"
-        " with malformed input; network: many brokers, with links that fail (default: crashes)",
+        " with malformed input; network: many brokers, with links that fail; cells: the"
+        " same with tasks that go from broker to broker (default: crashes)",
     )
     said = parser.parse_args(arguments)
     bad = 0

@@ -43,6 +43,7 @@ class Place:
         self.heard: Counter[bytes] = Counter()  # what it was sent from other brokers
         self.states: list[str] = []  # what requests were answered
         self.ends = 0
+        self.away_ms = 0  # how long it is gone at least, once it ends
         self.log = bytearray()
         self._steps_left: int | None = None  # until the process ends by itself
 
@@ -94,7 +95,8 @@ class Place:
         for link in self.links.values():
             link.down()
         self.answers.clear()
-        self.world.after(draw.randint(1, RESTART_MS_MAX), self.start)
+        self.world.after(max(draw.randint(1, RESTART_MS_MAX), self.away_ms), self.start)
+        self.away_ms = 0
 
     # --- around a process ------------------------------------------------------------------
 

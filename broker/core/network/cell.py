@@ -47,14 +47,15 @@ class Cell(Hosting):
     def __init__(
         self,
         durable: DurableBroker,
-        which: cell_frames.Which,
+        hosted: cell_frames.Hosted,
         host: str,
         life: int,
         times: Times | None = None,
     ) -> None:
         super().__init__(durable, life, times)
-        self.which = which
+        self.which = hosted.which
         self.host = host
+        self._base = hosted.base
         self.life = life
         self.counted = CellCounts()
         self.faults = 0
@@ -175,7 +176,8 @@ class Cell(Hosting):
         """Whether it is active, and every origin knows it by its name."""
         network = self.durable.network
         waits = self.needs.waits or self.needs.asked or network.inactive()
-        return not waits and all(name in self._answered for name in network.upstream)
+        is_begun = len(network.catalogue) > 0
+        return is_begun and not waits and all(name in self._answered for name in network.upstream)
 
     def _positions(self) -> Positions:
         known = self.durable.network.upstream
@@ -238,7 +240,7 @@ class Cell(Hosting):
         if one is not None and not self.said and one.end <= self._first:
             self.said = True
             place = (self.which, self.life, self._first, one.number)
-            found.append(cell_frames.Saved(*place, one.end, one.snapshot))
+            found.append(cell_frames.Saved(*place, one.end, self._base, one.snapshot))
         return found
 
     @property

@@ -113,7 +113,7 @@ class CellBook:
                 cell.coming = term
             else:
                 cell.serving = term
-            _let_go(cell)  # it begins from the last snapshot
+            _let_go(cell, cell.run, cell.end)  # it begins from the last snapshot
 
     def is_over(self, name: str, term: int) -> bool:
         """Whether that term of a cell will never be heard of again."""
@@ -192,7 +192,8 @@ class CellBook:
             cell.reason = ""
         cell.run, cell.end, cell.snapshot = term.run, one.end, one.snapshot
         if cell.coming is None:  # else that may have begun from an earlier one
-            _let_go(cell)
+            _let_go(cell, *one.base)
+            _let_go(cell, cell.run, cell.end)
         if cell.active:
             return [], []
         rows, cell.held, cell.active = cell.held, [], True
@@ -214,7 +215,6 @@ class CellBook:
         self.of.update({key: one.name for one in found for key in one.keys})
 
 
-def _let_go(cell: Kept) -> None:
-    """Forget the results that nothing that begins from the last snapshot finds again."""
-    run, end = cell.run, cell.end
+def _let_go(cell: Kept, run: int, end: int) -> None:
+    """Forget the results of a run that nothing behind a snapshot of it finds again."""
     cell.ids = {name: at for name, at in cell.ids.items() if at.get(run, end) >= end}

@@ -67,6 +67,7 @@ class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
     options: dict[str, int]
     text: bytes
     tables: dict[str, str]
+    base: tuple[int, int]  # of the snapshot; the home's to know
     snapshot: bytes
 
 
@@ -103,13 +104,17 @@ class Taken(Struct, array_like=True, frozen=True, tag="results_taken"):
 
 
 class Saved(Struct, array_like=True, frozen=True, tag="saved"):
-    """Its state behind its own record `number`, and behind the results before `end`."""
+    """Its state behind its own record `number`, and behind the results before `end`.
+
+    `base` is that of what it began from.
+    """
 
     which: Which
     life: int
     floor: int
     number: int
     end: int
+    base: tuple[int, int]
     snapshot: bytes
 
 

@@ -152,7 +152,8 @@ class CellHomes(Posting):
         }
         text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
         keys = tuple(cell.keys)
-        body = cell_frames.Hosted(one.which, keys, said, text, tables, cell.snapshot)
+        base = cell.run, cell.end
+        body = cell_frames.Hosted(one.which, keys, said, text, tables, base, cell.snapshot)
         self._tell_broker(host, body)
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
@@ -185,7 +186,7 @@ class CellHomes(Posting):
         which, name = one.which, one.which.name
         if self._last_stored.get(name) != (one.life, one.number):
             place = (which.cell, which.term, one.life, one.floor, one.end)
-            what = cell_told.CellSaved(*place, one.snapshot)
+            what = cell_told.CellSaved(*place, one.base, one.snapshot)
             if not self.durable.network.book.saves(what):
                 return  # results before it are missing: both come again
             self._tell_network(what)

@@ -19,7 +19,6 @@ from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Effect, SendFrame
 from broker.core.network import cell_frames
 from broker.core.network.cell import Cell
-from broker.core.network.cell_frames import Which
 from broker.core.network.cell_homes import CellHomes
 from broker.core.network.cell_posting import SAY_AGAIN_MS
 from broker.core.network.cell_view import home_of
@@ -76,7 +75,7 @@ class CellHosts(CellHomes):
         if len(self._cells) >= CELLS_MAX:
             raise CellRefusedError(f"{CELLS_MAX} cells run there already")
         self._last_life = max(self._now, self._last_life + 1)
-        cell = Cell(self._core_of(one), one.which, self.me, self._last_life)
+        cell = Cell(self._core_of(one), one, self.me, self._last_life)
         self._join(cell)
         if not one.snapshot:
             self._install(cell, one)
@@ -222,5 +221,6 @@ class CellHosts(CellHomes):
                 self._say_again_at = self._now + SAY_AGAIN_MS
         return moved
 
-    def _which_run_here(self) -> list[Which]:
-        return [cell.which for cell in self._cells.values()]
+    def cells_here(self) -> list[str]:
+        """The names of the terms of cells that run here."""
+        return list(self._cells)

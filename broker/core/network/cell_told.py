@@ -37,7 +37,10 @@ class CellResults(Struct, array_like=True, frozen=True, tag="cell_results"):
 
 
 class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
-    """The state of a term, behind which are its results before `end`; all of it is active."""
+    """The state of a term, which is active; its results before `end` are all before it.
+
+    `base`: the run, and the `end`, of the snapshot that this life began from.
+    """
 
     outlasts: ClassVar[bool] = True
 
@@ -46,4 +49,5 @@ class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
     life: int
     floor: int
     end: int
+    base: tuple[int, int]
     snapshot: bytes

@@ -1,0 +1,191 @@
+"""Runs in which the tasks of submissions are at other brokers than their homes, and move.
+
+Owns the moves, the faults that concern hosts, and what must hold of cells in the end. Must not know
+how a cell works. Invariant: as `scenario`; what is sent and asked for is drawn as there, so that
+one engine is the measure here, too.
+
+Cells go to other brokers at any time, before the first reading and in the midst of a move; besides
+the faults of `scenario`, a host, or a home, is away for so long that it is given up, or is cut off
+for so long while it goes on.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from broker.core.network.cell_book import CellBook
+from broker.core.network.cell_view import is_cell
+from broker.core.network.messages import CellPlaced
+from simulation import texts
+from simulation.account import CheckFailedError
+from simulation.network import checks
+from simulation.network.place import Place
+from simulation.network.scenario import CALM_MS, Run, RunFailedError, Shape
+
+AWAY_MS = (8_000, 25_000)  # some are back before they are given up
+MOVES = (4, 25)
+
+
+class Outcome(Struct, frozen=True):
+    """What a run came to. `digest` is that of all that left, in order."""
+
+    seed: int
+    brokers: int
+    events: int
+    results: int
+    faults: int
+    ends: int
+    moves: int  # that were asked for
+    terms: int  # that cells had in all
+    frames: int
+    digest: str
+
+
+def run(seed: int, shape: Shape | None = None) -> Outcome:
+    """Run and check one. Raises RunFailedError."""
+    try:
+        done = CellRun(seed, shape or Shape())
+        done.run()
+        return done.came_to()
+    except Exception as error:
+        text = f"seed {seed} (repeat it: python -m simulation --kind cells --seed {seed}): "
+        raise RunFailedError(f"{text}{error}") from error
+
+
+class CellRun(Run):
+    """One run; see the module."""
+
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.moves = 0
+        self.results = 0
+        super().__init__(seed, shape)
+
+    def came_to(self) -> Outcome:
+        """What it came to."""
+        log = sha256()
+        for place in self.places:
+            log.update(place.log)
+        loads = [link.load(name) for link in self.links for name in link.ends]
+        cells = [cell for place in self.places for cell in _book(place).cells.values()]
+        return Outcome(
+            seed=self.seed,
+            brokers=len(self.places),
+            events=len(self.arrived),
+            results=len(checks.results_of(self.places)),
+            faults=self.faults,
+            ends=sum(place.ends for place in self.places),
+            moves=self.moves,
+            terms=sum(cell.terms for cell in cells),
+            frames=sum(one.frames for one in loads),
+            digest=log.hexdigest(),
+        )
+
+    # --- what there is ---------------------------------------------------------------------
+
+    def _place(self, name: str) -> Place:
+        place = super()._place(name)
+        options = replace(place.machine.options, cells=True)
+        return Place(self.world, replace(place.machine, options=options))
+
+    def _all_linked(self) -> bool:
+        count = len(self.places) - 1
+        return all(
+            place.process is not None
+            and sum(not is_cell(name) for name in place.process.network.ways.via) == count
+            for place in self.places
+        )
+
+    # --- what happens ----------------------------------------------------------------------
+
+    def _plan_readings(self) -> int:
+        """Have all be sent, and cells go to and fro meanwhile."""
+        random = self.world.random
+        for _ in self.places:
+            self._move()
+        end_ms = super()._plan_readings()
+        for _ in range(random.randint(*MOVES)):
+            self.world.at(random.randint(self.world.now, end_ms), self._move)
+        return end_ms
+
+    def _plan_faults(self, end_ms: int) -> None:
+        super()._plan_faults(end_ms)
+        random = self.world.random
+        for _ in range(random.randint(0, 4)):
+            at = random.randint(self.world.now + CALM_MS, end_ms)
+            self.world.at(at, random.choice((self._kill, self._cut_off)))
+
+    def _move(self) -> None:
+        """Have some cell run at some broker; its home may not be there."""
+        random = self.world.random
+        homes = [one for one in self.places if one.process is not None and _book(one).cells]
+        if homes:
+            home = random.choice(homes)
+            cell = random.choice(list(_book(home).cells))
+            self.moves += 1
+            home.hear(CellPlaced(cell, random.choice(self.places).name))
+
+    def _kill(self) -> None:
+        """End a process in the midst of what it does, for long."""
+        self.faults += 1
+        place = self.world.random.choice(self.places)
+        place.away_ms = self.world.random.randint(*AWAY_MS)
+        place.end_after(self.world.random.randint(1, 25))
+
+    def _cut_off(self) -> None:
+        """Cut all links of a broker for long, while it goes on."""
+        self.faults += 1
+        random = self.world.random
+        place = random.choice(self.places)
+        for link in place.links.values():
+            link.cut(random.randint(*AWAY_MS), lost=random.random() < 0.5)
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        for place in self.places:
+            place.away_ms = 0
+        super()._settle()
+        for place in self.places:
+            check_cells(place, self.places)
+
+
+def _book(place: Place) -> CellBook:
+    assert place.process is not None
+    return place.process.core.network.book
+
+
+def _lasts(name: str) -> bool:
+    """Whether events that last are in it: what is found of these depends on what came before."""
+    definitions, detect = texts.SUBSCRIPTIONS[name]
+    parts = [detect, *[texts.DEFINITIONS[one] for one in definitions]]
+    return any(texts.LASTING in part for part in parts)
+
+
+def check_cells(home: Place, places: list[Place]) -> None:
+    """In the end each cell runs at one broker, where its home says, and nothing else is kept."""
+    running = {
+        name: place.name
+        for place in places
+        if place.process is not None
+        for name in place.process.network.cells_here()
+    }
+    kept = _book(home)
+    for cell in kept.cells.values():
+        if not cell.active or cell.coming is not None:
+            raise CheckFailedError(f"{cell.name} is not at rest: {cell.serving}, {cell.coming}")
+        here = [name for name in running if name.startswith(f"{cell.name}#")]
+        name = f"{cell.name}#{cell.serving.number}"
+        if here != [name] or running[name] != cell.serving.broker:
+            raise CheckFailedError(f"{name} is to run at {cell.serving.broker}, but {running}")
+        if cell.ids and not any(_lasts(name) for _, name in cell.keys):
+            raise CheckFailedError(f"{len(cell.ids)} results of {cell.name} are still remembered")
+    process = home.process
+    assert process is not None
+    for name in process.core.network.own.hosts:
+        if is_cell(name) and name not in running:
+            raise CheckFailedError(f"{home.name} still keeps something for {name}")
+    if len(process.core.network.tasks()):
+        raise CheckFailedError(f"tasks run at {home.name} itself")
