@@ -14,8 +14,8 @@ import msgspec
 
 from broker.core import reasons
 from broker.core.agent import Result
+from broker.core.event import ByClass, in_order
 from broker.core.event import Event as CoreEvent
-from broker.core.event import in_order
 from broker.core.intake import Decoded, Intake, IntakeOptions
 from broker.core.ledger import Account, Ledger
 from broker.core.limits import Limits
@@ -120,20 +120,22 @@ class Pipeline:
         if whole.uncertainty_ms:
             self.matcher.doubt(most_ms=whole.uncertainty_ms)
 
-    def admit(self, events: list[CoreEvent]) -> list[Result]:
-        """Take decoded events of the stream; what became known."""
-        passed = self._passed
+    def admit(self, events: list[CoreEvent], by_class: ByClass | None = None) -> list[Result]:
+        """Take decoded events of the stream, and them by class if known; what became known."""
+        passed, taken = self._passed, events
         if passed is not None:
             late = sum(event.end <= passed for event in events)
             if late:
                 self.ledger.events.drop(reasons.LATE, late)
                 events = [event for event in events if event.end > passed]
         admitted = self.intake.admit(events)
+        if admitted.events is not taken:
+            by_class = None
         if self.matcher.has_beginnings and admitted.events:
             self.matcher.begin(min([event.start for event in admitted.events]))
         # The clock alone, while that is all: it is asked for each event.
         watermark = self.intake.watermark if passed is None else self.watermark
-        return self._counted(self.matcher.push(admitted.events, watermark))
+        return self._counted(self.matcher.push(admitted.events, watermark, by_class=by_class))
 
     def advance(self, watermark: int) -> list[Result]:
         """Every event to come ends after this time; what became known by that."""
@@ -239,7 +241,7 @@ class Engine:
         if self._everything is not None:
             self._everything += decoded.events
             return []
-        return _plain(self._pipeline.admit(decoded.events))
+        return _plain(self._pipeline.admit(decoded.events, decoded.by_class))
 
     def advance(self, watermark_ms: int) -> list[dict[str, Any]]:
         """Every event to come ends after this time; the results that this gives, in order.

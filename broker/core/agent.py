@@ -24,6 +24,7 @@ class Result(Protocol):
 
     start: int
     end: int
+    occurrence: Any  # what is reported; see occurrence
 
     @property
     def head(self) -> Head:

@@ -154,7 +154,8 @@ class Group:
         self.home = home
         self._terms = terms
         self._cells_max = cells_max
-        self._plain: dict[Row, None] = {}  # asked one by one
+        self._plain: dict[Row, None] = {}  # asked one by one,
+        self._asked: list[tuple[Callable[..., bool], tuple[Any, ...], Content]] = []  # by these
         self._layers: list[Layer] = []
         self._count = 0
         self._built = 0  # rows when the layers were built
@@ -195,11 +196,14 @@ class Group:
         if self._stale:
             self._settle()
         found = 0
-        for row in self._plain:
-            content = row.content
-            if content.test(event, *content.args):
+        for test, args, content in self._asked:
+            if test(event, *args):
                 found += 1
-                _give(content, event, touched)
+                if content.hits is None:
+                    content.hits = [event]
+                    touched.append(content)
+                elif content.hits[-1] is not event:  # see `_give`
+                    content.hits.append(event)
         for layer in self._layers:
             found += layer.match(event, touched)
         return found
@@ -211,6 +215,8 @@ class Group:
         grown = self._count > 2 * self._built and self._count > ROWS_PLAIN
         if grown or waiting > ROWS_PLAIN + self._built // LATER_SHARE:
             self._build()
+        contents = [row.content for row in self._plain]
+        self._asked = [(content.test, content.args, content) for content in contents]
 
     def _build(self) -> None:
         rows = list(self._plain)

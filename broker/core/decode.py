@@ -33,7 +33,7 @@ from broker.core.faults import DECODE_ERRORS, Rejection, of_error, rejection
 from broker.core.normalise import Normaliser, Origin, unsound
 
 if TYPE_CHECKING:
-    from broker.core.event import Event
+    from broker.core.event import ByClass, Event
     from broker.core.limits import Limits
     from broker.core.registry import Format, Reader, TypeRegistry
 
@@ -47,13 +47,15 @@ _MSGPACK_ARRAYS = (b"\xdc", b"\xdd")
 class Decoded(msgspec.Struct):
     """What a payload held. `skipped` counts events of undeclared types, `stamped` readings without
     a time; both are no rejections. Every event of the payload is in exactly one of `events`,
-    `rejections` and `skipped`; a payload that cannot be read at all is one rejection.
+    `rejections` and `skipped`; a payload that cannot be read at all is one rejection. `by_class`
+    are the events by their class, where they have been sorted so.
     """
 
     events: list[Event]
     rejections: list[Rejection] = msgspec.field(default_factory=list)
     skipped: int = 0
     stamped: int = 0
+    by_class: ByClass | None = None
 
 
 class _Header(msgspec.Struct):

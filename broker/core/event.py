@@ -11,7 +11,8 @@ the language takes in backticks, lives in a slot of its own spelling; `slot_of` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
@@ -26,6 +27,7 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
+ByClass = Mapping[type["Event"], list["Event"]]
 # (definition, case, window number, closing event's id) of a detected event
 Tie = tuple[str, int, int, str]
 # end, start, primitive ids in order, ties of detected constituents
@@ -190,3 +192,11 @@ def event_class(
 def in_order(events: list[Event]) -> list[Event]:
     """The events sorted by (end, start, ids, tie)."""
     return sorted(events, key=lambda event: event.order)
+
+
+def sorted_by_class(events: Iterable[Event]) -> dict[type[Event], list[Event]]:
+    """Events by their class, each list in the order given."""
+    by_class: dict[type[Event], list[Event]] = defaultdict(list)
+    for event in events:
+        by_class[event.__class__].append(event)
+    return by_class

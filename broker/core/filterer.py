@@ -13,12 +13,12 @@ routed.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from broker.core.contents import Content, Shapes, TypeIndex
-from broker.core.event import Detected, Event
+from broker.core.event import ByClass, Detected, Event, sorted_by_class
 from broker.core.expressions import AtomScope, Writer, children
 from broker.core.ledger import Ledger
 from broker.core.limits import LimitReachedError, Limits
@@ -30,6 +30,7 @@ WEAKER: dict[str, Callable[..., Any]] = {">": min, ">=": min, "<": max, "<=": ma
 FEW = 8  # contents of a type that are asked one after the other
 
 
+_id = itemgetter(0)
 _Key = tuple[str, tuple[Expression, ...], tuple[str, ...]]
 
 
@@ -96,20 +97,17 @@ class Filterer:
             del self._types[type_name]
             self._of_class.clear()
 
-    def route(self, events: Sequence[Event]) -> list[tuple[int, list[Event]]]:
+    def route(
+        self, events: Sequence[Event], by_class: ByClass | None = None
+    ) -> list[tuple[int, list[Event]]]:
         """The events of each content that has any: ids ascending, events in the order given.
 
-        All are primitive events, or all are detected ones.
+        All are primitive events, or all are detected ones. `by_class`: the same events, sorted so.
         """
         if not events:
             return []
-        by_class: dict[type[Event], list[Event]]
-        if len(events) == 1:
-            by_class = {type(events[0]): list(events)}
-        else:
-            by_class = defaultdict(list)
-            for kind, event in zip(map(type, events), events, strict=True):
-                by_class[kind].append(event)
+        if by_class is None:
+            by_class = sorted_by_class(events)
         found: list[tuple[int, list[Event]]] = []
         missed = 0
         for kind, same in by_class.items():
@@ -122,15 +120,11 @@ class Filterer:
             else:
                 missed += kept.route(same, found)
         if len(found) > 1:
-            found.sort(key=_first)
+            found.sort(key=_id)
         account = self._ledger.detected if issubclass(kind, Detected) else self._ledger.events
         account.filtered += missed
         account.out += len(events) - missed
         return found
-
-
-def _first(found: tuple[int, list[Event]]) -> int:
-    return found[0]
 
 
 def _any_of(wanted: Sequence[tuple[Expression, ...]]) -> list[tuple[Expression, ...]]:

@@ -13,15 +13,20 @@ from typing import Any
 import msgspec
 
 DIGEST_BYTES = 16
-_encode = msgspec.msgpack.Encoder().encode
+ENCODE = msgspec.msgpack.Encoder().encode
 
 
 def digest(*parts: Any) -> str:
     """Hex digest of plain values (text, numbers, lists, None)."""
-    return blake2b(_encode(parts), digest_size=DIGEST_BYTES).hexdigest()
+    return blake2b(ENCODE(parts), digest_size=DIGEST_BYTES).hexdigest()
 
 
 Bound = list[tuple[str, list[tuple[str, int]]]]
+
+
+def begun_of(task: str, case: int) -> blake2b:
+    """The digest of a case's occurrence, begun: what is bound is missing, encoded."""
+    return blake2b(ENCODE(("occurrence", task, case, None))[:-1], digest_size=DIGEST_BYTES)
 
 
 def bound_ids_of(task: str, case: int) -> Callable[[Bound], str]:
@@ -29,11 +34,11 @@ def bound_ids_of(task: str, case: int) -> Callable[[Bound], str]:
 
     Each is the digest of ("occurrence", task key, case, what is bound).
     """
-    begun = blake2b(_encode(("occurrence", task, case, None))[:-1], digest_size=DIGEST_BYTES)
+    begun = begun_of(task, case)
 
     def id_of(bound: Bound) -> str:
         hashed = begun.copy()
-        hashed.update(_encode(bound))
+        hashed.update(ENCODE(bound))
         return hashed.hexdigest()
 
     return id_of

@@ -24,7 +24,7 @@ from broker.core.advertised import Advertised, Advertisement
 from broker.core.clocks import Clock, Split, StreamClock
 from broker.core.decode import Decoded, PayloadDecoder
 from broker.core.durable_events import packed, unpacked
-from broker.core.event import Event, MetricPosition, Position
+from broker.core.event import Event, MetricPosition, Position, sorted_by_class
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.network_clocks import NetworkClocks
@@ -170,9 +170,12 @@ class Intake:
 
     def from_typed(self, events: list[Any]) -> Decoded | None:
         """Readings that `typed.typed` has made; None where one is of no declared type as it is."""
-        if self._advertised.describing or not self.registry.exact().issuperset(map(type, events)):
+        if self._advertised.describing:
             return None
-        return self._counted(Decoded(events))
+        by_class = sorted_by_class(events)
+        if not self.registry.exact().issuperset(by_class):
+            return None
+        return self._counted(Decoded(events, by_class=by_class))
 
     def admit(self, events: list[Event], now: int = 0, source: str | None = None) -> Admitted:
         """Judge decoded events among all that came before: late, repeated, or new.

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents, Result
 from broker.core.agents import EXACT, Agents, input_name, weighed
-from broker.core.event import Event, event_class
+from broker.core.event import ByClass, Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.pattern import lay_out
 from broker.core.results import sort_results
-from broker.core.seats import Domain, Seat
+from broker.core.seats import AtOnce, Domain, Seat, at_once
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Matcher:
         self._domains: dict[tuple[tuple[str, ...], tuple[str, ...]], Domain] = {}
         self._levels: list[list[Domain]] = []
         self._next_index = 0
+        self._lone: dict[int, list[AtOnce]] = {}  # by content; filled as events come
         self._watermarks: dict[Any, int] = {}
         self._ahead: dict[Any, int] = {}  # those that were only looked at
         self._agents = Agents(self._limits, strict=strict)
@@ -119,6 +120,7 @@ class Matcher:
             for content in seat.contents:
                 # Two leaves of a case may want one content: the second finds nothing left of it.
                 routes = self._routes.pop(content, ())
+                self._lone.pop(content, None)
                 rest = [route for route in routes if route[0] is not seat]
                 if rest:
                     self._routes[content] = rest
@@ -130,7 +132,8 @@ class Matcher:
         layout = lay_out(case)
         agent = self._agents.maker.make(task, case, output)
         seat = Seat(self._next_index, task, agent, self._domain(task, case), [], case)
-        seat.at_once = _at_once(seat)
+        seat.at_once = at_once(seat)
+        seat.weighs = layout.root.within_ms is not None or case.detect.maybe_drop
         self._next_index += 1
         self._seats[seat.index] = seat
         seats.append(seat)
@@ -141,6 +144,7 @@ class Matcher:
             content = self.filterer.add(input_name(task, event_type), conditions)
             seat.contents.append(content)
             self._routes.setdefault(content, []).append((seat, place))
+            self._lone.pop(content, None)
 
     def doubt(self, drift: Fraction = EXACT, most_ms: int = 0) -> None:
         """From now on times may be uncertain; `drift` is the greatest of clocks, as a share.
@@ -156,8 +160,9 @@ class Matcher:
         self._agents.doubt_up_to(most_ms)
         for seat in self._seats.values():
             seat.agent = self._agents.maker.weighing(seat.task, seat.case, seat.agent)
-            seat.at_once = _at_once(seat)
+            seat.at_once = at_once(seat)
             self._schedule(seat)
+        self._lone.clear()
 
     def _domain(self, task: Task, case: Case) -> Domain:
         used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
@@ -192,17 +197,19 @@ class Matcher:
         events: Sequence[Event],
         watermark_of: WatermarkOf,
         foreseen: WatermarkOf | None = None,
+        by_class: ByClass | None = None,
     ) -> list[Result]:
         """Feed events and watermarks; what became known, in order and by place in the file.
 
         `watermark_of` gives the watermark of a primitive event type. `foreseen` gives it where it
-        counts whether one was asked for, and is asked for those who then are not fed.
+        counts whether one was asked for, and is asked for those who then are not fed. `by_class`:
+        the same events, by their class.
         """
         self._watermarks = {}
         self._ahead = {}
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
         results: list[Result] = []
-        self._deliver(events, active, results)
+        self._deliver(events, active, results, by_class)
         for level, inboxes in enumerate(active):
             for domain in self._levels[level]:
                 self._wake(domain, inboxes, watermark_of, foreseen)
@@ -228,10 +235,18 @@ class Matcher:
         events: Sequence[Event],
         active: list[dict[int, list[LeafEvents]]],
         results: list[Result],
+        by_class: ByClass | None = None,
     ) -> None:
         if not events:
             return
-        for content, matched in self.filterer.route(events):
+        for content, matched in self.filterer.route(events, by_class):
+            lone = self._lone.get(content)
+            if lone is None:
+                lone = self._lone[content] = self._lone_of(content)
+            if lone:
+                for made in lone:
+                    results += made(matched)
+                continue
             if not self._agents.doubting and any(map(_uncertainty, matched)):
                 self.doubt()
             for seat, leaf in self._routes[content]:
@@ -239,6 +254,12 @@ class Matcher:
                     results += seat.at_once(matched)
                     continue
                 active[seat.domain.level].setdefault(seat.index, []).append((leaf, matched))
+
+    def _lone_of(self, content: int) -> list[AtOnce]:
+        """What makes results of a content's events, where nothing else is to be done with them."""
+        seats = [seat for seat, _ in self._routes[content]]
+        made = [seat.at_once for seat in seats if seat.at_once and not seat.weighs]
+        return made if len(made) == len(seats) else []
 
     def _wake(
         self,
@@ -364,20 +385,12 @@ class Matcher:
         """Take up the states of the tasks that are installed; others are ignored."""
         if any(weighed(one) for states in state.values() for one in states):
             self.doubt()
+        self._lone.clear()
         for key, states in state.items():
             for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
                 seat.agent = self._agents.maker.restored(
                     seat.task, seat.case, seat.agent, agent_state
                 )
-                seat.at_once = _at_once(seat)
+                seat.at_once = at_once(seat)
                 if seat.agent.waits:
                     self._schedule(seat)
-
-
-def _at_once(seat: Seat) -> Callable[[Sequence[Event]], list[Result]] | None:
-    from broker.core.pattern_agent import PatternAgent
-
-    agent = seat.agent
-    if seat.task.kind == "definition" or not isinstance(agent, PatternAgent):
-        return None
-    return agent.made if agent.is_lone else None

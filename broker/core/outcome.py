@@ -15,7 +15,7 @@ import msgspec
 from broker.core.choices import WORDS
 from broker.core.event import Detected, Event, Head, Order, slot_of
 from broker.core.expressions import Writer, finite
-from broker.core.identity import bound_ids_of
+from broker.core.identity import ENCODE, begun_of, bound_ids_of
 from broker.core.occurrence import (
     Absence,
     events_of,
@@ -201,7 +201,8 @@ def _places(layout: Layout) -> str:
 class SubscriptionTemplate:
     """What all results of one subscription share.
 
-    `made_for_it` is `plain_of` in one go, where each place of the pattern binds one event.
+    `plain` makes a result as other programs meet it: in one go, where each place of the pattern
+    binds one event.
     """
 
     def __init__(self, task: Task, layout: Layout) -> None:
@@ -217,7 +218,7 @@ class SubscriptionTemplate:
         # Whether each place binds one event, always: then there is nothing to look for.
         single = not (layout.optional or layout.listed or layout.silent)
         self._values = self._build_values(layout) if node.case.assign else None
-        self.made_for_it = self._build_plain(layout) if single else None
+        self.plain = self._build_plain(layout) if single else self._plain_of
 
     def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
         writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
@@ -245,13 +246,14 @@ class SubscriptionTemplate:
         ]
         ends = ", ".join(f"({name}, [({event}.id, {event}.end)])" for name, event in named)
         group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
-        constants.helper("id_of", self.id_of)
+        begun = constants.helper("begun", begun_of(self.task, 0).copy)
+        encode = constants.helper("encode", ENCODE)
         constants.helper("actor", self.actor)
         actor = "actor(g)" if node.actor.group_key is not None else constants.add(node.actor.name)
         parts = {
             "subscription": constants.add(node.name),
             "seq": constants.add(node.seq),
-            "id": f"id_of([{ends}])",
+            "id": "hashed.hexdigest()",
             "subscriber": constants.add(node.subscriber),
             "actor": actor,
             "start": "start",
@@ -265,14 +267,12 @@ class SubscriptionTemplate:
             "def plain_of(result):\n"
             "    g, start, end = result.group, result.start, result.end\n"
             f"    {_places(layout)} = result.events\n"
+            f"    hashed = {begun}()\n    hashed.update({encode}([{ends}]))\n"
             f"    return {{{', '.join(f'{key!r}: {code}' for key, code in parts.items())}}}\n"
         )
         return build(text, "plain_of", constants)
 
-    def plain_of(self, result: OccurrenceResult) -> dict[str, Any]:
-        """A result as other programs meet it."""
-        if self.made_for_it is not None:
-            return self.made_for_it(result)
+    def _plain_of(self, result: OccurrenceResult) -> dict[str, Any]:
         node, group, events = self.subscription, result.group, result.events
         bound = {
             name: member
@@ -308,7 +308,7 @@ class SubscriptionTemplate:
         return f"{actor.name}/{group[self.keys.index(actor.group_key)]}"
 
 
-class OccurrenceResult(msgspec.Struct, eq=False):
+class OccurrenceResult(msgspec.Struct, eq=False, gc=False):
     """One occurrence that a subscription reports; its id is made only when asked for."""
 
     template: SubscriptionTemplate
@@ -347,7 +347,7 @@ class OccurrenceResult(msgspec.Struct, eq=False):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as other programs meet it (without `detected_at`)."""
-        return self.template.plain_of(self)
+        return self.template.plain(self)
 
 
 def attribute_values(member: Any) -> Any:
@@ -375,14 +375,24 @@ class SubscriptionOutcome:
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
         """The result of an occurrence."""
-        certainty = WORDS[certainty_of(occurrence)]
         if occurrence.__class__ is not tuple:
-            start, end = occurrence.start, occurrence.end
-            return OccurrenceResult(
-                self._template, start, end, (occurrence,), group, occurrence, certainty
-            )
+            return self._of_event(occurrence, group)
+        certainty = WORDS[certainty_of(occurrence)]
         end, start = occurrence[:2]
         events = occurrence[2:]
         return OccurrenceResult(
             self._template, start, int(end), events, group, occurrence, certainty
         )
+
+    def _of_event(self, event: Event, group: tuple[Any, ...]) -> OccurrenceResult:
+        certainty = "yes" if event.primitive else WORDS[certainty_of(event)]
+        return OccurrenceResult(
+            self._template, event.start, event.end, (event,), group, event, certainty
+        )
+
+    def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
+        """The results of events of one type, each of which is an occurrence, without a group."""
+        if events and not events[0].primitive:
+            return [self._of_event(event, ()) for event in events]
+        made, template = OccurrenceResult, self._template
+        return [made(template, one.start, one.end, (one,), (), one) for one in events]

@@ -12,8 +12,11 @@ from typing import Any
 from broker.core.event import Event, Order
 from broker.core.matching import Program
 from broker.core.occurrence import events_of, order_of
+from broker.core.pattern import Layout
 from broker.core.selection import Selection
+from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
+from language.tree import Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,17 @@ class Discipline:
     def stepwise(self) -> bool:
         """Whether occurrences wait to be taken in order."""
         return self.selection is not None or bool(self.consuming)
+
+
+def discipline_of(
+    case: Case, layout: Layout, duration_max_ms: int, foresight: Foresight | None = None
+) -> Discipline:
+    """How the case's occurrences are chosen and consumed."""
+    selection = Selection(layout, duration_max_ms, foresight) if layout.last else None
+    names = case.consuming if layout.joints else ()  # one event's occurrence is in no later one
+    consuming = tuple([layout.places[name] for name in names])
+    contextual = any(joint.context != "unrestricted" for joint in layout.joints)
+    return Discipline(selection, consuming, bool(consuming) and contextual)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,8 @@ Invariant: it depends on the results alone, and no two of them are equal in it.
 
 from __future__ import annotations
 
-from operator import attrgetter
+from itertools import islice
+from operator import attrgetter, lt
 from typing import TYPE_CHECKING, Any
 
 from broker.core.occurrence import sort_in_order
@@ -14,12 +15,40 @@ from broker.core.occurrence import sort_in_order
 if TYPE_CHECKING:
     from broker.core.agent import Result
 
+_end = attrgetter("end")
 _span = attrgetter("end", "start")
+_place = attrgetter("place")
 
 
 def sort_results(results: list[Result]) -> None:
     """Put results into the order in which they leave."""
+    if len(results) < 2:
+        return
+    ends = list(map(_end, results))
+    if all(map(lt, ends, islice(ends, 1, None))):
+        return
+    results.sort(key=_end)
+    ends.sort()
+    begin, end = 0, ends[0]
+    for at, other in enumerate(ends):
+        if other != end:
+            if at - begin > 1:
+                results[begin:at] = _sorted(results[begin:at])
+            begin, end = at, other
+    if len(ends) - begin > 1:
+        results[begin:] = _sorted(results[begin:])
+
+
+def _sorted(results: list[Result]) -> list[Result]:
+    """Results of one end; often those of several subscriptions to one event."""
+    occurrence = results[0].occurrence
+    if all(result.occurrence is occurrence for result in results):
+        results.sort(key=_place)
+        places = list(map(_place, results))
+        if all(map(lt, places, islice(places, 1, None))):
+            return results
     sort_in_order(results, _span, _head, output_order)
+    return results
 
 
 def _head(result: Result) -> tuple[Any, ...]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from language.taskgraph import Task
 
 
+AtOnce = Callable[[Sequence[Event]], list[Result]]
+
+
 @dataclass(slots=True)
 class Domain:
     """Agents with the same inputs share a watermark, and a heap of who is due at which."""
@@ -43,5 +46,16 @@ class Seat:
     contents: list[int]
     case: Case
     due: int | None = None
-    at_once: Callable[[Sequence[Event]], list[Result]] | None = None
+    at_once: AtOnce | None = None
+    weighs: bool = True  # whether uncertain times matter to it even so
     waits_for_end: bool = False
+
+
+def at_once(seat: Seat) -> AtOnce | None:
+    """What makes results of the events of a subscription to single events; None of all others."""
+    from broker.core.pattern_agent import PatternAgent
+
+    agent = seat.agent
+    if seat.task.kind == "definition" or not isinstance(agent, PatternAgent):
+        return None
+    return agent.maker() if agent.is_lone else None

@@ -47,6 +47,6 @@ def test_what_is_bound_is_told_as_for_places_of_any_kind(name):
         assert said["events"] == {
             alias: [event for event, _ in members] for alias, members in ends if members[0][0]
         }
-        made, result.template.made_for_it = result.template.made_for_it, None
+        made, result.template.plain = result.template.plain, result.template._plain_of
         assert result.to_dict() == said
-        result.template.made_for_it = made
+        result.template.plain = made
