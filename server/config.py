@@ -320,7 +320,8 @@ def _values(said: Any, keys: Mapping[str, Key], where: str, faults: list[str]) -
         try:
             values[name] = key.convert(said[name])
         except ValueError as error:
-            faults.append(f"{where}.{name}: found {str(said[name])[:60]}, {error}")
+            found = "what is no text" if name == "url" else str(said[name])[:60]
+            faults.append(f"{where}.{name}: found {found}, {error}")
     return values
 
 

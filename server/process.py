@@ -15,9 +15,13 @@ from server.config import Jobs, read
 from server.errors import JobsError, ServerError
 from server.face import Face
 from server.jobs.kinds import program_of
+from server.jobs.reading import options_of
 from server.monitor import Monitor
 from server.session import SparkSettings, start
+from server.sinks.alerts import Alerts
+from server.sinks.database import understood
 from server.source.log import tell
+from server.source.options import OptionError, SourceOptions
 from server.streams import Stream
 
 LOOK_S: Final = 0.25
@@ -30,8 +34,10 @@ def run(path: Path, *, once: bool = False) -> int:
     0; 1 where a stream stays down. Raises ServerError where nothing can be started.
     """
     jobs = read(path)
+    streams = streams_of(jobs)
+    check_parts(jobs, ready=True)
     with claimed(jobs):
-        return _run(jobs, streams_of(jobs), once=once)
+        return _run(jobs, streams, once=once)
 
 
 def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
@@ -89,9 +95,33 @@ def check(path: Path) -> None:
     """Check a file of jobs and the specifications that it names. Raises ServerError."""
     jobs = read(path)
     streams_of(jobs)
+    check_parts(jobs)
     for job in jobs.jobs.values():
         if job.kind == "detect":
             program_of(jobs, job, raw=jobs.sources[job["source"]].kind == "events")
+
+
+def check_parts(jobs: Jobs, *, ready: bool = False) -> None:
+    """What only a source or a sink itself understands of its values. Raises JobsError.
+
+    `ready`: passwords are looked up as well, as a server needs them here.
+    """
+    faults = []
+    for part in (*jobs.sources.values(), *jobs.sinks.values()):
+        try:
+            if part.kind == "brokers":
+                login = SourceOptions.of(options_of(part, "check", in_step=True)).login
+                if ready and login.user is not None:
+                    login.password()
+            elif part.kind == "database":
+                understood(part["url"])
+            elif part.kind == "mqtt":
+                Alerts(part["url"], part["topic"], part["user"], part["password_env"])
+        except (JobsError, OptionError) as error:
+            kind = "sources" if part.kind == "brokers" else "sinks"
+            faults.append(f"{kind}.{part.name}: {error}")
+    if faults:
+        raise JobsError("\n".join(faults))
 
 
 def streams_of(jobs: Jobs) -> list[Stream]:

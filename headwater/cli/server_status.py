@@ -39,11 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _asked(url: str) -> dict[str, Any]:
+    if not url.startswith(("http://", "https://")):
+        raise CommandError(2, f"--server {url}: expected http://… or https://…")
     parser = argparse.ArgumentParser()
     add_options(parser)
     server = broker_of(parser.parse_args(["--broker", url]))
-    if server.is_mqtt:
-        raise CommandError(2, f"--server {url}: expected http://…")
     try:
         status, told = http_client.ask(server, "GET", "/v1/status")
     except CommandError as error:

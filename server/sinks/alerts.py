@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from server.errors import JobsError, ServerError
+from server.source.options import shown
 
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 DELIVERY_S: Final = 60.0  # for a batch; past it the batch fails and is tried again as a whole
@@ -27,12 +28,18 @@ class Alerts:
     def __init__(
         self, url: str, topic: str, user: str | None = None, password_env: str | None = None
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in PORTS or not parts.hostname or parts.username:
-            raise JobsError(f"found {url[:60]}, expected mqtt://host:port or mqtts://host:port")
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise JobsError(f"{shown(url)}: {str(error).lower()}") from None
+        if parts.username or parts.password:
+            raise JobsError("no password belongs into an address; use user and password_env")
+        if parts.scheme not in PORTS or not parts.hostname:
+            raise JobsError(f"found {shown(url)}, expected mqtt://host:port or mqtts://host:port")
         if "+" in topic or "#" in topic:
             raise JobsError(f"topic {topic}: + and # stand in no topic that one publishes to")
-        self._host, self._port = parts.hostname, parts.port or PORTS[parts.scheme]
+        self._host, self._port = parts.hostname, port or PORTS[parts.scheme]
         self._encrypted = parts.scheme == "mqtts"
         self._topic = topic
         self._user, self._password_env = user, password_env

@@ -78,12 +78,19 @@ def expanded(url: str, environ: Mapping[str, str] | None = None) -> str:
         raise JobsError("the database's URL: a lone $ is written $$") from None
 
 
+def understood(url: str) -> None:
+    """Raise JobsError where no database could be asked by this URL; none is asked here."""
+    _opened(url).dispose()
+
+
 def _opened(url: str) -> "Engine":
     import sqlalchemy as sa
 
     try:
         engine = sa.create_engine(expanded(url))
-    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ImportError) as error:
+    except ImportError as error:
+        raise JobsError(f"the database's URL needs a package that is missing: {error}") from None
+    except (sa.exc.ArgumentError, ValueError) as error:  # none of them shows the URL
         raise JobsError(f"the database's URL is not understood: {error}") from None
     if engine.dialect.name == "sqlite":
 

@@ -135,7 +135,7 @@ def brokers_of(text: str) -> tuple[tuple[str, str], ...]:
         name, equals, address = one.partition("=")
         name, address = name.strip(), address.strip()
         if not equals or not re.fullmatch(r"[\w.-]{1,64}", name):
-            raise OptionError(f"brokers: found {one[:60]}, expected {_KINDS['brokers']}")
+            raise OptionError(f"brokers: found {shown(one)}, expected {_KINDS['brokers']}")
         if name in found:
             raise OptionError(f"brokers: {name} is named twice")
         found[name] = _address(address)
@@ -144,14 +144,19 @@ def brokers_of(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
+def shown(address: str) -> str:
+    """As much of an address as may stand in a message: without user and password."""
+    return re.sub(r"[^/=]*@", "…@", address)[:60]
+
+
 def _address(text: str) -> str:
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise OptionError(f"brokers: {text[:60]}: {str(error).lower()}") from None
+        raise OptionError(f"brokers: {shown(text)}: {str(error).lower()}") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise OptionError(f"brokers: found {text[:60]}, expected http:// or https://")
+        raise OptionError(f"brokers: found {shown(text)}, expected http:// or https://")
     if parts.username or parts.password:
         raise OptionError("brokers: no password belongs into an address; use user and passwordEnv")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

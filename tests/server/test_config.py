@@ -7,7 +7,7 @@ import pytest
 from server.checkpoint import checkpoint, claim, claimed
 from server.config import duration_ms, read
 from server.errors import JobsError
-from server.process import streams_of
+from server.process import check, run, streams_of
 
 GOOD = """
 [server]
@@ -82,6 +82,39 @@ def test_a_faulty_file_is_refused_with_the_reason(file, before, after, fault):
     with pytest.raises(JobsError) as refused:
         read(file(GOOD.replace(before, after, 1)))
     assert fault in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ("sqlite:///out.db", "postgres://joe:s3cret@h/x", "sinks.db: the database's URL is not"),
+        ("sqlite:///out.db", "joe s3cret", "sinks.db: the database's URL is not understood"),
+        ("sqlite:///out.db", "sqlite+s3://joe:s3cret@h:x/y", "sinks.db: the database's URL is not"),
+        ("sqlite:///out.db", "$NOT_SET_ANYWHERE", "NOT_SET_ANYWHERE, which is not set"),
+        ("http://127.0.0.1:8080", "ftp://joe:s3cret@h", "sources.region: brokers: found ftp://…@h"),
+        ("http://127.0.0.1:8080", "http://joe:s3cret@h", "no password belongs into an address"),
+        ("[jobs.history]", 'options = { maxRows = "5" }\n[jobs.history]', "no option maxrows"),
+        ('"sqlite:///out.db"', '"x"\n[sinks.m]\nkind="mqtt"\nurl="mqtt://j:s3cret@h"', "no passw"),
+        ('"sqlite:///out.db"', '"x"\n[sinks.m]\nkind="mqtt"\nurl="mqtt://h:99999"', "out of range"),
+        ('"sqlite:///out.db"', '["s3cret"]', "sinks.db.url: found what is no text"),
+    ],
+)
+def test_what_sources_and_sinks_do_not_understand_is_told_before_anything_starts(
+    file, before, after, fault
+):
+    assert before in GOOD
+    with pytest.raises(JobsError) as refused:
+        check(file(GOOD.replace(before, after, 1)))
+    assert fault in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_password_that_is_not_there_is_told_before_anything_starts(file, monkeypatch):
+    text = GOOD.replace("[jobs.history]", 'user = "me"\npassword_env = "LOGIN"\n[jobs.history]')
+    monkeypatch.delenv("LOGIN", raising=False)
+    check(file(text))  # the machine that checks need not be the one that runs
+    with pytest.raises(JobsError, match=r"sources\.region: no password for me: LOGIN is not set"):
+        run(file(text))
 
 
 def test_every_fault_is_told(file):
