@@ -142,7 +142,7 @@ def test_a_message_is_the_result_itself_under_a_topic_of_its_columns():
 
 @pytest.mark.parametrize("url", ["http://x", "mqtt://", "mqtt://u:p@x"])
 def test_no_server_of_mqtt(url):
-    with pytest.raises(JobsError, match="expected mqtt://|no password belongs"):
+    with pytest.raises(JobsError, match=r"expected mqtt://|no password belongs"):
         Alerts(url, "t")
 
 
