@@ -67,8 +67,9 @@ def _event(said: dict[str, Any]) -> Event:
 def _class(name: str, attributes: tuple[str, ...]) -> type[Event]:
     """A class whose events are packed as those that leave intake."""
     base = event_class(name, dict.fromkeys(attributes, "text"))
-    # Only fields that are named here are renamed.
-    fields = [(field, Any, None) for field in base.__struct_fields__]
+    # Only fields that are named here are renamed; what is as usual is not written.
+    usual = dict(zip(base.__struct_fields__, base.__struct_defaults__, strict=True))
+    fields = [(field, Any, value) for field, value in usual.items()]
     made = msgspec.defstruct(
         name,
         fields,
