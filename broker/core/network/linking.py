@@ -21,6 +21,7 @@ from broker.core.network.messages import CellPlaced, FramesReceived, LinkDown, L
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
+from broker.core.operators.heard import heard
 from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
@@ -77,7 +78,7 @@ class Linking:
         self._inside: dict[str, None] = {}  # neighbours that are no brokers: see `cell_hosts`
         self._behind = 0  # the record that must be durable before what is said now leaves
         self._on_frame: dict[type[Any], Callable[[str, Any], None]] = {
-            frames.Routed: lambda peer, one: self._routed(self.router.receive(peer, one.message)),
+            frames.Routed: self._routed_here,
             frames.Here: self._here,
             frames.Gone: self._gone_from,
             frames.Planned: self._planned,
@@ -118,6 +119,14 @@ class Linking:
         for send in sends:
             if not isinstance(send.message, routing.Events | routing.Results):
                 self._say(send.to, frames.Routed(send.message))
+
+    def _routed_here(self, peer: str, one: frames.Routed) -> None:
+        message = one.message
+        if isinstance(message, routing.Want):
+            operator = heard(message.operator)
+            self.counts["operators_unread"] += operator is not message.operator
+            message = routing.Want(operator)
+        self._routed(self.router.receive(peer, message))
 
     # --- links, tree and sessions ----------------------------------------------------------
 
@@ -216,7 +225,7 @@ class Linking:
         """A frame that says what cannot be is passed over."""
         try:
             self._on_frame[type(body)](peer, body)
-        except (msgspec.MsgspecError, ValueError, LookupError, TypeError):
+        except (msgspec.MsgspecError, ArithmeticError, ValueError, LookupError, TypeError):
             self.counts["frames_malformed"] += 1
 
     # --- ways to origins -------------------------------------------------------------------
@@ -262,6 +271,7 @@ COUNTED = (
     "frames_stale",
     "gaps",
     "objected",
+    "operators_unread",
     "sessions_begun",
     "trees",
 )

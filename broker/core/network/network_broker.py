@@ -14,6 +14,7 @@ from then on all that is needed comes as `Passed`, each with what is complete by
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from broker.core import messages as core_messages
@@ -303,7 +304,8 @@ class NetworkBroker(CellOrigins):
             self._tell_network(told.HostStored(one.host, position))
         if not one.types or one.host not in network.own.hosts:
             return
-        for part in offers(self.me, network.own, network.told, position, one.types):
+        wanted = partial(self.router.wants, peer)
+        for part in offers(self.me, network.own, network.told, position, one.types, wanted):
             what, last, more = part
             body = frames.Offered(one.host, one.serial, what, last, more)
             self._say(peer, body, self.durable.number, len(what.positions))

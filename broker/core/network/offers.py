@@ -7,34 +7,56 @@ last of the last answer nothing is promised, so that the host's watermark waits 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec.structs import replace
 
 from broker.core.agent import WATERMARK_NONE
+from broker.core.event import Event
 from broker.core.network.own import OwnLog
-from broker.core.network.sending import forwarded
+from broker.core.network.sending import Row, forwarded
 from broker.core.network.told import Forwarded, Watermarks
 
 OFFER_EVENTS = 4_096  # in one answer; the host asks again for more
+LOOKED_EVENTS = 16_384  # that are looked at for one answer: a tenth of a second
 
 
-def offers(
-    origin: str, own: OwnLog, told: Watermarks, position: int | None, types: Collection[str]
+def offers(  # noqa: PLR0917  # an origin's own and a host's
+    origin: str,
+    own: OwnLog,
+    told: Watermarks,
+    position: int | None,
+    types: Collection[str],
+    wanted: Callable[[Event], bool] = lambda _: True,
 ) -> Iterator[tuple[Forwarded, bool, bool]]:
-    """The parts: (what, whether it is the last one, whether the host is to ask again)."""
+    """The parts: (what, whether it is the last one, whether the host is to ask again).
+
+    `wanted` may let through more than the host needs, and must let through all of that.
+    """
     after = own.position if position is None else max(min(position, own.position), own.floor)
-    kept = (row for row in own.since(after) if row[1].event_type in types)
-    rows = list(islice(kept, OFFER_EVENTS + 1))
-    more = len(rows) > OFFER_EVENTS
-    upto = own.position
-    if more:
-        rows = rows[:OFFER_EVENTS]
-        upto = rows[-1][0]
+    rows, upto = _rows(own, after, types, wanted)
+    more = upto < own.position
     nothing: Watermarks = dict.fromkeys(told, WATERMARK_NONE)
     parts = forwarded(origin, own.life, (after, upto), rows, {})
     for number, part in enumerate(parts):
         first, last = number == 0, number == len(parts) - 1
         promised = told if last and not more else nothing if first else {}
         yield replace(part, watermarks=promised, whole=first), last, last and more
+
+
+def _rows(
+    own: OwnLog, after: int, types: Collection[str], wanted: Callable[[Event], bool]
+) -> tuple[list[Row], int]:
+    """What goes into one answer, and the position up to which that is all."""
+    rows: list[Row] = []
+    looked = 0
+    last = after
+    for row in own.since(after):
+        if row[1].event_type in types:
+            if len(rows) == OFFER_EVENTS or looked == LOOKED_EVENTS:
+                return rows, last
+            looked += 1
+            if wanted(row[1]):
+                rows.append(row)
+        last = row[0]
+    return rows, own.position

@@ -143,8 +143,8 @@ def promises_of_others_that_no_snapshot_holds(patch):
 
 
 def an_answer_that_claims_more_than_it_holds(patch):
-    def short(origin, own, told, position, types):
-        for what, last, _ in offers(origin, own, told, position, types):
+    def short(*asked):
+        for what, last, _ in offers(*asked):
             yield replace(what, positions=what.positions[:2], events=_two(what.events)), last, False
 
     offers = network_broker.offers

@@ -143,6 +143,34 @@ def test_an_answer_holds_all_behind_a_position_without_a_gap(position, monkeypat
     assert taken == list(range(begin + 1, 21))
 
 
+@pytest.mark.parametrize("looked", [1, 4, 100])
+def test_an_answer_holds_what_is_wanted_alone_and_looks_at_so_many_at_a_time(looked, monkeypatch):
+    monkeypatch.setattr(offers, "LOOKED_EVENTS", looked)
+    own = log(20)
+    asked = []
+
+    def wanted(event):
+        asked.append(int(event.id))
+        return int(event.id) % 5 == 0
+
+    taken, at, answers = [], 0, 0
+    while True:
+        before = len(asked)
+        parts = list(offers.offers("o", own, {"Temp": 99}, at, TYPES, wanted))
+        answers += 1
+        assert len(asked) - before <= looked
+        for what, _, _ in parts:
+            assert what.after == at
+            taken += what.positions
+            at = what.upto
+        if not parts[-1][2]:
+            break
+    assert at == own.position
+    assert taken == [1, 6, 11, 16]
+    assert asked == list(range(20))
+    assert answers == -(-20 // looked)
+
+
 def test_an_answer_tells_what_is_no_longer_there():
     own = log(20, retained_events_max=5)
     ((what, _, _),) = offers.offers("o", own, {}, 3, TYPES)

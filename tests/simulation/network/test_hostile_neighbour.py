@@ -1,0 +1,129 @@
+"""Whatever a neighbour asks for, a broker goes on, and events come to whoever needs them."""
+
+import pytest
+
+from broker.core.network import frames
+from broker.core.network.messages import FramesReceived
+from broker.core.operators.heard import KEYS_MAX, heard
+from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
+from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
+from tests.simulation.network.town import Town
+
+NAN, INF = float("nan"), float("inf")
+
+
+def key(name="k", **said):
+    return Key(name, "Alarm", **said)
+
+
+CONDITIONS = {
+    "no condition": "room >",
+    "unclosed": "(((",
+    "too long": "x" * 9_000,
+    "nested": "(" * 4_000 + "room = 1" + ")" * 4_000,
+    "negated": "not " * 2_000 + "room = 1",
+    "a long sum": "room = " + "1+" * 4_000 + "1",
+    "nested calls": "abs(" * 1_500 + "room" + ")" * 1_500 + " > 1",
+    "a huge number": "room = " + "9" * 8_000,
+    "beyond floats": "room = 1e999",
+    "another item": "room = 1)\nsubscription d from d to d\ndetect c(room = 1",
+    "an aggregate": "Count(room) > 1",
+    "a table": "Tags[room].x = 1",
+    "a set of the file": "room in Dock",
+    "zero": "\0",
+    "a constant": "1",
+    "another type": "room * room > 5",
+    "python": "__class__ = 1",
+    "a circle of nothing": "position in circle(1, 2, 1e999)",
+}
+KEYS = {
+    "a box of two numbers": {"region": Region("box", (1.0, 2.0))},
+    "a polygon of none": {"region": Region("polygon", ())},
+    "a circle at no place": {"region": Region("circle", (NAN, NAN, NAN))},
+    "an endless box": {"region": Region("box", (-INF, -INF, INF, INF))},
+    "a range that ends at no number": {"ranges": (Range("room", NAN, NAN),)},
+    "a range of infinities": {"ranges": (Range("room", INF, -INF),)},
+    "a range twice": {"ranges": (Range("room", 1.0, 2.0), Range("room", 3.0, 4.0))},
+    "equal to no number": {"equals": (("room", NAN),)},
+    "no name": {"ranges": (Range("", 1.0, 2.0),), "equals": (("", True),)},
+    "no place": {"location": "///", "source": ""},
+}
+OPERATORS = {
+    **{name: Operator("o", (key(condition=text),)) for name, text in CONDITIONS.items()},
+    **{name: Operator("o", (key(**said),)) for name, said in KEYS.items()},
+    "faulty beside another": Operator("o", (key(condition="(("), key("l")), 1_000),
+    "no keys": Operator("o", ()),
+    "keys of one name": Operator("o", (key(), key())),
+    "many keys": Operator("o", tuple(key(str(n)) for n in range(KEYS_MAX + 1)), 10),
+    "time that goes back": Operator("o", (key(), key("l")), -5),
+    "no distance": Operator("o", (key(), key("l")), 10, NAN),
+    "an endless distance": Operator("o", (key(), key("l")), 2**63, INF),
+    "a main key that is not there": Operator("o", (key(), key("l")), 10, main="z"),
+    "no type": Operator("o", (Key("k", ""),)),
+}
+ADVERTISEMENTS = [
+    Advertisement("", ()),
+    Advertisement("q", ("",)),
+    Advertisement("q", ("Alarm",), "///", [NAN, NAN]),
+    Advertisement("q", ("Alarm",), None, [1.0]),
+    Advertisement("q", ("Alarm",), None, []),
+    Advertisement("q", ("Alarm",), None, None, (Bounds("room", NAN, NAN), Bounds("", 5.0, 1.0))),
+]
+
+
+def lives_on(*said):
+    """Have b2 say this to b1, between it and the home b0; whether all goes on, also later."""
+    town = Town(3, [("b0", "b1"), ("b1", "b2")])
+    town.start({"alerts": "b0"})
+    middle = town.sites["b1"]
+    for message in said:
+        seal = town.sites["b2"].process.network.sessions.seal("b1")
+        data = frames.encoded(frames.Frame(*seal, frames.Routed(message)))
+        middle.hear(FramesReceived("b2", (data,)))
+    town.run(1_000)
+    for name in ("b0", "b1", "b2"):
+        town.alarm(name)
+    town.run(3_000)
+    town.links[0].cut(6_000, lost=True)  # another tree: all is said anew
+    town.run(20_000)
+    town.alarm("b1")
+    town.alarm("b2")
+    town.run(3_000)
+    assert len([one for one in town.found if one[1] == "Plain"]) == 5
+    return middle.process.network.counts
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_a_faulty_operator_takes_no_broker_down(operator):
+    sound = Operator("o", (key(),))
+    counts = lives_on(Want(operator), Want(sound), Want(operator))
+    assert counts["frames_malformed"] == 0
+    lives_on(Want(operator), Unwant("o"))
+
+
+@pytest.mark.parametrize("advertisement", ADVERTISEMENTS, ids=repr)
+def test_a_strange_advertisement_takes_no_broker_down(advertisement):
+    lives_on(Advertise(advertisement))
+    lives_on(Advertise(advertisement), Withdraw(advertisement.source))
+
+
+def test_what_cannot_be_read_is_counted():
+    assert lives_on(Want(OPERATORS["unclosed"]))["operators_unread"] == 1
+
+
+@pytest.mark.parametrize("name", ["no condition", "a box of two numbers", "faulty beside another"])
+def test_what_cannot_be_judged_asks_for_all_of_its_types(name):
+    found = heard(OPERATORS[name])
+    assert found.id == "o"
+    assert found.keys == (Key("000000", "Alarm"),)
+    assert not found.correlated
+
+
+def test_what_can_be_judged_stays_as_it_is():
+    keys = (
+        key(condition="length(room) > 3"),
+        key("l", ranges=(Range("room", 1.0, INF),), region=Region("circle", (1.0, 2.0, 3.0))),
+        key("m", region=Region("polygon", (0.0, 0.0, 0.0, 1.0, 1.0, 1.0), metric=True)),
+    )
+    one = Operator("o", keys, 5_000, 10.0)
+    assert heard(one) is one
