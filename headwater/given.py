@@ -30,16 +30,34 @@ def read_json(name: str) -> object:
         raise CommandError(FAULTY, f"{name}: {reason}") from None
 
 
+def functions_of(path: str) -> Mapping[str, object]:
+    """The functions of one's own in a Python file; none of an empty path. Raises CommandError."""
+    if not path:
+        return {}
+    from broker.own_functions import FunctionsError, load_functions
+
+    try:
+        return load_functions(path)
+    except FunctionsError as error:
+        raise CommandError(FAULTY, str(error)) from None
+
+
 def checked_text(
-    name: str, *, as_json: bool = False, tables: ReadTable | None = None
+    name: str, *, as_json: bool = False, tables: ReadTable | None = None, functions: str = ""
 ) -> tuple[str, Specification]:
     """A specification's text, and what it says; `tables` reads in place of the usual way.
 
+    `functions` is the file of one's own (`functions_of`).
     Raises CommandError: for people the errors are shown with line and caret, for programs they are
     its messages.
     """
     text = read_text(name)
-    checked = check_text(text, file=name, tables=tables or tables_beside(name))
+    checked = check_text(
+        text,
+        file=name,
+        functions=functions_of(functions),
+        tables=tables or tables_beside(name),
+    )
     if checked.specification is not None:
         return text, checked.specification
     if as_json:

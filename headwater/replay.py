@@ -18,6 +18,7 @@ from broker.core.reasons import UNDECLARED_TYPE
 from headwater.cli.output import CommandError, complain, read_text
 from headwater.columns import ColumnError, parse_map
 from headwater.engine import BATCH_EVENTS, Extent, Pipeline
+from headwater.given import functions_of
 from headwater.lines import STANDARD_INPUT, UnreadableError
 from headwater.outlet import opened
 from headwater.packed import Packer
@@ -56,7 +57,12 @@ def _replay(arguments: argparse.Namespace) -> int:
     spec, files = arguments.spec, arguments.events
     if [spec, *files].count(STANDARD_INPUT) > 1:
         raise CommandError(FAULTY, "standard input (-) can be read only once")
-    checked = check_text(read_text(spec), file=spec, tables=tables_beside(spec))
+    checked = check_text(
+        read_text(spec),
+        file=spec,
+        functions=functions_of(arguments.functions),
+        tables=tables_beside(spec),
+    )
     if checked.specification is None:
         if arguments.json:
             _tell_json([{"file": spec, **one.to_dict()} for one in checked.diagnostics])

@@ -19,6 +19,7 @@ from typing import Any
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.errors import explain as explained
 from headwater.errors import for_programs, titles
+from headwater.given import functions_of
 from headwater.tables import tables_beside
 from language import check_text, format_text
 from language.errors import LanguageError
@@ -27,13 +28,16 @@ GOOD, PROBLEMS, FAULTY = 0, 1, 2
 STANDARD_INPUT = "-"
 
 
-def check(names: Sequence[str], *, as_json: bool = False) -> int:
+def check(names: Sequence[str], *, as_json: bool = False, functions: str = "") -> int:
     """Every error of each file; 1 where there is one, 2 where a file cannot be read."""
     status, count = GOOD, 0
     told: list[dict[str, Any]] = []
+    own = functions_of(functions)
     for name in names:
         try:
-            checked = check_text(read_text(name), file=name, tables=tables_beside(name))
+            checked = check_text(
+                read_text(name), file=name, functions=own, tables=tables_beside(name)
+            )
         except CommandError as error:
             status = FAULTY
             _complain_of(error, as_json=as_json)

@@ -63,6 +63,14 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
             path=True,
         ),
     ] = ""
+    functions: Annotated[
+        str,
+        About(
+            "Python file of functions of one's own that specifications may call (see "
+            "docs/functions.md); run at the start",
+            path=True,
+        ),
+    ] = ""
 
 
 def _bytes(meaning: str, at_least: int) -> About:

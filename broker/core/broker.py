@@ -13,12 +13,11 @@ a journal will hold results, replies and acknowledgements back is said in `broke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from broker.core import messages, reasons, returned, sources, topics
 from broker.core.actors import Actors
@@ -34,25 +33,15 @@ from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
 from broker.core.messages import Message, Request
 from broker.core.notes import Notes
+from broker.core.options import BrokerOptions
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer, refused, trouble
 
 _encode = msgspec.json.Encoder().encode
 
+__all__ = ["Broker", "BrokerOptions"]
+
 PASSES_MAX = 100_000  # each decides something open; what opens itself without end stops here
-
-
-class BrokerOptions(Struct, frozen=True, kw_only=True):
-    """What a broker is told about itself; see `intake.IntakeOptions` for the meaning of most."""
-
-    name: str = "broker"
-    lateness_ms: int = 1_000
-    drift_ppm: int = 0
-    idle_timeout_ms: int = 60_000
-    require_timestamp: bool = False
-    networked: bool = False  # one of several brokers: see `broker.core.network`
-    cells: bool = False  # and what is submitted may run at any of them: see docs/network.md
-    tables: dict[str, str] = {}  # reference data that specifications may name: file → its text
 
 
 class Broker:
@@ -83,6 +72,7 @@ class Broker:
         self._installer = Installer(
             self.catalogue, self._intake, self._matcher, self.limits, self.options.tables
         )
+        self.functions: Mapping[str, Any] = {}
         self._lives = sources.Lives()
         self._actors = Actors(self.limits.actors_max)
         self._notes = Notes()
@@ -100,6 +90,10 @@ class Broker:
             messages.Stopped: self._stopped,
             messages.Woken: self._woken,
         }
+
+    def know(self, functions: Mapping[str, Any]) -> None:
+        """Functions of one's own that texts may call, by name (`broker.core.own`)."""
+        self.functions = self._installer.functions = functions
 
     def handle(self, message: Message, now: int) -> list[Effect]:
         """What is to be done because of the message. `now` must not go back."""

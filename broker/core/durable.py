@@ -26,7 +26,7 @@ leaves the same behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -110,12 +110,20 @@ class DurableBroker:
     `number` is that of the last record, `outbox_end` the offset of the next result.
     """
 
-    def __init__(self, options: BrokerOptions, limits: Limits) -> None:
+    def __init__(
+        self, options: BrokerOptions, limits: Limits, functions: Mapping[str, Any] | None = None
+    ) -> None:
         self.number = 0
         self.outbox_end = 0
-        self._core = _core(options, limits)
+        self.functions = functions or {}
+        self._core = self._made(options, limits)
         self._retained: dict[str, bytes] = {}
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
+
+    def _made(self, options: BrokerOptions, limits: Limits) -> RestorableBroker:
+        core = (NetworkedBroker if options.networked else RestorableBroker)(options, limits)
+        core.know(self.functions)
+        return core
 
     # --- work ------------------------------------------------------------------------------
 
@@ -206,7 +214,7 @@ class DurableBroker:
         try:
             found = msgspec.msgpack.decode(data, type=_Snapshot)
             options = msgspec.convert(found.options, BrokerOptions)
-            self._core = _core(options, make_limits(**found.limits))
+            self._core = self._made(options, make_limits(**found.limits))
             self._core.restore(found.state)
         except (msgspec.MsgspecError, StateError, ValueError, LookupError, TypeError) as error:
             raise RecoveryError(f"the snapshot cannot be taken up: {error}") from error
@@ -226,17 +234,19 @@ class DurableBroker:
         outbox_end: int,
         now: int,
         listed: Sequence[Entry] = (),
+        functions: Mapping[str, Any] | None = None,
     ) -> tuple[DurableBroker, list[Effect]]:
         """The broker as the ended process left it, now with these settings, and what is to be done.
 
         `records` are those behind the snapshot, in order; ones before it are passed over.
         `outbox_end` is the offset of the next result in the outbox, `listed` what the catalogue on
-        disk has: where there is no journal, it is installed again. The effects are a record that
-        says that a process began, which everything else waits for; all that is retained below
-        `sources/` (what is retained there besides is to be taken away); what brings the catalogue
-        into step; and the results that the outbox does not have. Raises RecoveryError.
+        disk has: where there is no journal, it is installed again. `functions` are of one's own, on
+        no disk. The effects are a record that says that a process began, which everything else
+        waits for; all that is retained below `sources/` (what is retained there besides is to be
+        taken away); what brings the catalogue into step; and the results that the outbox does not
+        have. Raises RecoveryError.
         """
-        broker = cls(options, limits)
+        broker = cls(options, limits, functions)
         if snapshot is not None:
             broker._take_up(snapshot)
             if broker.outbox_end > outbox_end:
@@ -324,7 +334,7 @@ class DurableBroker:
         options = msgspec.convert({**one.options, "tables": tables}, BrokerOptions)
         limits = make_limits(**one.limits)
         if (options, limits) != (before.options, before.limits):
-            self._core = _core(options, limits)
+            self._core = self._made(options, limits)
             if before.now:
                 plain = msgspec.msgpack.decode(_encode(before.state()))
                 self._core.restore(plain)
@@ -388,8 +398,3 @@ class DurableBroker:
 
 
 _REQUESTS = (SpecificationSubmitted, CancelRequested)
-
-
-def _core(options: BrokerOptions, limits: Limits) -> RestorableBroker:
-    kind = NetworkedBroker if options.networked else RestorableBroker
-    return kind(options, limits)

@@ -176,13 +176,14 @@ class RestorableBroker(Broker):
         ]
         tasks: dict[str, Task] = {}
         for source in sources:
-            for key, task in _tasks(source).items():
+            for key, task in _tasks(source, self.functions).items():
                 tasks.setdefault(key, task)
         for key in state["tasks"]:
             if key not in tasks:
                 raise StateError(
                     f"a task of the snapshot ({key}) is in none of the texts that it was made of:"
-                    " this version of Headwater understands one of them otherwise"
+                    " this version of Headwater understands one of them otherwise, or a function of"
+                    " one's own that it calls has another version"
                 )
             self._matcher.install(tasks[key])
         self._matcher.restore(state["tasks"])
@@ -192,12 +193,12 @@ class RestorableBroker(Broker):
             self._texts[one.key] = (one, sources[number])
 
 
-def _tasks(source: Source) -> Mapping[str, Task]:
-    checked = check_text(source.text, tables=reader_of(source.tables))
+def _tasks(source: Source, functions: Mapping[str, Any]) -> Mapping[str, Task]:
+    checked = check_text(source.text, functions=functions, tables=reader_of(source.tables))
     if checked.specification is None:
         raise StateError(
-            "a text that was installed is refused by this version of Headwater:\n"
-            + checked.report()
+            "a text that was installed is refused by this version of Headwater, or calls a function"
+            " of one's own that is there no more (broker.functions):\n" + checked.report()
         )
     return checked.specification.graph.tasks
 

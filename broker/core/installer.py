@@ -85,6 +85,7 @@ class Installer:
         tables: Mapping[str, str],
     ) -> None:
         self._reader = reader_of(tables)
+        self.functions: Mapping[str, Any] = {}  # of one's own, that texts may call
         self._catalogue = catalogue
         self._intake = intake
         self._matcher = matcher
@@ -126,7 +127,7 @@ class Installer:
             error = LimitReachedError("specification_bytes_max", maximum, "bytes of a text")
             raise RefusedError(_limited(error))
         if checked is None or checked.text != text:
-            checked = check_text(text, tables=self._reader)
+            checked = check_text(text, functions=self.functions, tables=self._reader)
         if checked.specification is None:
             raise RefusedError(*map(refusals.of_diagnostic, checked.diagnostics))
         return checked.specification

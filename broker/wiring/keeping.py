@@ -7,16 +7,16 @@ served; what is closed without trouble needs no recovery at the next start.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.config import Config
 from broker.core.broker import BrokerOptions
 from broker.core.durable import DurableBroker
 from broker.core.durable_listed import RecoveryError
-from broker.core.effects import Effect, Entry
+from broker.core.effects import Effect
 from broker.core.records import Record
 from broker.journal import Files, Found, Journal, JournalError, JournalOptions, read
 from broker.store import RESULTS, Outbox, Part, Retention, Store, StoreError
@@ -54,13 +54,14 @@ class Keeping:
         self._effects = effects
 
     @classmethod
-    async def open(
+    async def open(  # noqa: PLR0917  # what a site hands on
         cls,
         folder: Path,
         config: Config,
         options: BrokerOptions,
         now_ms: Callable[[], int],
         parts: Sequence[Part] = (),
+        functions: Mapping[str, Any] | None = None,
     ) -> "Keeping":
         """The broker as it was left in this folder. Raises StartError."""
         url = config.data.database or f"sqlite:///{folder / DATABASE}"
@@ -70,7 +71,7 @@ class Keeping:
             try:
                 found = await asyncio.to_thread(read, folder / JOURNAL, files)
                 log = await Outbox.open(store, _retention(config))
-                kept = (log.end, now_ms(), await listed(store))
+                kept = (log.end, now_ms(), await listed(store), functions)
                 recovered = await _recovered(found, kept, config, options)
             except BaseException:
                 await store.close()
@@ -187,7 +188,7 @@ def _retention(config: Config) -> Retention:
 
 
 async def _recovered(
-    found: Found, kept: tuple[int, int, list[Entry]], config: Config, options: BrokerOptions
+    found: Found, kept: tuple[Any, ...], config: Config, options: BrokerOptions
 ) -> tuple[DurableBroker, list[Effect]]:
     """The core that the disk tells of; in a thread, so that signals are heard meanwhile."""
     began_s = perf_counter()

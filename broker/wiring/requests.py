@@ -38,6 +38,7 @@ class Requests:
         self._runner = runner
         self._text_chars_max = limits.specification_bytes_max
         self._reader = reader_of(runner.core.options.tables)
+        self._functions = runner.core.functions
         self._waiting: deque[Request] = deque()
         self._waiting_chars = 0
         self._arrived = asyncio.Event()
@@ -78,7 +79,9 @@ class Requests:
             return request
         loop = asyncio.get_running_loop()
         try:
-            check = partial(check_text, request.text, tables=self._reader)
+            check = partial(
+                check_text, request.text, functions=self._functions, tables=self._reader
+            )
             checked: Checked = await loop.run_in_executor(self._thread, check)
         except Exception:
             logger.exception("checking a text failed")

@@ -18,6 +18,7 @@ from broker.config import Config, ConfigError
 from broker.config.rights import load_rights
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.messages import Started, Stopped
+from broker.core.own import Function
 from broker.core.topics import EVENTS
 from broker.mqtt.application import InboundMessage
 from broker.mqtt.kept import KEPT
@@ -26,6 +27,7 @@ from broker.mqtt.logins import Logins
 from broker.mqtt.rights import Rights
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
+from broker.own_functions import FunctionsError, load_functions
 from broker.store import StoreError
 from broker.wiring import logs
 from broker.wiring.arrivals import Arrivals
@@ -91,6 +93,7 @@ class Site:
             cells=config.coordinator.enabled,
             tables=_tables(config),
         )
+        self._functions = _functions(config)
         self._runner: Runner
         self._requests: Requests
         self._listening: Listening
@@ -141,12 +144,14 @@ class Site:
             if self._options.networked:
                 raise StartError(NEEDS_A_FOLDER)
             logs.tell("warning", "nothing_kept", reason=NOTHING_KEPT)
-            runner = Runner(Broker(self._options, self._config.limits), outside, clock)
+            core = Broker(self._options, self._config.limits)
+            core.know(self._functions)
+            runner = Runner(core, outside, clock)
         else:
             from broker.wiring.keeping import Keeping
 
             keeping = await Keeping.open(
-                self._folder, self._config, self._options, clock.now_ms, (KEPT,)
+                self._folder, self._config, self._options, clock.now_ms, (KEPT,), self._functions
             )
             self._keeping = keeping
             clock.not_before(keeping.core.now)
@@ -290,6 +295,14 @@ def _tables(config: Config) -> dict[str, str]:
         return load_tables(config.broker.tables)
     except TablesError as error:
         raise StartError(f"{error}; see `tables` under [broker]") from None
+
+
+def _functions(config: Config) -> dict[str, Function]:
+    """The functions of one's own that specifications may call. Raises StartError."""
+    try:
+        return load_functions(config.broker.functions)
+    except FunctionsError as error:
+        raise StartError(f"{error}; see `functions` under [broker]") from None
 
 
 def _rights(config: Config) -> Rights | None:

@@ -8,6 +8,7 @@ import argparse
 from fractions import Fraction
 
 from headwater.cli.frame import entry
+from headwater.cli.functions import functions_option
 from headwater.cli.replay import lateness_ms
 
 EXAMPLE = "  headwater check examples/*.hw"
@@ -46,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups", metavar="N", type=int, help="for --bounds: how many keys `group by` meets"
     )
+    functions_option(parser)
 
 
 def rate(text: str) -> tuple[str, Fraction]:
@@ -66,13 +68,15 @@ def run(arguments: argparse.Namespace) -> int:
     specs, as_json = arguments.specs, arguments.json
     bounds = arguments.bounds or bool(arguments.rate) or arguments.groups is not None
     if not (arguments.plan or bounds or arguments.svg is not None):
-        status = entry("headwater.specifications", "check")(specs, as_json=as_json)
+        status = entry("headwater.specifications", "check")(
+            specs, as_json=as_json, functions=arguments.functions
+        )
         return status
     rates = dict(arguments.rate)
     usual = rates.pop("", Fraction(1))
     inputs = entry("broker.core.bounds", "Inputs")(rates, usual, arguments.lateness)
     wanted = entry("headwater.plan.run", "Wanted")(
-        arguments.plan, arguments.svg, bounds, inputs, arguments.groups
+        arguments.plan, arguments.svg, bounds, inputs, arguments.groups, arguments.functions
     )
     status = entry("headwater.plan.run", "run")(specs, wanted, as_json=as_json)
     return status

@@ -8,6 +8,7 @@ import argparse
 import re
 
 from headwater.cli.frame import entry
+from headwater.cli.functions import functions_option
 
 EXAMPLE = "  headwater replay examples/fog.hw --events examples/data/molene.csv.gz"
 ERRORS_ASIDE = True  # standard output is for results alone
@@ -55,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="in place of results, tell which events made each, or how far those without one got",
     )
+    functions_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

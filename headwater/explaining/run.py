@@ -16,6 +16,7 @@ from headwater.columns import ColumnError, parse_map
 from headwater.explaining.record import OWN, Record, extended
 from headwater.explaining.tell import moment, result_data, results_lines
 from headwater.explaining.why import how_far, limits_text
+from headwater.given import functions_of
 from headwater.lines import UnreadableError
 from headwater.readers import read_events
 from headwater.replay import BadInputError, Replay
@@ -33,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Replay and explain; 0, or 2 on a faulty specification or input."""
     text = read_text(arguments.spec)
     tables = tables_beside(arguments.spec)
-    checked = check_text(text, file=arguments.spec, tables=tables)
+    own = functions_of(arguments.functions)
+    checked = check_text(text, file=arguments.spec, functions=own, tables=tables)
     if checked.specification is None:
         if arguments.json:
             _complain_json(
@@ -44,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
         return FAULTY
     specification = checked.specification
     record = Record(specification)
-    whole = check_text(extended(text, specification), file=arguments.spec, tables=tables)
+    whole = check_text(
+        extended(text, specification), file=arguments.spec, functions=own, tables=tables
+    )
     if whole.specification is None or any(one == OWN for one, _ in specification.subscriptions):
         told = f"{arguments.spec}: no room for the subscriptions of {OWN}, by which events are seen"
         raise CommandError(FAULTY, told)

@@ -15,6 +15,7 @@ from typing import Any
 
 from broker.core.bounds import Bound, Inputs, bounds_of, stated
 from headwater.cli.output import CommandError, complain, print_json, read_text
+from headwater.given import functions_of
 from headwater.plan.steps import Plan, plans_of
 from headwater.plan.svg import plan_svg
 from headwater.plan.text import plan_text
@@ -34,6 +35,7 @@ class Wanted:
     bounds: bool = False
     inputs: Inputs = field(default_factory=Inputs)
     groups: int | None = None
+    functions: str = ""  # a file of functions of one's own
 
 
 def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
@@ -41,9 +43,12 @@ def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
     status, count = GOOD, 0
     told: list[dict[str, Any]] = []
     drawn: list[tuple[Plan, list[str]]] = []
+    own = functions_of(wanted.functions)
     for name in names:
         try:
-            checked = check_text(read_text(name), file=name, tables=tables_beside(name))
+            checked = check_text(
+                read_text(name), file=name, functions=own, tables=tables_beside(name)
+            )
         except CommandError as error:
             status = FAULTY
             errors: list[Any] = [{"message": text} for text in error.messages]
