@@ -369,9 +369,9 @@ circle-border: a circle's border does not belong to it
 - hypot(x - lat, y - lon) <= radius_m
 + hypot(x - lat, y - lon) < radius_m
 
-box-corners-turned: a box whose corners are given the other way is empty
-- low_x, high_x = min(a, c), max(a, c)
-+ low_x, high_x = a, c
+box-border: a box's upper border does not belong to it
+- low_x <= x <= high_x and low_y <= y <= high_y
++ low_x <= x < high_x and low_y <= y < high_y
 
 polygon-border: a polygon's border does not belong to it
 - return True

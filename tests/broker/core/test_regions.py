@@ -59,3 +59,32 @@ def test_half_the_globe_and_more_may_be_a_circle():
         for at, place in enumerate(places)
     )
     assert [one["events"]["A"] for one in found] == [["e0"], ["e2"]]
+
+
+def inside(region, *places):
+    """Which of these places, by number, an event in the region is at."""
+    text = f"event A(n: int)\nsubscription S from me to out\ndetect A in {region}"
+    found = headwater.Engine(text).push(
+        {"type": "A", "id": f"e{at}", "timestamp": at, "position": place}
+        for at, place in enumerate(places)
+    )
+    return [int(one["events"]["A"][0][1:]) for one in found]
+
+
+def flat(*places):
+    return [{"x": x, "y": y} for x, y in places]
+
+
+def test_a_box_has_its_border_on_the_globe_and_on_the_plane():
+    borders = [(1, 2), (5, 8), (1, 5), (3, 8), (3, 4)]
+    outside = [(0.999, 4), (5.001, 4), (3, 1.999), (3, 8.001)]
+    assert inside("box(1 m, 2 m, 5 m, 8 m)", *flat(*borders, *outside)) == [0, 1, 2, 3, 4]
+    assert inside("box(1, 2, 5, 8)", *[[*place] for place in borders + outside]) == [0, 1, 2, 3, 4]
+
+
+def test_a_circle_and_a_polygon_on_the_plane_have_their_border():
+    places = flat((13, 14), (10, 15), (15, 10), (13.001, 14), (10, 10))
+    assert inside("circle(10 m, 10 m, 5 m)", *places) == [0, 1, 2, 4]
+    places = flat((0, 0), (4, 0), (2, 0), (4, 2), (2, 2), (2, -0.001), (4.001, 2))
+    corners = "0 m, 0 m, 4 m, 0 m, 4 m, 4 m, 0 m, 4 m"
+    assert inside(f"polygon({corners})", *places) == [0, 1, 2, 3, 4]
