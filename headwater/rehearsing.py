@@ -11,7 +11,6 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -37,8 +36,18 @@ from simulation.rehearsal.faults import (
     check_apart,
     duration_ms,
     read_fault,
+    time_ms,
 )
-from simulation.rehearsal.material import IDLE_MS, LATENESS_MS, Material, MaterialError, located
+from simulation.rehearsal.material import (
+    IDLE_MS,
+    LATENESS_MS,
+    Material,
+    MaterialError,
+    Said,
+    between,
+    end_of,
+    located,
+)
 from simulation.rehearsal.run import Outcome, rehearse
 
 GOOD, DIFFERENT, FAULTY = 0, 1, 2
@@ -126,16 +135,22 @@ def _duration(text: str | None, usual_ms: int) -> int:
 
 def _events(
     arguments: argparse.Namespace, specification: Specification, network: Rehearsed
-) -> list[dict[str, Any]]:
+) -> list[Said]:
     replay = Replay(specification, lambda _: None, skip_bad=arguments.skip_bad)
     batches = read_events(
         arguments.events,
         kinds_of(specification),
         mapping=parse_map(arguments.map) if arguments.map else None,
     )
-    found = located([to_mapping(event) for event in replay.recorded(batches)], network)
+    events: Sequence[Said] = [to_mapping(event) for event in replay.recorded(batches)]
     tell_dropped(replay, as_json=arguments.json)
-    return found
+    if events and (arguments.since or arguments.until):
+        first_ms = end_of(events[0])
+        since, until = (
+            time_ms(text, first_ms) if text else None for text in (arguments.since, arguments.until)
+        )
+        events = between(events, since, until)
+    return located(events, network)
 
 
 def _faults(arguments: argparse.Namespace, material: Material) -> list[Fault]:

@@ -21,7 +21,8 @@ APPROACHES = (
     "filter-split-forward",
 )
 REHEARSED = (
-    "network", "events", "map", "skip_bad", "cut", "end", "slow", "lateness", "idle", "results",
+    "network", "events", "map", "skip_bad", "since", "until", "cut", "end", "slow", "lateness",
+    "idle", "results",
 )  # fmt: skip
 
 
@@ -75,6 +76,10 @@ def _configure_rehearsal(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--skip-bad", action="store_true", help="count faulty lines and pass over them"
     )
+    group.add_argument(
+        "--since", metavar="WHEN", help="leave out the events before this time; see --cut for WHEN"
+    )
+    group.add_argument("--until", metavar="WHEN", help="leave out the events from this time on")
     group.add_argument(
         "--cut",
         metavar="A-B@WHEN+LASTS",

@@ -63,7 +63,7 @@ def read_fault(kind: str, text: str, setting: Setting) -> Fault:
     if not at or found is None or (found["by"] is None) == (kind == "slow"):
         raise FaultError(f"found `{text}`, expected {_FORMS[kind]}")
     brokers = (_broker(where, setting),) if kind == "end" else _link(where, setting)
-    at_ms = _time_ms(found["when"], setting)
+    at_ms = time_ms(found["when"], setting.first_ms)
     if not setting.first_ms <= at_ms <= setting.last_ms:
         raise FaultError(
             f"`{text}` begins at {told(at_ms)}, and the events are from {told(setting.first_ms)}"
@@ -110,10 +110,11 @@ def told(time_ms: int) -> str:
     )
 
 
-def _time_ms(text: str, setting: Setting) -> int:
+def time_ms(text: str, first_ms: int) -> int:
+    """A time by the clock of the events, the first of which is at `first_ms`. Raises FaultError."""
     offset = _OFFSET.fullmatch(text)
     if offset is not None:
-        return setting.first_ms + duration_ms(offset[1])
+        return first_ms + duration_ms(offset[1])
     of_day = _OF_DAY.fullmatch(text)
     try:
         if of_day is None:
@@ -121,14 +122,14 @@ def _time_ms(text: str, setting: Setting) -> int:
             found = found if found.tzinfo else found.replace(tzinfo=UTC)
             return round(found.timestamp() * 1000)
         hour, minute, second = (int(part or 0) for part in of_day.groups())
-        day = datetime.fromtimestamp(setting.first_ms / 1000, UTC)
+        day = datetime.fromtimestamp(first_ms / 1000, UTC)
         found = day.replace(hour=hour, minute=minute, second=second, microsecond=0)
     except (ValueError, OverflowError, OSError):
         raise FaultError(
             f"found the time {text}, expected 14:00, 2014-01-11T14:00 or +30m from the first event"
         ) from None
     at_ms = round(found.timestamp() * 1000)
-    return at_ms if at_ms >= setting.first_ms else at_ms + DAY_MS
+    return at_ms if at_ms >= first_ms else at_ms + DAY_MS
 
 
 def _broker(name: str, setting: Setting) -> str:

@@ -6,6 +6,7 @@ ends; each has an id and a source that enters somewhere.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,17 +55,26 @@ def end_of(said: Said) -> int:
     return found
 
 
+def between(events: Sequence[Said], since_ms: int | None, until_ms: int | None) -> Sequence[Said]:
+    """Those of the events, which are in order, that end from the one time to before the other."""
+    low = 0 if since_ms is None else bisect_left(events, since_ms, key=end_of)
+    high = len(events) if until_ms is None else bisect_left(events, until_ms, key=end_of)
+    return events[low:high]
+
+
 def located(events: Sequence[Said], network: Rehearsed) -> list[Said]:
     """The events with the locations that their sources' descriptions supply.
 
     Raises MaterialError where an event has no source, or one that enters nowhere.
     """
     if not events:
-        raise MaterialError("there are no events of the types that the specification declares")
+        raise MaterialError(
+            "no event is of a type that the specification declares, or of that time"
+        )
     if len(events) > EVENTS_MAX:
         raise MaterialError(
             f"there are {len(events)} events, and a rehearsal takes {EVENTS_MAX}: choose a part of"
-            " the recording"
+            " the recording, by --since and --until"
         )
     found: list[Said] = []
     for one in events:

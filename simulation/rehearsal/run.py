@@ -112,7 +112,9 @@ class _Run:
             self._play()
             unsettled = self._settle()
         except RuntimeError as error:
-            raise MaterialError(f"{error}; choose a part of the recording") from None
+            raise MaterialError(
+                f"{error}; choose a part of the recording, by --since and --until"
+            ) from None
         links = {
             (name, line.other(name).name): carried
             for line in self.lines.values()

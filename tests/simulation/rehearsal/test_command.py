@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from headwater.cli import main
+from simulation.rehearsal.faults import told
 from simulation.rehearsal.site import Site
 from tests.simulation.rehearsal.small import NETWORK, written
 
@@ -58,6 +59,21 @@ def test_json_is_the_report(files, tmp_path, capsys):
     assert status == 0
     assert json.loads(out) == json.loads(output.read_text())
     assert json.loads(out)["faults"] == []
+
+
+def test_a_part_of_the_recording_is_what_lies_between(files, tmp_path, capsys):
+    everything = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    first = min(one["timestamp"] for one in everything)
+    times = [one["timestamp"] for one in everything]
+    status, out, _ = simulated(capsys, *files, "--since", "+40s", "--until", "+80s", "--json")
+    assert status == 0
+    report = json.loads(out)
+    between = [one for one in times if first + 40_000 <= one < first + 80_000]
+    assert report["events"] == len(between)
+    assert report["from"] == told(min(between))
+    status, _, err = simulated(capsys, *files, "--since", "+40s", "--until", "+40s")
+    assert status == 2
+    assert "no event is of" in err
 
 
 def test_a_result_that_is_lost_makes_the_status_1(files, capsys, monkeypatch):
