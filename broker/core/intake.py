@@ -90,6 +90,7 @@ class Intake:
         )
         self._decoder = PayloadDecoder(self.registry, normaliser, limits)
         self._repeats = Repeats(limits.repeat_memory_events_max)
+        self._judged_at = 0
         self._forgotten = 0
         self._clock = _clock(options, limits)
 
@@ -189,6 +190,7 @@ class Intake:
         return self._admitted(self.clock.behind(events), now)
 
     def _admitted(self, split: Split, now: int) -> Admitted:
+        self._judged_at = now
         fresh, repeats = self._repeats.admit(
             split.on_time, ordered=split.ordered, apart=split.apart, newest=split.newest
         )
@@ -243,11 +245,12 @@ class Intake:
     # --- snapshots -----------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Plain data; declarations are not in it."""
+        """Plain data; declarations are not in it, nor events whose repeat would be late."""
+        over = self._clock.floor(self._judged_at)
         return {
             "advertised": self._advertised.state(),
             "clock": self._clock.state(),
-            "repeats": packed(self._repeats.events()),
+            "repeats": packed([event for event in self._repeats.events() if event.end > over]),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
