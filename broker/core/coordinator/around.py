@@ -35,5 +35,8 @@ class Around(Protocol):
     def counted(self) -> Mapping[Piece, Counts]:
         """Of each submission, by (home, key), that runs here: what came and left."""
 
+    def state_rate(self, takes: int, size_bytes: int) -> int:
+        """Bytes a second of snapshots of that size where so many come in a second."""
+
     def place(self, key: str, broker: str) -> None:
         """Have a submission that is at home here run there; said again it means nothing new."""

@@ -61,7 +61,7 @@ class Coordinator:
         self.rounds = rounds
         self.known = Known()
         self.works = Works(me)
-        self.metering = Metering(settings)
+        self.metering = Metering(settings, around.state_rate)
         self.drained = False
         self.laid: Laid | None = None
         self.epoch = -1

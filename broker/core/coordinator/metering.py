@@ -7,7 +7,7 @@ looked at for long enough; so what stays the same is told once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import exp
 
 from msgspec import Struct, field
@@ -16,19 +16,28 @@ from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import Input
 
 LOOKS = 6  # in the time that a rate is a mean over
+WARM_LOOKS = 2  # first what came since the last snapshot comes again, in no time
 TRUSTED = 0.28  # the part of all weight that a third of that time has: then a rate is told first
+STATELESS = 0.6  # the same where there was no snapshot: then there will be none for long
+STATE_LASTS = 10  # times the time of a mean: a state that was so large may be again
 
 
 class Counts(Struct, frozen=True):
     """What one submission's tasks have been sent and have sent since they began at this host.
 
-    `inputs` in bytes by (origin, type), after the simple filters; `sent` in bytes to their home.
-    `term` tells one beginning from another.
+    `inputs` in bytes by (origin, type), after the simple filters; `sent` in bytes of results.
+    `state_bytes` is the size of the last snapshot, 0 before the first. `term` tells one beginning
+    from another.
     """
 
     term: int
     inputs: dict[Input, int]
     sent: int
+    state_bytes: int = 0
+
+
+Pace = Callable[[int, int], int]
+"""Bytes a second of snapshots, from those that come in and the size of a snapshot."""
 
 
 class Rates(Struct, frozen=True):
@@ -48,11 +57,18 @@ class _Mean(Struct):
 
 
 class Meter(Struct):
-    """Of one submission that runs here."""
+    """Of one submission that runs here.
+
+    What snapshots take is not counted but reckoned from their size, so that it is the same where
+    the home is the host, and in any moment: they are few, and their sizes go up and down.
+    """
 
     settings: CoordinatorSettings
+    pace: Pace
+    since: int
     at: int
     counts: Counts
+    state: float = 0.0
     weight: float = 0.0
     means: dict[Input, _Mean] = field(default_factory=dict)
     sends: _Mean = field(default_factory=_Mean)
@@ -62,15 +78,19 @@ class Meter(Struct):
         took_ms = now - self.at
         if took_ms <= 0:
             return None
-        fresh = 1.0 - exp(-took_ms / self.settings.measure_ms)
         before, self.counts, self.at = self.counts, counts, now
+        lasts = exp(-took_ms / (STATE_LASTS * self.settings.measure_ms))
+        self.state = max(float(counts.state_bytes), self.state * lasts)
+        if now - self.since < WARM_LOOKS * self.settings.measure_ms // LOOKS:
+            return None
+        fresh = 1.0 - exp(-took_ms / self.settings.measure_ms)
         self.weight += (1.0 - self.weight) * fresh
         for place in dict.fromkeys([*self.means, *counts.inputs]):
             came = counts.inputs.get(place, 0) - before.inputs.get(place, 0)
             mean = self.means.setdefault(place, _Mean())
             mean.add(came * 1000 / took_ms, fresh)
         self.sends.add((counts.sent - before.sent) * 1000 / took_ms, fresh)
-        if self.weight < TRUSTED:
+        if self.weight < TRUSTED or (not self.state and self.weight < STATELESS):
             return None
         rates = self._rates()
         return rates if self._differs(told, rates) else None
@@ -78,7 +98,8 @@ class Meter(Struct):
     def _rates(self) -> Rates:
         """The means, as if they had always been looked at."""
         inputs = {place: round(one.sum / self.weight) for place, one in sorted(self.means.items())}
-        return Rates(inputs, round(self.sends.sum / self.weight))
+        states = self.pace(sum(inputs.values()), round(self.state))
+        return Rates(inputs, round(self.sends.sum / self.weight) + states)
 
     def _differs(self, told: Rates, rates: Rates) -> bool:
         places = dict.fromkeys([*told.inputs, *rates.inputs])
@@ -94,9 +115,10 @@ class Meter(Struct):
 class Metering:
     """All that runs here, by whatever names it."""
 
-    def __init__(self, settings: CoordinatorSettings) -> None:
+    def __init__(self, settings: CoordinatorSettings, pace: Pace) -> None:
         self.every_ms = max(1, settings.measure_ms // LOOKS)
         self._settings = settings
+        self._pace = pace
         self._meters: dict[tuple[str, str], Meter] = {}
 
     def look(
@@ -112,7 +134,7 @@ class Metering:
         for name, one in counts.items():
             meter = self._meters.get(name)
             if meter is None or meter.counts.term != one.term:
-                self._meters[name] = Meter(self._settings, now, one)
+                self._meters[name] = Meter(self._settings, self._pace, now, now, one)
             elif name in told:
                 rates = meter.look(one, told[name], now)
                 if rates is not None:

@@ -19,6 +19,7 @@ from broker.core.coordinator.seen import plan
 from broker.core.coordinator.statement import Piece
 from broker.core.coordinator.works import Work
 from broker.core.network import frames
+from broker.core.network.cell_saving import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
 from broker.core.network.messages import CellPlaced
 from broker.core.topology import Tree
 from planner.rounds.machine import Rounds
@@ -118,9 +119,15 @@ class Planning:
         for one in self._broker.cells():
             if one.counts is not None:
                 inputs = {place: load.size_bytes for place, load in one.counts.inputs.items()}
-                sent = one.counts.results.size_bytes + one.counts.saved.size_bytes
-                found[one.home, one.cell] = Counts(one.life, inputs, sent)
+                sent = one.counts.results.size_bytes
+                found[one.home, one.cell] = Counts(one.life, inputs, sent, one.snapshot_bytes)
         return found
+
+    def state_rate(self, takes: int, size_bytes: int) -> int:
+        """As `cell_saving` paces snapshots: a share of what comes in, or one now and then."""
+        seldom_ms = max(SAVE_MS_MAX, size_bytes * 1000 // SAVE_BYTES_S)
+        gap_ms = min(seldom_ms, SAVE_SHARE * size_bytes * 1000 // max(takes, 1))
+        return size_bytes * 1000 // max(gap_ms, SAVE_MS) if takes else 0
 
     def place(self, key: str, broker: str) -> None:
         """Have a cell run there."""

@@ -144,6 +144,9 @@ class House(Linking):
             if job.host == self.name
         }
 
+    def state_rate(self, takes: int, size_bytes: int) -> int:
+        return takes * size_bytes // 1000  # of what comes in, so many thousandths
+
     def place(self, key: str, broker: str) -> None:
         self.town.place(self, key, broker)
 
