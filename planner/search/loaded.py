@@ -47,6 +47,10 @@ class LoadedState(State):
                 self.arcs_of[number].append(arc)
         self.room = self.limit * (1 + ROOM) + 1e-12
         self.all_rates: Vector = np.array([*model.rates, *model.partial_rates])
+        layout = model.layout
+        given = [s.rate for s in layout.streams] + [a.rate for a in layout.aggregates]
+        self.real_rates: Vector = np.array(given, dtype=np.float64)
+        """What each stream puts on a link: without the trifle of those that have no rate."""
         self._metrics: dict[tuple[int, bytes], Metric] = {}
         self._bases: list[Metric] = [*model.metrics[0], *model.metrics[1]]
         super().__init__(model, hosts)
@@ -71,8 +75,8 @@ class LoadedState(State):
 
     def _look(self) -> list[int]:
         """What is blocked for each stream now; the streams for which that changed."""
-        others = self.load - np.minimum(self.on, self.all_rates[:, None])
-        found = np.packbits(others + self.all_rates[:, None] > self.room, axis=1)
+        others = self.load - np.minimum(self.on, self.real_rates[:, None])
+        found = np.packbits(others + self.real_rates[:, None] > self.room, axis=1)
         old, self.blocked = self.blocked, found
         if old.shape != found.shape:
             self._seen = [None] * len(found)
@@ -88,7 +92,7 @@ class LoadedState(State):
         for number in todo:
             self._take_up(number)
         for number in todo:
-            rate = self.all_rates[number]
+            rate = self.real_rates[number]
             for source, targets in self._ends_of(number):
                 metric = self._metric_by(number, np.packbits(self.load + rate > self.room))
                 cost, arcs = metric.tree(source, targets)
@@ -169,27 +173,45 @@ class LoadedState(State):
             self.work[self.hosts[piece]] -= cost
             self.work[host] += cost
             self.hosts[piece] = host
-        touched = dict.fromkeys(n for piece, _ in moves for n in model.of_piece[piece])
-        for piece, _ in moves:
-            if (of := model.aggregate_of[piece]) is not None:
-                touched[len(model.rates) + of] = None
-        self._lay(touched)
+        self._lay(self._touched(moves))
         return self.flow - before
+
+    def _touched(self, moves: Iterable[tuple[int, int]]) -> list[int]:
+        """The streams that some moves concern."""
+        model = self.model
+        found = {}
+        for piece, _ in moves:
+            found.update(dict.fromkeys(model.of_piece[piece]))
+            if (of := model.aggregate_of[piece]) is not None:
+                found[len(model.rates) + of] = None
+        return list(found)
 
     def delta(self, moves: Sequence[tuple[int, int]]) -> float:
         """By how much these moves would change the flow: made, and all put back as it was."""
-        kept = (
-            list(self.hosts),
-            self.work.copy(),
-            self.load.copy(),
-            self.on.copy(),
-            [dict(trees) for trees in self.trees],
-            self.hops.copy(),
-            self.flow,
-        )
+        hosts, work, flow = list(self.hosts), self.work.copy(), self.flow
+        touched = self._touched(moves)
+        trees = [self.trees[number] for number in touched]
+        hops = [float(self.hops[number]) for number in touched]
         change = self.apply(moves)
-        self.hosts, self.work, self.load, self.on, self.trees, self.hops, self.flow = kept
+        self.hosts, self.work = hosts, work
+        self._hang(touched, trees, hops)
+        self.flow = flow
         return change
+
+    def _hang(
+        self,
+        numbers: Sequence[int],
+        trees: Sequence[dict[int, tuple[Arc, ...]]],
+        hops: Sequence[float],
+    ) -> None:
+        """Gives streams trees that they had before."""
+        for number in numbers:
+            self._take_up(number)
+        for number, kept, far in zip(numbers, trees, hops, strict=True):
+            self.trees[number] = kept
+            self.hops[number] = far
+            for arcs in kept.values():
+                self._count(number, arcs, float(self.real_rates[number]))
 
     def relax(self) -> list[int]:
         """Lays a few streams that are over limits again; the pieces whose rows are now stale."""
@@ -197,25 +219,57 @@ class LoadedState(State):
         if len(over):
             users = np.flatnonzero(self.on[:, over].any(axis=1))
             for number in users[np.argsort(self.all_rates[users], kind="stable")][:LAID_AGAIN_MAX]:
-                self._again(int(number))
+                self.lay_again([int(number)], self.flow)
         stale: dict[int, None] = {}
         for number in self._look():
             stale.update(dict.fromkeys(self._pieces_of(number)))
         return list(stale)
 
-    def _again(self, number: int) -> None:
-        """Lays one stream again and keeps that if it is no dearer."""
-        before, trees = self.flow, dict(self.trees[number])
-        self._lay([number])
-        if self.flow > before:
-            hops = float(self.hops[number])
+    def lay_again(self, numbers: Sequence[int], most: float) -> bool:
+        """Takes streams up and lays them in this order; all stays as it was where the flow is more.
+
+        `most` is the flow that is still good enough; the streams must not have moved since.
+        """
+        before, trees = self.flow, [self.trees[number] for number in numbers]
+        hops = [float(self.hops[number]) for number in numbers]
+        for number in numbers:
             self._take_up(number)
-            self.trees[number] = trees
-            lost = FAR * (hops // FAR)
-            self.hops[number] = sum(len(arcs) for arcs in trees.values()) + lost
-            for arcs in trees.values():
-                self._count(number, arcs, float(self.all_rates[number]))
-            self.flow = before
+        for number in numbers:
+            self._lay([number])
+        if self.flow <= most:
+            return True
+        self._hang(numbers, trees, hops)
+        self.flow = before
+        return False
+
+    def least(self, number: int) -> float:
+        """What a stream would cost, were the others not in its way."""
+        base, rate = self._bases[number], float(self.all_rates[number])
+        return rate * sum(base.tree(source, ends)[0] for source, ends in self._ends_of(number))
+
+    def least_flow(self) -> float:
+        """What all streams would cost, were none in another's way."""
+        return sum(self.least(number) for number in range(len(self.all_rates)))
+
+    def in_the_way(self, number: int) -> list[int]:
+        """The streams that take room from one on the way that it would go without them."""
+        ways = [self._bases[number].tree(*ends)[1] for ends in self._ends_of(number)]
+        limits = {n for arcs in ways for arc in arcs for n in self.limits_of.get(arc, ())}
+        rate = float(self.real_rates[number])
+        full = [
+            n for n in sorted(limits) if self.load[n] - self.on[number, n] + rate > self.room[n]
+        ]
+        users = np.flatnonzero(self.on[:, full].any(axis=1)).tolist()
+        return [user for user in users if user != number]
+
+    def snapshot(self) -> tuple[object, ...]:
+        """What `put_back` needs to undo whatever is laid again meanwhile."""
+        return self.load.copy(), self.on.copy(), [dict(t) for t in self.trees], self.hops.copy()
+
+    def put_back(self, kept: tuple[object, ...], flow: float) -> None:
+        """The trees and loads as they were, and the flow that they came to."""
+        self.load, self.on, self.trees, self.hops = kept  # type: ignore[assignment]
+        self.flow = flow
 
     def _pieces_of(self, number: int) -> list[int]:
         streams = len(self.model.rates)

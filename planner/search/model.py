@@ -1,11 +1,10 @@
 """A layout as the searches read it: arrays, and which streams concern which piece.
 
 Owns the compiled problem. Must not know a placement. Invariant: nothing here changes while a search
-runs, but the prices that `priced` makes new metrics for.
+runs.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +38,6 @@ class Model:
         self._streams()
         self.exact_ends = 6 if self.nodes**2 <= EXACT_CELLS_MAX else 3 if self.nodes <= 300 else 1
         self.classes_max = 1000 if self.nodes <= 300 else CLASSES_LARGE_MAX
-        self.prices: dict[Arc, float] = {}
         if self.limited:
             ways = [(a, b) for a, others in enumerate(self.network.neighbours) for b in others]
             self.hops: Vector = Metric(self.nodes, dict.fromkeys(ways, 1.0), 1).distance
@@ -105,7 +103,7 @@ class Model:
         return [of(rate) for rate in self.rates], [of(rate) for rate in self.partial_rates]
 
     def weights(self, rate: float) -> dict[Arc, float]:
-        """The links with room for a stream of that rate or just above, with their prices."""
+        """The links with room for a stream of that rate or just above: a hop each."""
         found: dict[Arc, float] = {}
         for a, others in enumerate(self.network.neighbours):
             out = self.egress[a]
@@ -114,10 +112,5 @@ class Model:
             for b in others:
                 limit = self.network.limits.get((a, b))
                 if limit is None or rate <= limit * (1 + ROOM):
-                    found[a, b] = 1.0 + self.prices.get((a, b), 0.0)
+                    found[a, b] = 1.0
         return found
-
-    def reprice(self, prices: Mapping[Arc, float]) -> None:
-        """Makes the metrics anew: links cost one hop and their price."""
-        self.prices = dict(prices)
-        self.metrics = self._metrics()

@@ -33,8 +33,6 @@ class Routed:
     trees: dict[str, tuple[Arc, ...]]
     flow: float
     excess: float
-    crowded: list[Arc] = field(default_factory=list)
-    """The links that the cheapest trees, unaware of each other, would carry too much over."""
 
 
 @dataclass
@@ -103,8 +101,7 @@ def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Route
         load.add(arcs, stream.rate)
     if model.limited:
         _force(model, streams, trees, load)
-    crowded = load.broken() if model.limited else []
-    if crowded:
+    if model.limited and load.broken():
         before = [tuple(arcs) for arcs in trees]
         _negotiate(model, streams, trees, load, ROUNDS_MAX if thorough else ROUNDS_MAX // 3)
         again = [i for i, arcs in enumerate(trees) if tuple(arcs) != before[i]]
@@ -113,7 +110,7 @@ def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Route
     flow = sum(s.rate * len(t) for s, t in zip(streams, trees, strict=True))
     named = {s.name: tuple(sorted(t)) for s, t in zip(streams, trees, strict=True)}
     excess = (load.excess() if model.limited else 0.0) + MISSED * lost
-    return Routed(named, flow, excess, crowded)
+    return Routed(named, flow, excess)
 
 
 def _force(model: Model, streams: Sequence[Carried], trees: list[list[Arc]], load: _Load) -> None:

@@ -15,18 +15,22 @@ from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.kicks import recreate, scatter, some_near
-from planner.search.large import Renewal
+from planner.search.large import DESCENT_GAIN, Renewal
 from planner.search.loaded import LoadedState
 from planner.search.mend import mend
 from planner.search.model import Model
+from planner.search.relief import Relief
 from planner.search.routing import Routed, route
 from planner.search.start import greedy
 from planner.search.state import State
 from planner.search.stops import Progress, Stop
 from planner.search.tabu import Tabu
+from planner.search.traffic import TrafficState
+from planner.search.untangle import untangle
 
 CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a few pieces only
 SETTLE_EVERY_STEPS = 2000
+KEPT_EVERY_STEPS = 50  # to write down all ways takes as long as a step
 ROUTE_EVERY_STEPS = 25
 POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
@@ -34,6 +38,8 @@ TOLERANCE = 0.004  # by so much a placement may be worse than the one that it ca
 MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
 FAITHLESS_KICKS = 30  # after so many that found no better plan, back to the best
 KICKED_MAX = 12
+LAYS_A_STEP, LAYS_MAX = 2, 100  # streams laid in better orders; more would take half the time
+EXACT = 0.5  # of the descents try out what two pieces that concern each other change together
 SCATTERED = 0.2  # of the kicks
 RETURNS = 0.4  # the chance of going back to the best rather than beginning anew
 GAIN = 1e-9  # a smaller part of the flow is no gain
@@ -80,11 +86,13 @@ class Search:
         self.steps = 0
         self.improved_at = 0
         self.kicks = 0
+        self.lays = 0
+        """How many streams may be laid in better orders: some for each step, so that it lasts."""
         self.judged: set[tuple[int, ...]] = set()
-        self.crowds: dict[Arc, float] = {}
         hosts = greedy(model) if start is None else start
         self.whole = model.pieces * model.nodes <= CELLS_MAX
-        self.state = (LoadedState if model.limited and self.whole else State)(model, hosts)
+        with_ways = LoadedState if self.whole else TrafficState
+        self.state = with_ways(model, hosts) if model.limited else State(model, hosts)
         self.consider(thorough=True)
 
     # --- the best ----------------------------------------------------------------------------
@@ -92,6 +100,9 @@ class Search:
     def consider(self, *, thorough: bool = False) -> bool:
         """Routes the present placement and keeps it if it is the best."""
         hosts = tuple(self.state.hosts)
+        if isinstance(self.state, TrafficState):
+            found = Routed(self.state.named_trees(), self.state.flow, self.state.excess())
+            return self.keep(hosts, 0.0, found)
         if hosts in self.judged and not thorough:
             return False
         if len(self.judged) > 100_000:
@@ -100,14 +111,20 @@ class Search:
         excess = self.state.excess()
         if not self.model.limited and not self.best.beaten(excess, self.state.flow):
             return False
-        if isinstance(self.state, LoadedState) and not excess and self.state.fits():
-            found = Routed(self.state.named_trees(), self.state.flow, 0.0)
-            if self.keep(hosts, excess, found):
-                return True
+        if isinstance(self.state, LoadedState) and not excess and self._untangled(self.state):
+            return True
         found = route(self.model, hosts, thorough=thorough)
-        for arc in found.crowded:
-            self.crowds[arc] = self.crowds.get(arc, 0.0) + 1.0
         return self.keep(hosts, excess, found)
+
+    def _untangled(self, state: LoadedState) -> bool:
+        """Keeps the trees as they are laid, or laid in a better order, where they are the best."""
+        kept, flow = state.snapshot(), state.flow
+        if self.lays >= 0:
+            self.lays -= untangle(state)
+        found = Routed(state.named_trees(), state.flow, 0.0)
+        good = state.fits() and self.keep(tuple(state.hosts), 0.0, found)
+        state.put_back(kept, flow)
+        return good
 
     def keep(self, hosts: tuple[int, ...], excess: float, found: Routed) -> bool:
         """Makes this the best if it is."""
@@ -123,16 +140,20 @@ class Search:
             return self.best.beaten(self.state.excess(), 0.0)
         if self.state.excess() > 0:
             return False
-        limits = self.model.network.limits
-        refund = sum(price * limits.get(arc, 0.0) for arc, price in self.model.prices.items())
-        return self.state.flow - refund < self.best.flow * (1 - GAIN)
+        if isinstance(self.state, LoadedState):
+            most = self.best.flow * (1 - GAIN)
+            return self.state.flow < most or (self.lays >= 0 and self.state.least_flow() < most)
+        return self.state.flow < self.best.flow * (1 - GAIN)
 
     # --- going on ----------------------------------------------------------------------------
 
     def run(self, stop: Stop, observer: Observer | None = None) -> Best:
         """Searches until the stop says so, between steps."""
         if self.model.pieces:
-            (self._whole if self.whole else self._large)(stop, observer)
+            if isinstance(self.state, TrafficState):
+                self._limited(self.state, stop, observer)
+            else:
+                (self._whole if self.whole else self._large)(stop, observer)
         return self.best
 
     def progress(self) -> Progress:
@@ -181,6 +202,7 @@ class Search:
             flow_before = self.state.flow
             tabu.step(local[1] if local[0] == 0 else float("inf"))
             self.steps += 1
+            self.lays = min(self.lays + LAYS_A_STEP, LAYS_MAX)
             since += 1
             self._tell(observer)
             if self._due(flow_before) and self.promising():
@@ -248,19 +270,8 @@ class Search:
             moves = recreate(state, random, pieces)
         state.apply([(p, h) for p, h in moves if state.hosts[p] != h])
         state.relax()
+        tabu.exact = random.random() < EXACT
         tabu.all_anew()
-
-    def _reprice(self) -> bool:
-        """New prices for links by how often they were crowded; True if any changed."""
-        most = max(self.crowds.values(), default=0.0)
-        prices = {arc: price * 0.7 for arc, price in self.model.prices.items() if price > 0.05}
-        for arc, times in self.crowds.items():
-            prices[arc] = min(prices.get(arc, 0.0) + 0.3 * times / most, 8.0)
-        self.crowds.clear()
-        if prices == self.model.prices:
-            return False
-        self.model.reprice(prices)
-        return True
 
     # --- problems too large to look at whole ----------------------------------------------------
 
@@ -284,7 +295,7 @@ class Search:
 
     def _polish(self) -> None:
         """Improves the trees of the best plan, which a search of many brokers leaves alone."""
-        if self.model.limited or self.best.excess > 0:
+        if self.best.excess > 0:
             return
         metric = self.model.metrics[0][0] if self.model.metrics[0] else None
         for stream in carried(self.model.layout, self.best.hosts):
@@ -295,11 +306,27 @@ class Search:
                 self.best.trees[stream.name] = tuple(better)
 
     def _settle(self) -> None:
-        """Counts anew, routes, and reprices what was crowded."""
+        """Counts anew, and routes."""
         self.state.recount()
         self.consider(thorough=True)
-        if self.model.limited and self._reprice():
-            self.state.recount()
+
+    def _limited(self, state: TrafficState, stop: Stop, observer: Observer | None) -> None:
+        """As `_large`, where links are limited too: relieves limits first, then does the same."""
+        relief = Relief(state, self.random)
+        flow_before = float("inf")
+        while not self._ends(stop):
+            if not relief.queue and state.flow < flow_before * (1 - DESCENT_GAIN):
+                flow_before = state.flow
+                relief.descend_again()
+            relief.step()
+            self.steps += 1
+            if self.best.beaten(relief.excess, state.flow) and (
+                self.best.excess > relief.excess or self.steps % KEPT_EVERY_STEPS == 0
+            ):
+                self.consider()
+            self._tell(observer)
+        if self.best.beaten(relief.excess, state.flow):
+            self.consider()
 
 
 def as_plan(model: Model, best: Best) -> Plan:

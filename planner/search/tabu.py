@@ -46,6 +46,13 @@ class Tabu:
         self.until: npt.NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
         self.allowed = self.model.allowed[self.window]
         self.own = self.model.costs[self.window]
+        self.near: npt.NDArray[np.bool_] = np.zeros((len(window), len(window)), dtype=bool)
+        for place, piece in enumerate(window):
+            beside = [
+                self.places[other] for other in self.model.near[piece] if other in self.places
+            ]
+            self.near[place, beside] = True
+        self.exact = True
         self.capped = bool(np.isfinite(self.model.capacity).any())
         self.refresh(window)
 
@@ -136,16 +143,25 @@ class Tabu:
         change: npt.NDArray[np.float64],
         usable: npt.NDArray[np.bool_],
     ) -> tuple[tuple[int, int], float]:
-        """The best pair to change places; pieces of one broker cannot, and `usable` says so."""
+        """The best pair to change places; pieces of one broker cannot, and `usable` says so.
+
+        What two pieces change adds up where neither concerns the other. Else it is tried out where
+        `exact` says so; taking the sum for it leads elsewhere, which is good for a change.
+        """
         each = np.where(usable, change, np.inf)[:, hosts]
         both = each + each.T
         work, limits = self.state.work[hosts], self.state.limits
         grown = work + self.own[:, None] - self.own[None, :]  # at the second's broker
         more = limits.excess(grown, hosts) - limits.excess(work, hosts)
-        both = both + self.price * (more + more.T)
-        place = int(np.argmin(both))
-        pair = place // len(hosts), place % len(hosts)
-        return pair, float(both[pair])
+        more = self.price * (more + more.T)
+        both = both + more
+        one, other = divmod(int(np.argmin(both)), len(hosts))
+        value = float(both[one, other])
+        if self.exact and self.near[one, other] and np.isfinite(value):
+            first, second = int(self.window[one]), int(self.window[other])
+            moves = [(first, int(hosts[other])), (second, int(hosts[one]))]
+            value = self.state.delta(moves) + float(more[one, other])
+        return (one, other), value
 
     # --- pieces at one broker -----------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from planner.flow import as_document, evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.reading import read_problem
+from planner.search.loaded import LoadedState
 from planner.search.model import Model
 from planner.search.run import Search, as_plan
 from planner.search.stops import Steps
@@ -63,3 +64,49 @@ def test_the_best_of_all_plans_is_found_again_and_again(tenth):
             hold_against_all(document, 2500)
             tried += 1
     assert tried > 30
+
+
+def test_two_pieces_that_concern_each_other_do_not_change_places_for_ever():
+    """What each of them alone would gain does not add up: it is the same gain."""
+    task = {"id": "T", "inputs": ["C"], "mode": "aggregate", "cost": 4, "merge_cost": 2}
+    task |= {"partial_rate": 4, "rate": 2, "destinations": ["b", "a"]}
+    document = {
+        "nodes": [{"id": "a", "capacity": 5}, {"id": "b", "capacity": 8}],
+        "links": [{"a": "a", "b": "b"}],
+        "contents": [{"id": "C", "rates": {"a": 2}}],
+        "tasks": [task],
+    }
+    hold_against_all(document, 60)
+
+
+def test_the_stream_that_goes_around_is_the_one_that_loses_least_by_it():
+    """The larger stream has the better claim to the short way only where both ways differ alike."""
+    document = {
+        "nodes": [{"id": "a", "capacity": 7}, {"id": "c", "capacity": 2}, {"id": "b"}],
+        "links": [
+            {"a": "a", "b": "b", "capacity": 15},
+            {"a": "c", "b": "b"},
+            {"a": "a", "b": "c"},
+        ],
+        "contents": [{"id": "C", "rates": {"a": 11}}, {"id": "D", "rates": {"a": 4}}],
+        "tasks": [
+            {"id": "T", "inputs": ["C", "D"], "rate": 12, "destinations": ["b"], "hosts": ["a"]},
+            {"id": "U", "inputs": ["D"], "rate": 3, "destinations": ["b", "c"], "hosts": ["a"]},
+            {"id": "V", "inputs": ["C"], "rate": 11, "destinations": ["b"], "hosts": ["a"]},
+        ],
+    }
+    hold_against_all(document, 60)
+
+
+def test_what_has_no_rate_passes_where_a_limit_is_just_met():
+    document = {
+        "nodes": [{"id": "a", "egress": 5}, {"id": "b"}],
+        "links": [{"a": "a", "b": "b", "capacity": 5}],
+        "contents": [{"id": "C", "rates": {"a": 5}}, {"id": "D", "rates": {"a": 0}}],
+        "tasks": [{"id": "T", "inputs": ["C", "D"], "rate": 0, "hosts": ["b"]}],
+    }
+    hold_against_all(document, 20)
+    layout = lay_out(read_problem(document))
+    state = LoadedState(Model(layout), [1])
+    assert state.fits()
+    assert state.flow == pytest.approx(5.0, rel=1e-3)

@@ -1,0 +1,161 @@
+"""Steps for large problems in which links are limited: relieve what is over, descend, renew a few.
+
+Owns which pieces and streams are looked at next. Must not know when to end, nor what is kept.
+Invariant: a step breaks limits no more than before, and where it breaks them no less, the flow is
+not greater.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from planner.search.kicks import Moves, recreate
+from planner.search.traffic import TrafficState
+
+RENEWED_MIN, RENEWED_MAX = 2, 7
+TRIED_BEST, TRIED_ANY = 3, 4  # of a piece's brokers, to relieve a limit
+AMONG = 40  # the brokers that any are taken from: the cheapest so many
+GAIN = 1e-12
+RELIEVED = 0.7  # of the steps, while a limit is broken and the descent is over
+
+
+class Relief:
+    """Improves a state with its ways by small moves that are undone where they are no better."""
+
+    def __init__(self, state: TrafficState, random: Random) -> None:
+        self.state = state
+        self.random = random
+        self.at: list[dict[int, None]] = [{} for _ in range(state.model.nodes)]
+        for piece, host in enumerate(state.hosts):
+            self.at[host][piece] = None
+        self.queue: list[int] = []
+        self.excess = state.excess()
+
+    def descend_again(self) -> None:
+        """All pieces again, each to its best broker: those that get and send most first."""
+        rates = self.state.rates
+        weight = [sum(rates[number] for number in of) for of in self.state.model.of_piece]
+        self.queue = [int(piece) for piece in np.argsort(weight, kind="stable")]
+
+    def step(self) -> bool:
+        """One small change, unless it is for the worse; whether it was kept."""
+        if self.excess > 0 and (not self.queue or self.random.random() < RELIEVED):
+            return self._relieve()
+        if self.queue:
+            return self._descend(self.queue.pop())
+        return self._attempt(recreate(self.state, self.random, self._some()))
+
+    def _attempt(self, moves: Moves) -> bool:
+        """Makes moves; undone where limits are broken more or, if no less, the flow is more."""
+        state = self.state
+        moves = [(piece, host) for piece, host in moves if state.hosts[piece] != host]
+        if not moves:
+            return False
+        flow = state.flow
+        back = [(piece, state.hosts[piece]) for piece, _ in moves]
+        state.move(moves)
+        if not self._kept(flow):
+            return False
+        for (piece, old), (_, host) in zip(back, moves, strict=True):
+            del self.at[old][piece]
+            self.at[host][piece] = None
+        return True
+
+    def _kept(self, flow: float) -> bool:
+        """Whether the state is no worse than with that flow; else it is put back."""
+        excess = self.state.excess()
+        better = excess < self.excess - GAIN
+        if not better and (excess > self.excess + GAIN or self.state.flow > flow):
+            self.state.undo()
+            return False
+        self.excess = excess
+        return True
+
+    def _descend(self, piece: int) -> bool:
+        """Brings a piece to the broker with room where it costs least."""
+        row = self._row(piece)
+        host = int(np.argmin(row))
+        here = self.state.hosts[piece]
+        if host == here or not row[host] < row[here]:
+            return False
+        return self._attempt([(piece, host)])
+
+    def _row(self, piece: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """What a piece costs at each broker with room for it."""
+        state, model = self.state, self.state.model
+        row = state.row((piece,))
+        work = state.work + model.costs[piece]
+        work[state.hosts[piece]] -= model.costs[piece]
+        fits = model.allowed[piece] & (state.limits.excess(work) <= 0)
+        return np.asarray(np.where(fits, row, np.inf))
+
+    # --- limits that are broken ---------------------------------------------------------------
+
+    def _relieve(self) -> bool:
+        """Takes a limit that is broken, and lays or moves something of what breaks it."""
+        state, random = self.state, self.random
+        full = np.flatnonzero(state.limits.excess(state.work) > 0).tolist()
+        place = random.randrange(len(full) + len(state.broken) + 1)
+        if place < len(full):
+            here = list(self.at[full[place]])
+            return bool(here) and self._elsewhere(random.choice(here))
+        if not state.broken:
+            return self._attempt(recreate(state, random, self._some()))
+        what = random.choice(list(state.broken))
+        links = [what] if what >= 0 else [link for _, link in state.onward[-1 - what]]
+        users = list(dict.fromkeys(user for link in links for user in state.users[link]))
+        if not users:
+            return False
+        number = random.choice(users)
+        flow, before = state.flow, self.excess
+        state.lay_again([number])
+        if self._kept(flow) and self.excess < before:
+            return True
+        pieces = self._pieces_of(number)
+        if not pieces:
+            return False
+        piece = random.choice(pieces)
+        if random.random() < 0.3:
+            return self._attempt(recreate(state, random, self._some(piece)))
+        return self._elsewhere(piece)
+
+    def _pieces_of(self, number: int) -> list[int]:
+        """The pieces that send or want a stream."""
+        layout, streams = self.state.model.layout, len(self.state.model.rates)
+        if number >= streams:
+            aggregate = layout.aggregates[number - streams]
+            return [*aggregate.partials, aggregate.header]
+        stream = layout.streams[number]
+        return [*stream.consumers, *([] if stream.piece is None else [stream.piece])]
+
+    def _elsewhere(self, piece: int) -> bool:
+        """Tries a piece at some other brokers until limits are broken less."""
+        row = self._row(piece)
+        row[self.state.hosts[piece]] = np.inf
+        order = [int(host) for host in np.argsort(row, kind="stable")[:AMONG]]
+        order = [host for host in order if np.isfinite(row[host])]
+        some = order[TRIED_BEST:]
+        self.random.shuffle(some)
+        before = self.excess
+        for host in order[:TRIED_BEST] + some[:TRIED_ANY]:
+            if self._attempt([(piece, host)]) and self.excess < before:
+                return True
+        return False
+
+    def _some(self, first: int | None = None) -> Sequence[int]:
+        """A piece, some that concern it or share its broker, and so on from these."""
+        random, model = self.random, self.state.model
+        size = random.randint(RENEWED_MIN, RENEWED_MAX)
+        found = [random.randrange(model.pieces) if first is None else first]
+        met = set(found)
+        for piece in found:  # grows while it is walked
+            near = [other for other in model.near[piece] if other not in met]
+            near += [other for other in self.at[self.state.hosts[piece]] if other not in met]
+            random.shuffle(near)
+            for other in dict.fromkeys(near[: min(3, size - len(found))]):
+                met.add(other)
+                found.append(other)
+            if len(found) >= size:
+                break
+        return found
