@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
+from broker.core.routing.operator import Key
 
 
 class FrameError(Exception):
@@ -59,7 +60,8 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     """A host asks an origin for all that it needs behind a position, and from now on.
 
     It needs events of these types; none: it needs nothing of the origin any more. `position` None:
-    it begins. `serial` comes back with the answer.
+    it begins. `serial` comes back with the answer. `keys` are all that it wants of these types;
+    None: whatever they hold.
     """
 
     host: str
@@ -68,6 +70,7 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     life: int
     position: int | None
     types: dict[str, Attributes]
+    keys: tuple[Key, ...] | None = None
 
 
 class Stored(Struct, array_like=True, frozen=True, tag="stored"):

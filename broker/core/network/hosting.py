@@ -13,6 +13,7 @@ from broker.core.durable import DurableBroker
 from broker.core.network import frames, told
 from broker.core.network.linking import Linking
 from broker.core.network.needs import Needs
+from broker.core.operators.heard import keys_for
 from broker.core.operators.times import Times
 from broker.core.routing.messages import LOCAL
 
@@ -110,7 +111,8 @@ class Hosting(Linking):
             self.ways.close(origin, LOCAL, self.me)
             self.needs.forget(origin)
             serial, place = 0, (0, None)
-        body = frames.Reoffer(self.me, origin, serial, *place, types)
+        own = [operator for operator, _ in self.router.operators(LOCAL)]
+        body = frames.Reoffer(self.me, origin, serial, *place, types, keys_for(own, types))
         self._say(self.ways.via[origin], body, self.durable.number)
 
     def _activate(self) -> None:

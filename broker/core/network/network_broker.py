@@ -14,7 +14,6 @@ from then on all that is needed comes as `Passed`, each with what is complete by
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, cast
 
 from broker.core import messages as core_messages
@@ -41,6 +40,7 @@ from broker.core.network.messages import (
 from broker.core.network.networked import PROMISE_MS, Fresh
 from broker.core.network.offers import offers
 from broker.core.network.sending import Row, forwarded
+from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
 from broker.core.routing import messages as routing
 from broker.core.routing.messages import LOCAL
@@ -304,7 +304,7 @@ class NetworkBroker(CellOrigins):
             self._tell_network(told.HostStored(one.host, position))
         if not one.types or one.host not in network.own.hosts:
             return
-        wanted = partial(self.router.wants, peer)
+        wanted = judge(one.keys)
         for part in offers(self.me, network.own, network.told, position, one.types, wanted):
             what, last, more = part
             body = frames.Offered(one.host, one.serial, what, last, more)

@@ -1,20 +1,29 @@
-"""Operators of neighbours, as this broker can judge them.
+"""Operators and keys of other brokers, as this one can judge them.
 
-Owns what of an operator has to be well made. Must not know routers or frames. Invariant: an
-operator that comes out of here never fails, and asks for all that the one that went in asks for.
+Owns what of them has to be well made. Must not know routers or frames. Invariant: what comes out of
+here never fails, and asks for all that went in asks for.
 
-A neighbour may be newer than this broker, or broken. Refusing what it says would lose events that
+Another broker may be newer than this one, or broken. Refusing what it says would lose events that
 somebody behind it needs; to pass all of a type loses nothing, as whoever wants them judges anew.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite, isnan
 
+from msgspec.structs import replace
+
+from broker.core.event import Event
 from broker.core.operators.conditions import compile_condition
+from broker.core.routing.held import Held
+from broker.core.routing.matching import plain
+from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Key, Operator, Range, Region
+from broker.core.routing.rows import RowIndex, row_of
 
 KEYS_MAX = 1_024  # a task has a key for each event that it binds, and few have more than ten
+CHARS_MAX = 262_144  # of the keys that go with a question, written out: a part of a link's message
 _NUMBERS = {"box": 4, "circle": 3}
 _CORNERS_MIN = 3
 
@@ -29,6 +38,39 @@ def simple(operator: Operator) -> Operator:
     types = dict.fromkeys([key.type_name for key in operator.keys])
     keys = [Key(f"{number:06}", name) for number, name in enumerate(types)]
     return Operator(operator.id, tuple(keys), correlated=False)
+
+
+def keys_for(operators: Iterable[Operator], types: Iterable[str]) -> tuple[Key, ...] | None:
+    """What the operators ask of events of these types, each event by itself; None: too much to say.
+
+    A type for which they say nothing is wanted whole.
+    """
+    missing = dict.fromkeys(types)
+    wanted = missing.copy()
+    found: dict[Key, None] = {}
+    for key in (key for one in operators for key in one.keys if key.type_name in wanted):
+        missing.pop(key.type_name, None)
+        found[replace(plain(key), name="")] = None
+        if len(found) > KEYS_MAX:
+            return None
+    every = (*found, *[Key("", name) for name in missing])
+    return every if sum(len(repr(key)) for key in every) <= CHARS_MAX else None
+
+
+def judge(keys: Sequence[Key] | None) -> Callable[[Event], bool]:
+    """A test of events: whether one of the keys wants it. It takes what it cannot judge."""
+    if keys is None or not all(map(_sound_key, keys)):
+        return lambda _: True
+    rows: dict[str, RowIndex] = {}
+    for slot, key in enumerate(keys):
+        condition = compile_condition(key.condition) if key.condition else None
+        rows.setdefault(key.type_name, RowIndex()).add(slot, row_of(key, condition=condition))
+
+    def wanted(event: Event) -> bool:
+        index = rows.get(event.event_type)
+        return index is None or bool(index.lookup(Held(event, LOCAL)))
+
+    return wanted
 
 
 def _sound(operator: Operator) -> bool:

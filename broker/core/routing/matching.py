@@ -189,12 +189,6 @@ class Matcher:
             self._match(shape, hits, out)
         return out
 
-    def passes(self, held: Held) -> bool:
-        """Whether the event passes a key, be it alone or with partners; nothing is kept."""
-        if held.event.event_type not in self._types:
-            return False
-        return any(mask for _, _, mask in self._passed(held))
-
     def _passed(self, held: Held) -> list[tuple[Shape, int, int]]:
         """The places of shapes where the event passes keys, with the slots whose key it passes."""
         type_name = held.event.event_type

@@ -215,14 +215,6 @@ class Router:
             self._shed(released)
         return [self._sending(name, released[name]) for name in self._matchers if name in released]
 
-    def wants(self, name: str, event: EventView) -> bool:
-        """Whether a direction asks for an event that entered here, if only together with others.
-
-        Nothing is kept of it, or marked as sent.
-        """
-        matcher = self._matchers.get(name)
-        return matcher is not None and matcher.passes(Held(event, LOCAL))
-
     def expire(self, before_ms: int) -> None:
         """Forget events that began before: no event that comes from now on can match with them.
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from broker.core.event import event_class
 from broker.core.network import frames
 from broker.core.network.messages import FramesReceived
-from broker.core.operators.heard import KEYS_MAX, heard
+from broker.core.operators.heard import CHARS_MAX, KEYS_MAX, heard, judge, keys_for
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
 from tests.simulation.network.town import Town
@@ -127,3 +128,41 @@ def test_what_can_be_judged_stays_as_it_is():
     )
     one = Operator("o", keys, 5_000, 10.0)
     assert heard(one) is one
+
+
+# --- keys that come with a question -----------------------------------------------------------
+
+
+def test_keys_are_said_once_and_a_type_without_one_is_wanted_whole():
+    one = Operator("a", (key("x", source="s"), key("y", optional=True, source="s")))
+    other = Operator("b", (Key("z", "Other"),))
+    found = keys_for([one, other], ["Alarm", "Third"])
+    assert found == (Key("", "Alarm", source="s"), Key("", "Third"))
+
+
+def test_too_many_keys_or_too_long_ones_are_not_said():
+    many = [Operator(str(n), (key(source=str(n)),)) for n in range(KEYS_MAX + 1)]
+    assert keys_for(many, ["Alarm"]) is None
+    assert len(keys_for(many[1:], ["Alarm"])) == KEYS_MAX
+    long = Operator("o", (key(condition="x" * CHARS_MAX),))
+    assert keys_for([long], ["Alarm"]) is None
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_no_key_makes_judging_fail(operator):
+    wanted = judge(operator.keys)
+    alarm = event_class("Alarm", {"room": "text"})
+    for room in ("r0", None):
+        assert wanted(alarm(id="1", source="s", start=1, end=1, a_room=room)) in {True, False}
+
+
+def test_a_judge_takes_what_a_key_wants_or_nobody_speaks_of():
+    alarm = event_class("Alarm", {"room": "text"})
+    other = event_class("Other", {})
+    wanted = judge((key(condition='room = "r0"'), key(source="t")))
+    said = {"source": "s", "start": 1, "end": 1}
+    assert wanted(alarm(id="1", a_room="r0", **said))
+    assert not wanted(alarm(id="2", a_room="r1", **said))
+    assert wanted(alarm(id="3", a_room="r1", **(said | {"source": "t"})))
+    assert wanted(other(id="4", **said))
+    assert judge(None)(alarm(id="5", a_room="r1", **said))
