@@ -30,13 +30,17 @@ from simulation.rehearsal.site import Arrived, Found, Site
 from simulation.world import World
 
 SEED = 1
-LEAD_MS = 60_000  # before the first event, to get ready
+# How long before the first event all begins: the least in which the network gets ready, as a source
+# that was advertised and is silent is not waited for without end.
+LEADS_MS = (1_000, 2_000, 5_000, 20_000, 60_000, 300_000)
+READY_STEP_MS = 250
 PARTS = 240  # of the time, for what is drawn of it
 SIZED_EACH = 5  # parts: a snapshot's size takes long to learn
 SYNC_MS, COMMIT_MS = 20, 20  # at most; a tenth of it as a rule
 SNAPSHOT_RECORDS, SEGMENT_BYTES = 2_000, 262_144
 ACTIONS_MAX = 20_000_000  # half an hour or so
 SETTLE_MS, SETTLES_MAX = 10_000, 360
+SETTLED_MS_MAX = 2 * 86_400_000  # a window of a day is over by then
 CLIENT = "rehearsal"
 
 Progress = Callable[[int, int], None]
@@ -77,17 +81,25 @@ def rehearse(
     material: Material, faults: Sequence[Fault] = (), progress: Progress | None = None
 ) -> Outcome:
     """Run it. Raises MaterialError where the network does not get ready, or the run has no end."""
-    return _Run(material, faults, progress or (lambda _done, _total: None)).run()
+    for lead_ms in LEADS_MS:
+        run = _Run(material, faults, progress or (lambda _done, _total: None), lead_ms)
+        if run.gets_ready():
+            return run.run()
+    raise MaterialError(
+        f"not all subscriptions are active after {LEADS_MS[-1] // 1000} s: links are too slow"
+    )
 
 
 class _Run:
     """See the module."""
 
-    def __init__(self, material: Material, faults: Sequence[Fault], progress: Progress) -> None:
+    def __init__(
+        self, material: Material, faults: Sequence[Fault], progress: Progress, lead_ms: int
+    ) -> None:
         self._material = material
         self._faults = faults
         self._progress = progress
-        begin_ms = material.first_ms - LEAD_MS
+        begin_ms = material.first_ms - lead_ms
         self.world = World(Random(SEED), begin_ms, ACTIONS_MAX)
         self._over_ms = max([material.last_ms, *(one.over_ms for one in faults)])
         self._part_ms = max(1, -(-(self._over_ms - material.first_ms + 1) // PARTS))
@@ -105,9 +117,8 @@ class _Run:
         self._retained: dict[str, list[tuple[int, int]]] = {name: [] for name in self.sites}
 
     def run(self) -> Outcome:
-        """All of it."""
+        """All from the first event on."""
         try:
-            self._get_ready()
             self._plan()
             self._play()
             unsettled = self._settle()
@@ -156,8 +167,8 @@ class _Run:
         listen = [actor for actor, at in one.network.described.actors if at == name]
         return Site(self.world, machine, tuple(dict.fromkeys(listen)))
 
-    def _get_ready(self) -> None:
-        """Advertise and install; until all is active everywhere."""
+    def gets_ready(self) -> bool:
+        """Advertise and install; whether all is active everywhere before the first event."""
         one = self._material
         types: dict[str, dict[str, None]] = {}
         for name, source in one.network.sources.items():
@@ -176,16 +187,14 @@ class _Run:
             self._clients.append(client)
         for site in self.sites.values():
             site.start()
-        while self.world.now + 1_000 < one.first_ms:
-            self.world.run(self.world.now + 1_000)
+        while self.world.now + READY_STEP_MS < one.first_ms:
+            self.world.run(self.world.now + READY_STEP_MS)
             refused = [reason for client in self._clients for reason in client.refused]
             if refused:
                 raise MaterialError(f"a broker refuses the specification: {refused[0]}")
             if self._is_ready():
-                return
-        raise MaterialError(
-            f"not all subscriptions are active after {LEAD_MS // 1000} s: links are too slow"
-        )
+                return True
+        return False
 
     def _is_ready(self) -> bool:
         senders = [*self._sources.values(), *self._clients]
@@ -257,17 +266,33 @@ class _Run:
     # --- afterwards ------------------------------------------------------------------------
 
     def _settle(self) -> list[str]:
-        """Let all be taken and decided; what has not come to rest."""
+        """Let all be taken and decided; what has not come to rest.
+
+        What waits for sources that are gone is decided as time goes on, so that time has to.
+        """
         world, senders = self.world, list(self._sources.values())
-        for end in (False, True):
-            for _ in range(SETTLES_MAX):
-                world.run(world.now + SETTLE_MS)
-                if all(one.idle for one in senders) and not (end and self._at_work()):
-                    break
-            if not end:
-                for one in senders:
-                    one.withdraw()
-        return [one.name for one in senders if not one.idle] + self._at_work()
+        for _ in range(SETTLES_MAX):
+            world.run(world.now + SETTLE_MS)
+            if all(one.idle for one in senders):
+                break
+        for one in senders:
+            one.withdraw()
+        begin_ms, step_ms = world.now, SETTLE_MS
+        while world.now < begin_ms + SETTLED_MS_MAX:
+            world.run(world.now + step_ms)
+            if all(one.idle for one in senders) and not (self._at_work() or self._undecided()):
+                break
+            step_ms = min(2 * step_ms, SETTLED_MS_MAX // 16)
+        late = [one.name for one in senders if not one.idle]
+        return list(dict.fromkeys([*late, *self._at_work(), *self._undecided()]))
+
+    def _undecided(self) -> list[str]:
+        """The brokers where time alone will decide something."""
+        return [
+            name
+            for name, site in self.sites.items()
+            if site.process is None or site.process.core.next_wake() is not None
+        ]
 
     def _at_work(self) -> list[str]:
         """The brokers where something waits for another, or for the disk."""
