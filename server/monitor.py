@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from server.config import Jobs, Part
 from server.source.log import Log, LogError
@@ -34,6 +34,14 @@ class Progress(Protocol):
         """The stream's name."""
 
 
+class Sums(NamedTuple):
+    """Of the batches up to one: the rows that were read, and what came too late to count."""
+
+    batch: int = -1
+    rows: int = 0
+    late: int = 0
+
+
 class Monitor:
     """Asks all brokers of the sources, in a thread of its own, and the streams when it is asked."""
 
@@ -44,7 +52,7 @@ class Monitor:
         self._lock = threading.Lock()
         self._brokers: dict[tuple[str, str], dict[str, Any]] = {}
         self._began = time.time()
-        self._rows: dict[str, tuple[int, int]] = {}  # stream -> last batch counted, rows
+        self._sums: dict[str, Sums] = {}  # by stream
         self._thread = threading.Thread(target=self._follow, name="monitor", daemon=True)
 
     def start(self) -> None:
@@ -90,16 +98,17 @@ class Monitor:
             self._brokers[key] = told
 
     def _count(self) -> None:
-        """Rows of the batches that Spark still remembers and that were not counted before."""
+        """Add the batches that Spark still remembers and that were not counted before."""
         for stream in self._streams:
             running = stream.running
             if running is None:
                 continue
-            last, rows = self._rows.get(stream.name, (-1, 0))
+            sums = self._sums.get(stream.name, Sums())
             for one in _recent(running):
-                if one["batchId"] > last:
-                    last, rows = one["batchId"], rows + one["numInputRows"]
-            self._rows[stream.name] = last, rows
+                if one["batchId"] > sums.batch:
+                    rows, late = sums.rows + one["numInputRows"], sums.late + _late(one)
+                    sums = Sums(one["batchId"], rows, late)
+            self._sums[stream.name] = sums
 
     # --- what is told -------------------------------------------------------------------------
 
@@ -130,6 +139,7 @@ class Monitor:
                 # A join reads twice: the one that is behind counts.
                 if name not in places or place.next < places[name].next:
                     places[name] = place
+        sums = self._sums.get(stream.name, Sums())
         told = {
             "stream": stream.name,
             "job": stream.job.name,
@@ -138,12 +148,10 @@ class Monitor:
             "state": _state(stream),
             "failures": stream.failures,
             "batch": latest.get("batchId"),
-            "rows": self._rows.get(stream.name, (0, 0))[1],
+            "rows": sums.rows,
             "batch_ms": latest.get("durationMs", {}).get("triggerExecution"),
             "watermark": latest.get("eventTime", {}).get("watermark"),
-            "late": sum(
-                one.get("numRowsDroppedByWatermark", 0) for one in latest.get("stateOperators", ())
-            ),
+            "late": sums.late,
             "brokers": [
                 _lag(name, places.get(name), told)
                 for (source_name, name), told in brokers.items()
@@ -153,6 +161,12 @@ class Monitor:
         if stream.error:
             told["error"] = stream.error
         return told
+
+
+def _late(progress: Mapping[str, Any]) -> int:
+    """What the operators of a batch dropped: rows, or of aggregates, parts of groups."""
+    operators = progress.get("stateOperators", ())
+    return sum(one.get("numRowsDroppedByWatermark", 0) for one in operators)
 
 
 def _state(stream: Progress) -> str:
@@ -204,7 +218,7 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "headwater_server_stream_rows_total": ("counter", "rows that a stream has read"),
     "headwater_server_stream_failures_total": ("counter", "how often a stream failed in a row"),
     "headwater_server_stream_batch_seconds": ("gauge", "how long the last batch took"),
-    "headwater_server_stream_late_rows": ("gauge", "partial rows too late in the last batch"),
+    "headwater_server_stream_late_total": ("counter", "rows, or parts of groups, that came late"),
     "headwater_server_stream_lag": ("gauge", "offsets of a broker that a stream has not read"),
     "headwater_server_stream_reached_seconds": ("gauge", "event time reached in a broker's log"),
 }
@@ -230,7 +244,7 @@ def metrics(status: Mapping[str, Any]) -> str:
         add("stream_failures_total", one["failures"], stream=name)
         took_ms = one["batch_ms"]
         add("stream_batch_seconds", None if took_ms is None else took_ms / 1000, stream=name)
-        add("stream_late_rows", one["late"], stream=name)
+        add("stream_late_total", one["late"], stream=name)
         for broker in one["brokers"]:
             labels = {"stream": name, "broker": broker["broker"]}
             add("stream_lag", broker.get("lag"), **labels)

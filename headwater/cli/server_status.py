@@ -89,6 +89,8 @@ def _show(told: dict[str, Any]) -> None:
         print()
         print_table(("broker", "stream", "state", "next", "behind", "reached"), rows)
     for one in streams:
+        if one.get("late"):
+            print(f"{one['stream']}: {one['late']} came too late to count: raise its `delay`")
         if one.get("error"):
             print(f"{one['stream']}: {one['error']}")
     for one in told["brokers"]:

@@ -25,15 +25,20 @@ def rows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str, *more: str
     source = jobs.sources[job["source"]]
     if source.kind == "events":
         raise JobsError(f"jobs.{job.name}: a job of kind {job.kind} reads brokers, not events")
-    options = options_of(source, consumer, in_step=job.kind in TIMED)
+    late_ms = job["delay"] if job.kind in TIMED else None
+    if job.kind == "dedup":
+        late_ms = max(job["delay"], job["within"])
+    options = options_of(source, consumer, in_step=job.kind in TIMED, late_ms=late_ms)
     subscriptions = more or job["subscriptions"]
     if subscriptions:
         options["subscriptions"] = ",".join(subscriptions)
     return spark.readStream.format("headwater").options(**options).load()
 
 
-def options_of(source: Part, consumer: str, *, in_step: bool) -> dict[str, str]:
-    """The options of the data source."""
+def options_of(
+    source: Part, consumer: str, *, in_step: bool, late_ms: int | None = None
+) -> dict[str, str]:
+    """The options of the data source; results may come so much later than others."""
     said = {
         "brokers": ",".join(f"{name}={url}" for name, url in source["brokers"].items()),
         "startingOffsets": source["starting"],
@@ -45,6 +50,8 @@ def options_of(source: Part, consumer: str, *, in_step: bool) -> dict[str, str]:
         "align": "true" if in_step else "false",
         "consumer": consumer,
     }
+    if late_ms is not None:
+        said["lateAfter"] = _seconds(late_ms)
     if source["away_timeout"] is not None:
         said["awayTimeout"] = _seconds(source["away_timeout"])
     for key, option in (

@@ -34,6 +34,7 @@ _KINDS: Final = {
     "readretry": "seconds",
     "longpoll": "seconds, at most 60",
     "failondataloss": "true or false",
+    "lateafter": "seconds, or never",
     "consumer": "a name",
     "user": "a name",
     "passwordenv": "the name of an environment variable",
@@ -89,6 +90,7 @@ class SourceOptions:
     retry_s: float = 30.0
     poll_s: float = 20.0
     fail_on_loss: bool = True
+    late_s: float | None = None  # how much later than others a result may come; None: no matter
     consumer: str | None = None
     login: Login = Login()
 
@@ -101,7 +103,7 @@ class SourceOptions:
                 raise _unknown(name)
         if "brokers" not in said:
             raise OptionError(f"the option brokers is needed: {_KINDS['brokers']}")
-        away = said.get("awaytimeout", "never")
+        away, late = said.get("awaytimeout", "never"), said.get("lateafter", "never")
         return cls(
             brokers=brokers_of(said["brokers"]),
             subscriptions=frozenset(_names(said.get("subscriptions", ""))),
@@ -118,6 +120,7 @@ class SourceOptions:
             retry_s=_seconds(said, "readretry", cls.retry_s),
             poll_s=min(60.0, _seconds(said, "longpoll", cls.poll_s)),
             fail_on_loss=_one_of(said, "failondataloss", "true", "false") == "true",
+            late_s=None if late == "never" else _seconds(said, "lateafter", 0.0),
             consumer=said.get("consumer"),
             login=Login(
                 said.get("user"),

@@ -8,6 +8,10 @@ is held back is read later; what cannot be read any more is told with its exact 
 Rows of a broker that is behind would all be late. So a batch goes no further in event time than the
 least of what it can reach in each broker's log; the rest waits for the next batch. A broker that is
 away holds the others at the event time that was reached with it.
+
+Within one log results stand in the order in which they were found. One that was found late, as its
+subscription waited for a source, stands behind others that end after it; no alignment mends that:
+the delay of the watermark has to cover it, and what it does not is told where it is read.
 """
 
 import time
@@ -88,7 +92,7 @@ class Planner:
                 held.append(place.reached_ms)
         _share(ranges, rows_max)
         if self.options.align:
-            self._align(ranges, held)
+            self._align(ranges, held, passed(start))
         for name, one in ranges.items():
             if one.end > one.begin:
                 ends[name] = Place(one.epoch, one.end, one.reached_ms)
@@ -142,7 +146,9 @@ class Planner:
 
     # --- event times --------------------------------------------------------------------------
 
-    def _align(self, ranges: dict[str, _Range], held: list[int | None]) -> None:
+    def _align(
+        self, ranges: dict[str, _Range], held: list[int | None], passed_ms: int | None
+    ) -> None:
         if not ranges:
             return
         if None in held:  # nothing is known of how far somebody is: all wait
@@ -158,6 +164,9 @@ class Planner:
                 reached[name] = ts
                 bounds.append(ts)
         bound = min(bounds, default=None)
+        if bound is not None and passed_ms is not None:
+            # What ends before that moves no watermark: late already, it must not wait besides.
+            bound = max(bound, passed_ms)
         for name, one in ranges.items():
             ts = reached.get(name)
             if ts is not None and bound is not None and ts > bound + slack_ms:
@@ -167,6 +176,13 @@ class Planner:
                 if one.end > one.begin:
                     ts = times.ts_at(one.epoch, one.end - 1)
             one.reached_ms = ts if ts is not None else one.reached_ms
+
+
+def passed(places: Mapping[str, Place]) -> int | None:
+    """The event time that was reached with any broker: the watermark follows it."""
+    return max(
+        (one.reached_ms for one in places.values() if one.reached_ms is not None), default=None
+    )
 
 
 def gap(name: str, begin: int, end: int) -> str:

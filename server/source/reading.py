@@ -15,14 +15,16 @@ from pyspark.sql.datasource import InputPartition
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
 from server.source.planning import LostError, gap
-from server.source.rows import batch_of, chosen, has_msgpack, page_of
+from server.source.rows import Page, batch_of, chosen, has_msgpack, page_of
 
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 5.0
 
 
 class Range(InputPartition):
-    """A half-open range of the log of one broker."""
+    """A half-open range of the log of one broker; what ends before `late_ms` comes too late."""
+
+    late_ms: int | None = None
 
     def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
         super().__init__((broker, epoch, begin, end))
@@ -40,6 +42,33 @@ def ranges_of(options: SourceOptions, broker: str, epoch: str, begin: int, end: 
         Range(broker, address, epoch, at, min(end, at + options.split_rows))
         for at in range(begin, end, options.split_rows)
     ]
+
+
+class Late:
+    """Counts what comes later than its readers wait for, to be told once for a range."""
+
+    def __init__(self, part: Range) -> None:
+        self._part = part
+        self._offsets: list[int] = []  # the first and the last
+        self._count = 0
+
+    def note(self, page: Page) -> None:
+        """Look at a page."""
+        late_ms = self._part.late_ms
+        if late_ms is not None and page.ends_ms and min(page.ends_ms) < late_ms:
+            ends = zip(page.offsets, page.ends_ms, strict=True)
+            offsets = [offset for offset, end_ms in ends if end_ms < late_ms]
+            self._count += len(offsets)
+            self._offsets = [*self._offsets[:1], *offsets[:1]][:1] + offsets[-1:]
+
+    def tell(self) -> None:
+        """Say what there was, if anything."""
+        if self._count:
+            first, last = self._offsets
+            tell(
+                f"broker {self._part.broker}: {self._count} results among offsets {first} to {last}"
+                f" were found later than jobs wait for (`delay`): windows may have closed before"
+            )
 
 
 class Reading:
@@ -60,12 +89,13 @@ class Reading:
         """The rows, in order. Raises LogError."""
         options = self._options
         log = Log(part.broker, part.address, options.login)
+        late = Late(part)
         try:
             at = part.begin
             while at < part.end:
                 to = min(part.end, at + options.page_rows)
                 try:
-                    to, batch = self._page(log, part, at, to)
+                    to, page = self._page(log, part, at, to)
                 except GoneError as gone:
                     at = self._passed(part, at, min(gone.earliest, part.end))
                     continue
@@ -74,21 +104,22 @@ class Reading:
                         raise
                     self._passed(part, at, part.end)
                     return
-                if batch.num_rows:
-                    yield batch
+                late.note(page)
+                if page.offsets:
+                    yield batch_of(page, part.broker, part.epoch, self._columns)
                 at = to
         finally:
             log.close()
+            late.tell()
 
-    def _page(self, log: Log, part: Range, at: int, to: int) -> tuple[int, pa.RecordBatch]:
+    def _page(self, log: Log, part: Range, at: int, to: int) -> tuple[int, Page]:
         """The page from `at`; it may end before `to` where that is too much for one answer."""
         pause_s, deadline = AGAIN_S, time.monotonic() + self._options.retry_s
         while True:
             form = self._forms[0]
             try:
                 data = log.page(part.epoch, at, to, form)
-                page = chosen(page_of(form, data), self._options.subscriptions)
-                return to, batch_of(page, part.broker, part.epoch, self._columns)
+                return to, chosen(page_of(form, data), self._options.subscriptions)
             except TooLargeError as large:
                 if not at < large.fits < to:
                     raise

@@ -47,6 +47,7 @@ class Page(NamedTuple):
     offsets: Sequence[int]
     subscriptions: Sequence[str]
     payloads: Sequence[str]
+    ends_ms: Sequence[int]
 
 
 def page_of(form: str, data: bytes) -> Page:
@@ -69,6 +70,7 @@ def _from_arrow(data: bytes) -> Page:
         table.column("offset").to_pylist(),
         table.column("subscription").to_pylist(),
         table.column("payload").to_pylist(),
+        table.column("end").to_pylist(),
     )
 
 
@@ -81,13 +83,17 @@ def _from_msgpack(data: bytes) -> Page:
         [row["offset"] for row in rows],
         [str(row["result"].get("subscription", "")) for row in rows],
         [encode(row["result"]).decode() for row in rows],
+        [row["result"]["end"] for row in rows],
     )
 
 
 def _from_json(data: bytes) -> Page:
     """Each result is cut out as it stands there: numbers keep the form that the broker gave."""
     text = data.decode()
-    offsets, subscriptions, payloads = [], [], []
+    offsets: list[int] = []
+    subscriptions: list[str] = []
+    payloads: list[str] = []
+    ends_ms: list[int] = []
     decode = json.JSONDecoder().raw_decode
     at = text.index('"rows":[') + len('"rows":[')
     while text[at] != "]":
@@ -97,10 +103,11 @@ def _from_json(data: bytes) -> Page:
         result, stop = decode(text, begin)
         subscriptions.append(str(result.get("subscription", "")))
         payloads.append(text[begin:stop])
+        ends_ms.append(result["end"])
         at = stop + 1  # behind the closing brace of the row
         if text[at] == ",":
             at += 1
-    return Page(offsets, subscriptions, payloads)
+    return Page(offsets, subscriptions, payloads, ends_ms)
 
 
 _READERS: Final[dict[str, Callable[[bytes], Page]]] = {
@@ -144,6 +151,7 @@ def chosen(page: Page, subscriptions: frozenset[str]) -> Page:
         [page.offsets[at] for at in kept],
         [page.subscriptions[at] for at in kept],
         [page.payloads[at] for at in kept],
+        [page.ends_ms[at] for at in kept],
     )
 
 

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
 from server.source.places import Place, offset_of, places_of
-from server.source.planning import Planner
+from server.source.planning import Planner, passed
 from server.source.reading import Range, Reading, ranges_of
 from server.source.rows import COLUMNS, SCHEMA
 from server.source.watch import Known, Watch
@@ -151,7 +151,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of a batch; brokers that are seen first in it have none yet."""
         before, after = places_of(start), places_of(end)
-        found: list[InputPartition] = []
+        found: list[Range] = []
         for name, _ in self.options.brokers:
             here, there = before.get(name), after.get(name)
             if here is not None and there is not None and here.epoch == there.epoch:
@@ -166,6 +166,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"a batch that was planned reads broker {missing[0]}: it must be among the brokers"
                 f" once more before it can be taken out"
             )
+        passed_ms, late_s = passed(before), self.options.late_s
+        if passed_ms is not None and late_s is not None:
+            for one in found:
+                one.late_ms = passed_ms - round(late_s * 1000)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -68,7 +68,7 @@ def test_the_lag_per_broker_and_who_is_away(told):
     status = told.monitor.status()
     (stream,) = status["streams"]
     assert stream["state"] == "running"
-    assert (stream["batch"], stream["rows"], stream["late"]) == (1, 7, 2)
+    assert (stream["batch"], stream["rows"], stream["late"]) == (1, 7, 4)
     a, b = stream["brokers"]
     assert a == {"broker": "a", "up": True, "next": 7, "reached": 6000, "lag": 3}
     assert b == {"broker": "b", "up": False, "next": 4, "reached": 5500}
@@ -79,7 +79,8 @@ def test_the_lag_per_broker_and_who_is_away(told):
 def test_rows_are_counted_once(told):
     told.monitor.status()
     told.recent[:] = [*told.recent[1:], progress(2, 5, "ea:10", "eb:6")]
-    assert told.monitor.status()["streams"][0]["rows"] == 12
+    (stream,) = told.monitor.status()["streams"]
+    assert (stream["rows"], stream["late"]) == (12, 6)
 
 
 def test_metrics_are_what_prometheus_reads(told):
@@ -137,6 +138,7 @@ def test_the_command_shows_streams_and_brokers(told, capsys):
             "history-archive", "running", "1", "7", "2026-03-01T12:00:00.000Z", "3",
         ]  # fmt: skip
         assert any(line.split()[:3] == ["b", "history-archive", "away"] for line in shown)
+        assert "history-archive: 4 came too late to count: raise its `delay`" in shown
         main(["server", "status", "--server", face.url, "--json"])
         assert json.loads(capsys.readouterr().out)["streams"][0]["stream"] == "history-archive"
     finally:

@@ -127,6 +127,17 @@ def test_a_broker_that_is_quiet_holds_the_others_for_a_while():
     assert next_of(bounded)["a"] == 3  # a run that ends would leave the rest unread
 
 
+def test_what_was_found_late_waits_for_nobody():
+    """The watermark has passed it already: it moves nothing, and waiting makes it later still."""
+    logs = {"a": Ends([100, 500, 510, 900]), "b": Ends([50, 700, 120, 130, 690, 950])}
+    start = {"a": Place("e", 1, 100), "b": Place("e", 2, 700)}
+    ends = planner(logs).plan(start, {name: up(log) for name, log in logs.items()}, None)
+    assert next_of(ends) == {"a": 4, "b": 5}  # b's last one ends after all of a's
+    assert (ends["a"].reached_ms, ends["b"].reached_ms) == (900, 700)
+    away = planner(logs).plan(start, {"a": down(), "b": up(logs["b"])}, None)
+    assert next_of(away) == {"a": 1, "b": 5}
+
+
 def test_what_retention_took_is_told_with_its_exact_range(capsys):
     logs = {"a": Ends(list(range(900)), earliest=720)}
     start, known = {"a": Place("e", 120)}, {"a": up(logs["a"])}

@@ -290,6 +290,25 @@ def test_a_broker_that_is_away_at_the_commit_stops_nothing(two):
     assert two["b"].acks == {"archive": 5}
 
 
+@pytest.mark.parametrize("form", ["arrow", "msgpack", "json"])
+def test_what_was_found_later_than_jobs_wait_for_is_told_with_its_offsets(two, form, capfd):
+    """One of a broker's subscriptions waited for its source, while others were found."""
+    options = {"lateAfter": "10", "format": form}
+    two["a"].add(result(5, 60_000))
+    two["b"].add(result(5, 60_500))
+    with Stream(two, **options) as stream:
+        assert len(stream.rest()) == len(EVERY) + 2
+    ends = [50_499, 70_000, 50_500, 20_000]
+    two["b"].add(*[result(6 + n, end) for n, end in enumerate(ends)])
+    assert capfd.readouterr().err == ""
+    with Stream(two, **options) as later:
+        later.offset = stream.offset
+        assert len(later.rest()) == len(ends)
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
+    assert "broker b: 2 results among offsets 6 to 9 were found later than jobs wait for" in said
+
+
 # --- ranges that cannot be read ------------------------------------------------------------------
 
 
