@@ -21,6 +21,7 @@ Ends = tuple[int, ...]
 
 FAR = 1e7  # the distance where there is no way: dearer than any detour
 FLOYD_NODES_MAX = 200
+RINGS_DEGREE_MIN, RINGS_DEGREE_MAX = 2.5, 40  # on average, and at most: else other ways are faster
 IMPROVED_NODES_MAX = 300  # beyond, trees are improved for the final plan only
 KEPT_BYTES_MAX = 150_000_000  # what is remembered between questions is let go beyond this
 
@@ -39,13 +40,13 @@ class Metric:
         self.exact_ends = 1 if is_tree else exact_ends
         self.improves = not is_tree and nodes <= IMPROVED_NODES_MAX
         self.distance = self._distances()
-        self._onward = self._next_hops()
+        self._onward: dict[int, npt.NDArray[np.int32]] = {}
         self._kept: dict[object, Vector] = {}
         self._trees: dict[tuple[int, Ends], tuple[float, tuple[Arc, ...]]] = {}
         self._kept_max = max(1000, KEPT_BYTES_MAX // (8 * nodes))
 
     def _distances(self) -> Vector:
-        """All pairs: by Floyd and Warshall, or, of many brokers, by relaxing whole columns.
+        """All pairs: by Floyd and Warshall, or, of many brokers, by rings or relaxing columns.
 
         The columns are relaxed in the order of a walk, forth and back, which on trees and near them
         takes a few rounds.
@@ -59,6 +60,10 @@ class Metric:
                 np.minimum(found, found[:, node, None] + found[node], out=found)
             near: Vector = np.minimum(found, FAR)
             return near
+        degrees = [len(others) for others in self.onward]
+        wide = sum(degrees) > RINGS_DEGREE_MIN * self.nodes and max(degrees) <= RINGS_DEGREE_MAX
+        if wide and all(weight == 1 for weight in self.weights.values()):
+            return self._rings()
         inward: list[list[int]] = [[] for _ in range(self.nodes)]
         for a, b in sorted(self.weights):
             inward[b].append(a)
@@ -80,15 +85,35 @@ class Metric:
             order = order[::-1]
         return np.ascontiguousarray(columns.T)
 
-    def _next_hops(self) -> npt.NDArray[np.int32]:
-        """For each pair, the first broker on the way: the least number among equals."""
-        found = np.full((self.nodes, self.nodes), -1, dtype=np.int32)
-        for node, others in enumerate(self.onward):
-            if others:
-                weights = np.array([[self.weights[node, other]] for other in others])
-                best = (self.distance[others] + weights).argmin(axis=0)
-                found[node] = np.array(others, dtype=np.int32)[best]
-        return found
+    def _rings(self) -> Vector:
+        """All hop counts, where each link is one: rings that widen, for all brokers at once.
+
+        Of each broker the brokers within so many hops are bits of one row.
+        """
+        most = max(len(others) for others in self.onward)
+        near = np.array([(o + [n] * most)[:most] for n, o in enumerate(self.onward)])
+        within = np.zeros((self.nodes, -(-self.nodes // 64) * 8), dtype=np.uint8)
+        own = np.arange(self.nodes)
+        within[own, own // 8] = 1 << (own % 8)
+        found = np.zeros((self.nodes, self.nodes), dtype=np.int16)
+        while True:
+            inside = np.unpackbits(within, axis=1, count=self.nodes, bitorder="little")
+            found += 1 - inside
+            words = within.view(np.uint64)
+            wider = np.bitwise_or.reduce(words[near], axis=1) | words
+            if (wider == words).all():
+                break
+            within = wider.view(np.uint8)
+        return np.where(inside, found, FAR)
+
+    def _first_hops(self, node: int) -> npt.NDArray[np.int32]:
+        """The first broker on the way to each other: the least number among equals."""
+        if (known := self._onward.get(node)) is None:
+            others = self.onward[node]
+            weights = np.array([[self.weights[node, other]] for other in others])
+            best = (self.distance[others] + weights).argmin(axis=0)
+            known = self._onward[node] = np.array(others, dtype=np.int32)[best]
+        return known
 
     def _walk(self) -> list[int]:
         met, order = set[int](), []
@@ -210,10 +235,9 @@ class Metric:
         """The links of a shortest way; none where there is no way."""
         if self.distance[a, b] >= FAR:
             return []
-        onward = self._onward
         arcs = []
         while a != b:
-            other = int(onward[a, b])
+            other = int(self._first_hops(a)[b])
             arcs.append((a, other))
             a = other
         return arcs

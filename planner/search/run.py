@@ -30,6 +30,7 @@ from planner.search.untangle import untangle
 
 CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a few pieces only
 SETTLE_EVERY_STEPS = 2000
+CANONICAL_NODES_MAX = 300
 KEPT_EVERY_STEPS = 50  # to write down all ways takes as long as a step
 ROUTE_EVERY_STEPS = 25
 POLISHED_ENDS_MAX = 40
@@ -330,8 +331,14 @@ class Search:
 
 
 def as_plan(model: Model, best: Best) -> Plan:
-    """The best as a plan; a route is told only where it differs from the canonical one."""
+    """The best as a plan; a route is told only where it differs from the canonical one.
+
+    On many brokers all are told: to work out the canonical ones takes longer than to read them.
+    """
     names = model.network.names
+    if model.nodes > CANONICAL_NODES_MAX:
+        told = {n: tuple((names[a], names[b]) for a, b in arcs) for n, arcs in best.trees.items()}
+        return Plan(best.hosts, told)
     sources = {s.name: s for s in carried(model.layout, best.hosts)}
     routes = {}
     for name, arcs in best.trees.items():

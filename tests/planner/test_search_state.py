@@ -1,14 +1,18 @@
 """Moves: what a row promises, what a move changes, and that undoing it leaves nothing behind."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.flow import as_document, evaluate, over
+from planner.generate import links
 from planner.layout import lay_out
 from planner.plan import Plan
 from planner.reading import read_problem
+from planner.search import metric
 from planner.search.loaded import LoadedState
 from planner.search.model import Model
 from planner.search.run import Best, as_plan
@@ -145,3 +149,15 @@ def test_excess_is_told_as_the_flow_tells_it(pairs):
     capacity = np.array([np.inf if limit is None else float(limit) for _, limit in pairs])
     expected = [0.0 if limit is None else over(load, limit) for load, limit in pairs]
     assert Limits(capacity).excess(work).tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shape", ["grid", "geometric", "tree"])
+def test_all_ways_to_count_hops_agree(monkeypatch, shape):
+    random = Random(3)
+    some = [(a, b) for a, b in links(shape, 90, random) if random.random() < 0.9]
+    ways = {arc: 1.0 for a, b in some for arc in ((a, b), (b, a)) if random.random() < 0.95}
+    floyd = metric.Metric(90, ways, 1).distance
+    monkeypatch.setattr(metric, "FLOYD_NODES_MAX", 0)
+    assert (metric.Metric(90, ways, 1).distance == floyd).all()
+    monkeypatch.setattr(metric, "RINGS_DEGREE_MIN", 100)
+    assert (metric.Metric(90, ways, 1).distance == floyd).all()
