@@ -36,6 +36,8 @@ class GroupedPatternAgent(PatternAgent):
         ):
             gone = partitions.pop(next(iter(partitions)))
             self._size -= gone.counted
+            if self._patience is not None:
+                self._patience.taken(gone)
             self.dropped_groups += 1
         return found
 

@@ -12,7 +12,9 @@ from typing import Any
 from broker.core.event import Event, Order
 from broker.core.matching import Program
 from broker.core.occurrence import events_of, order_of
+from broker.core.patience import Entry
 from broker.core.pattern import Layout
+from broker.core.prospects import Reach
 from broker.core.selection import Selection
 from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
@@ -61,6 +63,8 @@ class Partition:
     found: list[Any] = field(default_factory=list)
     log: list[tuple[int, Event]] = field(default_factory=list)
     counted: int = 0
+    reach: Reach = field(default_factory=list)  # of all that it was given; see prospects
+    fresh: list[Entry] = field(default_factory=list)  # what waits, and is not in the stores
 
     def size(self) -> int:
         """How many occurrences it holds."""

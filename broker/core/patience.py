@@ -7,35 +7,58 @@ alone only while nothing can be reported of it; what waits is given in order, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Event
-from broker.core.prospects import NEVER, Prospect, Reach
-from broker.core.staged_partition import Entry, Partition
+from broker.core.prospects import Prospect, Reach
 
 FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
+TRIAL_EVENTS = 4_096  # after so many it is judged whether anything is gained by waiting
 
 Group = tuple[Any, ...]
+Entry = tuple[int, Event]  # which atom it is for, and the event
 
 
-class Patience:
-    """What waits in all groups of one agent."""
+class Waiting(Protocol):
+    """What an agent keeps of a group, with what waits there."""
 
-    def __init__(self, prospect: Prospect, key: Callable[[Event], Any] | None) -> None:
+    fresh: list[Entry]
+    reach: Reach
+
+
+P = TypeVar("P", bound=Waiting)
+
+
+class Patience(Generic[P]):
+    """What waits in all groups of one agent; `new` makes what it keeps of a group."""
+
+    def __init__(
+        self,
+        prospect: Prospect,
+        key: Callable[[Event], Any] | None,
+        new: Callable[[Group, Reach], P],
+    ) -> None:
         self._prospect = prospect
         self._key = key
+        self._new = new
         self.count = 0  # events that wait
+        self._asked = self._hopeful = 0
 
     def put(
         self,
         entries: Sequence[Entry],
-        partitions: dict[Group, Partition],
+        partitions: dict[Group, P],
+        since: int | None = None,
         *,
         eager: bool,
     ) -> dict[Group, None]:
-        """Let events wait, in order; the groups that may report, or `eager` all that got some."""
+        """Let events wait; the groups that may report, or `eager` all that got some.
+
+        All to come end after `since`; None: they are in order.
+        """
         touched: dict[Group, None] = {}
+        hopeful = 0
         key_of, tests = self._key, self._prospect.tests
         key: Any = ()
         for entry in entries:
@@ -46,26 +69,34 @@ class Patience:
                     continue
             partition = partitions.get(key)
             if partition is None:
-                partition = partitions[key] = Partition(self._prospect.reach())
+                partition = partitions[key] = self._new(key, self._prospect.reach())
             fresh = partition.fresh
             fresh.append(entry)
             self.count += 1
             if tests[at](partition.reach, event) or eager:
                 touched[key] = None
+                hopeful += 1
             elif len(fresh) >= FRESH_MAX and key not in touched:
-                self.forget(partition, event.end - 1)
+                self.forget(partition, event.end - 1 if since is None else since)
                 if 2 * len(partition.fresh) > FRESH_MAX:
                     touched[key] = None
+        self._asked += len(entries)
+        self._hopeful += hopeful
         return touched
 
-    def taken(self, partition: Partition) -> list[Entry]:
+    @property
+    def in_vain(self) -> bool:
+        """Whether most events may complete something, so that asking costs more than it spares."""
+        return self._asked >= TRIAL_EVENTS and 2 * self._hopeful > self._asked
+
+    def taken(self, partition: P) -> list[Entry]:
         """What waits in a group; it waits no more."""
         entries = partition.fresh
         partition.fresh = []
         self.count -= len(entries)
         return entries
 
-    def forget(self, partition: Partition, watermark: int) -> None:
+    def forget(self, partition: P, watermark: int) -> None:
         """Drop of what waits in a group that of which nothing can come any more."""
         if self._prospect.forgets_ms is None or watermark >= WATERMARK_END:
             return
@@ -74,13 +105,14 @@ class Patience:
         self.count -= len(partition.fresh) - len(kept)
         partition.fresh = kept
 
-    def is_quiet(self, partition: Partition, watermark: int) -> bool:
-        """Whether the stages of a group have nothing to forget; what waits there may be less."""
-        if partition.size:
-            return False
-        self.forget(partition, watermark)
-        return self._prospect.forgets_ms is not None or not partition.fresh
+    @property
+    def forgets(self) -> bool:
+        """Whether what waits is ever forgotten, or its agent has to do that."""
+        return self._prospect.forgets_ms is not None
 
-    def reach(self, watermark: int) -> Reach:
-        """Of a group of which is known only that it was given nothing that ends later."""
-        return [max(watermark, NEVER)] * self._prospect.operands
+    def reach(self, known: Sequence[int] | None = None) -> Reach:
+        """Of a group that was given nothing, or of one of a snapshot: if it is not there, any."""
+        blank = self._prospect.reach()
+        if known is None:
+            return blank
+        return list(known) if len(known) == len(blank) else [WATERMARK_END] * len(blank)

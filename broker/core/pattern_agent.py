@@ -12,46 +12,28 @@ on each other (`and[recent]`, `consuming`, `last`), instant by instant.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 
-from broker.core.agent import WATERMARK_NONE, LeafEvents
+from broker.core.agent import LeafEvents
 from broker.core.event import Event, Order
-from broker.core.matching import Program
 from broker.core.occurrence import (
-    events_of,
     head_of,
     order_of,
     sort_in_order,
     sorted_events,
     span_of,
 )
-from broker.core.operands import FOLLOWS, types_that_last
-from broker.core.outcome import SubscriptionOutcome, assigned_lag
-from broker.core.partition import Partition, discipline_of, instant, instants, take
+from broker.core.outcome import SubscriptionOutcome
+from broker.core.partition import Partition, instant, instants, take
+from broker.core.patience import Entry, Patience
 from broker.core.pattern import Layout
+from broker.core.pattern_groups import Found, Outcome, PatternGroups
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
-from broker.core.stages.lasting import Foresight
-from broker.core.store import Store
-from language.tree import Case
 
-DURATION_MAX_MS = 7 * 86_400_000
-OCCURRENCES_MAX = 1_000_000
 STATE_VERSION = 1
-SWEEP_MS_MIN = 1_000  # partitions are swept for what has expired at most so often
-
-Found = tuple[Any, tuple[Any, ...]]  # an occurrence and its partition's key
-
-
-class Outcome(Protocol):
-    """Makes what the agent puts out."""
-
-    dropped_inverted: int
-
-    def make(self, occurrence: Any, group: tuple[Any, ...]) -> Any:
-        """An event or a result; None if the occurrence gives none."""
 
 
 def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[Found], Any]:
@@ -72,50 +54,8 @@ class Handover:
     watermark: int
 
 
-class PatternAgent:
+class PatternAgent(PatternGroups):
     """One case whose detect is a pattern (see agent.Agent)."""
-
-    def __init__(
-        self,
-        case: Case,
-        layout: Layout,
-        outcome: Outcome,
-        classes: Mapping[str, type[Event]],
-        *,
-        duration_max_ms: int = DURATION_MAX_MS,
-        occurrences_max: int = OCCURRENCES_MAX,
-        foresight: Foresight | None = None,
-    ) -> None:
-        self._outcome = outcome
-        self._classes = classes
-        self._layout = self.layout = layout
-        self._duration_max_ms = duration_max_ms
-        self._occurrences_max = occurrences_max
-        foresight = foresight and foresight.of(types_that_last(layout.root))
-        self._discipline = discipline_of(case, layout, duration_max_ms, foresight)
-        contexts = {joint.context for joint in layout.joints if joint.operator != "or"}
-        self.ordered = self._discipline.stepwise or "recent" in contexts
-        self.waits = self.ordered
-        # Each event of its one leaf is an occurrence, decided at once: nothing is held.
-        self.is_lone = not layout.joints and not self.ordered
-        self._stepwise = self._discipline.stepwise or any(
-            joint.operator not in (*FOLLOWS, "or") and joint.context == "recent"
-            for joint in layout.joints
-        )
-        self._program = Program(
-            layout, case.group_by, ordered=self.ordered, duration_max_ms=duration_max_ms
-        )
-        self._program.keeps_latest_only(allowed=not self._discipline.consuming)
-        self._foresight = foresight if self._program.asks_durations() or layout.last else None
-        self._changes = -1  # of durations, when it was looked ahead
-        self._horizon_ms, self._log_keep_ms = self._program.horizon_ms(), self._program.reach_ms()
-        self._lags = assigned_lag(case, layout)
-        self._pending: list[tuple[Order, int, Event]] = []
-        self._partitions: dict[Any, Partition] = {}
-        self._size = 0
-        self._watermark = WATERMARK_NONE
-        self._swept = WATERMARK_NONE
-        self.dropped_overflow = 0
 
     # --- the door ------------------------------------------------------------------------
 
@@ -123,11 +63,14 @@ class PatternAgent:
         """See agent.Agent."""
         if self.is_lone:
             return self._feed_lone(batch, watermark)
-        self._watermark = max(self._watermark, watermark)
+        before, self._watermark = self._watermark, max(self._watermark, watermark)
         selected = self._selected(batch)
         if self._foresight is not None:
             self._look_ahead(self._foresight, selected)
-        found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
+        if self._patience is not None:
+            found = self._feed_patiently(self._patience, selected, before)
+        else:
+            found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
         self._sweep()
         if len(found) > 1:
             sort_in_order(found, *IN_ORDER)
@@ -144,6 +87,7 @@ class PatternAgent:
                     out = min(out, occurrence[0] - 1)
         if not self._lags:
             return out
+        self._catch_up()
         within_ms = self._layout.root.within_ms
         if within_ms is not None:
             return out - within_ms
@@ -163,6 +107,7 @@ class PatternAgent:
 
     def held(self) -> int:
         """See agent.Agent."""
+        self._catch_up()
         return len(self._pending) + self._size
 
     def dropped(self) -> dict[str, int]:
@@ -174,6 +119,7 @@ class PatternAgent:
 
     def state(self) -> Any:
         """See agent.Agent."""
+        self._catch_up()
         shelf = Shelf(self._classes)
         return {
             "version": STATE_VERSION,
@@ -205,11 +151,16 @@ class PatternAgent:
         restored = [unpack_partition(packed, shelf) for packed in state["partitions"]]
         self._partitions = {partition.group: partition for partition in restored}
         self._size = 0
+        if self._patience is not None:
+            self._patience.count = 0
         for partition in restored:
+            if self._patience is not None:
+                partition.reach = self._patience.reach(partition.reach)
             self._count(partition)
 
     def hand_over(self) -> Handover:
         """All that it is and holds, for an agent that knows more."""
+        self._catch_up()
         held = []
         for partition in self._partitions.values():
             stores = [
@@ -253,6 +204,23 @@ class PatternAgent:
                 entry[leaf].append(event)
         return [pair for key, lists in split.items() for pair in self._step_at_once(key, lists)]
 
+    def _feed_patiently(
+        self, patience: Patience[Partition], batch: list[tuple[int, Sequence[Event]]], since: int
+    ) -> list[Found]:
+        """Let groups wait until an event may complete something; see prospects."""
+        entries = [(leaf, event) for leaf, events in batch for event in events]
+        if len(batch) > 1:
+            entries.sort(key=_end_of)  # so that what follows comes after what it follows
+        crowded = self._size + patience.count + len(entries) > self._occurrences_max
+        if crowded:
+            self._catch_up()
+        touched = patience.put(entries, self._partitions, since, eager=crowded)
+        found = [pair for key in touched for pair in self._step_fresh(key)]
+        if patience.in_vain:
+            self._catch_up()
+            self._patience = None
+        return found
+
     def _feed_lone(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         self._watermark = max(self._watermark, watermark)
         if len(batch) == 1:
@@ -275,12 +243,6 @@ class PatternAgent:
         if plain and isinstance(outcome, SubscriptionOutcome):
             return outcome.make_each
         return self.made
-
-    def _step_at_once(self, key: tuple[Any, ...], lists: list[Any]) -> list[Found]:
-        partition = self._partition(key)
-        found = self._program.step(lists, partition.stores, key)
-        self._settle(partition)
-        return [(occurrence, key) for occurrence in found]
 
     def _feed_ordered(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
         pending = self._pending
@@ -325,69 +287,7 @@ class PatternAgent:
                 self._count(partition)
         return found
 
-    # --- bounds --------------------------------------------------------------------------
 
-    def _partition(self, key: tuple[Any, ...]) -> Partition:
-        partition = self._partitions.get(key)
-        if partition is None:
-            stores = [Store() for _ in range(self._program.store_count)]
-            partition = self._partitions[key] = Partition(key, stores)
-        return partition
-
-    def _count(self, partition: Partition) -> None:
-        size = partition.size()
-        self._size += size - partition.counted
-        partition.counted = size
-
-    def _settle(self, partition: Partition) -> None:
-        """Expire, and hold the limit: past it the oldest of this partition go, counted."""
-        self._expire(partition)
-        self._count(partition)
-        excess = self._size - self._occurrences_max
-        if excess <= 0:
-            return
-        for store in sorted(partition.stores, key=lambda store: -len(store.ends)):
-            count = min(excess, len(store.ends))
-            store.drop_oldest(count)
-            self.dropped_overflow += count
-            excess -= count
-        if excess > 0 and partition.log:
-            count = min(excess, len(partition.log))
-            del partition.log[:count]
-            self.dropped_overflow += count
-        self._count(partition)
-
-    def _expire(self, partition: Partition) -> None:
-        self._program.expire(partition.stores, self._watermark)
-        if partition.log and self._log_keep_ms is not None:
-            oldest = self._watermark + 1 - self._log_keep_ms
-            partition.log = [entry for entry in partition.log if entry[1].end >= oldest]
-
-    def _look_ahead(self, foresight: Foresight, batch: Sequence[LeafEvents]) -> None:
-        """Keep for as long as events still to come may reach back."""
-        foresight.observe(batch)
-        if self._changes != foresight.durations.changes:
-            self._changes = foresight.durations.changes
-            self._program.keep(min(self._duration_max_ms, foresight.most_ms()))
-            self._horizon_ms = self._program.horizon_ms()
-            self._log_keep_ms = self._program.reach_ms()
-
-    def _sweep(self) -> None:
-        """Expire in every partition, now and then, so that silent ones do not stay for ever."""
-        if self._horizon_ms is None:
-            return
-        if self._watermark - self._swept < max(SWEEP_MS_MIN, self._horizon_ms):
-            return
-        self._swept = self._watermark
-        for key, partition in list(self._partitions.items()):
-            self._expire(partition)
-            self._count(partition)
-            if not partition.counted:
-                del self._partitions[key]
-
-    def _starts(self) -> list[int]:
-        starts = [order[1] for order, _, _ in self._pending]
-        for one in self._partitions.values():
-            for items in (*(store.items for store in one.stores), one.found):
-                starts += [event.start for item in items for event in events_of(item) if event]
-        return starts
+def _end_of(entry: Entry) -> int:
+    end: int = entry[1].end
+    return end

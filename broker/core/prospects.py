@@ -27,7 +27,7 @@ LET_WAIT = frozenset(("unrestricted", "recent", "first", "chronicle"))
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """The tests of one pattern; events are given to them in order, each to that of its place.
+    """The tests of one pattern; events are given to them, each to that of its place.
 
     `forgets_ms`: what began so long before the watermark, and has completed nothing, matters to
     nobody; None: it may.
@@ -42,13 +42,16 @@ class Prospect:
         return [NEVER] * self.operands
 
 
-def prospect_of(layout: Layout) -> Prospect | None:
-    """The tests of a pattern; None where silence, or an event of no place, may bring something."""
+def prospect_of(layout: Layout, *, in_order: bool) -> Prospect | None:
+    """The tests of a pattern; None where silence, or an event of no place, may bring something.
+
+    `in_order`: events are given to them in order.
+    """
     root = layout.root
     parts = list(operands(root))
     if layout.named or not all(map(_waits, parts)):
         return None
-    writer = _Writer(root, parts)
+    writer = _Writer(root, parts, in_order=in_order)
     places = [one for one in parts if isinstance(one, Leaf)]
     places.sort(key=lambda leaf: leaf.low)
     tests = tuple([writer.test(leaf) for leaf in places])
@@ -81,8 +84,9 @@ def _forgets(root: Operand, parts: list[Operand]) -> bool:
 class _Writer:
     """Writes the tests; `r` holds the reach, `n` the latest start of what the event completes."""
 
-    def __init__(self, root: Operand, parts: list[Operand]) -> None:
+    def __init__(self, root: Operand, parts: list[Operand], *, in_order: bool) -> None:
         self._root = root
+        self._in_order = in_order
         self._number = {id(one): at for at, one in enumerate(parts)}
         self._above: dict[int, Operand] = {id(p): one for one in parts for p in one.parts}
 
@@ -123,7 +127,9 @@ class _Writer:
         if not isinstance(above, Joint) or above.operator == "or":
             return []
         if above.operator in FOLLOWS and at is above.left:
-            return None
+            if self._in_order:
+                return None
+            return [f"    if r[{self._number[id(above.right)]}] < e.end: return False"]
         return self._at_most(above.left if at is above.right else above.right)
 
     def _at_most(self, other: Operand) -> list[str]:

@@ -134,6 +134,7 @@ def pack_partition(partition: Partition, shelf: Shelf) -> dict[str, Any]:
         ],
         "found": [shelf.put_occurrence(found) for found in partition.found],
         "log": [[leaf, shelf.put(event)] for leaf, event in partition.log],
+        "reach": partition.reach,
     }
 
 
@@ -150,6 +151,7 @@ def unpack_partition(packed: Mapping[str, Any], shelf: Shelf) -> Partition:
         stores,
         [shelf.get_occurrence(found) for found in packed["found"]],
         [(leaf, shelf.get(at)) for leaf, at in packed["log"]],
+        reach=list(packed.get("reach", ())),
     )
 
 

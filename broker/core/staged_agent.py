@@ -18,7 +18,8 @@ from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.operands import composite, least
-from broker.core.pattern_agent import DURATION_MAX_MS, IN_ORDER, Handover
+from broker.core.pattern_agent import IN_ORDER, Handover
+from broker.core.pattern_groups import DURATION_MAX_MS
 from broker.core.pending import Pending
 from broker.core.shelf import Shelf
 from broker.core.staged_groups import Found, StagedGroups
@@ -59,6 +60,8 @@ class StagedAgent(StagedGroups):
             found += self._advance(key)
         if swept:
             self._drop_idle()
+        if self._patience is not None and self._patience.in_vain:
+            self._give_up_waiting()
         sort_in_order(found, *IN_ORDER)
         made = [self._outcome.make(occurrence, group) for occurrence, group in found]
         return [one for one in made if one is not None]

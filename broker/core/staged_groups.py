@@ -20,7 +20,7 @@ from broker.core.operands import Silence, operands, types_that_last
 from broker.core.outcome import assigned_lag
 from broker.core.patience import Patience
 from broker.core.pattern import Layout
-from broker.core.pattern_agent import DURATION_MAX_MS, OCCURRENCES_MAX, SWEEP_MS_MIN, Outcome
+from broker.core.pattern_groups import DURATION_MAX_MS, OCCURRENCES_MAX, SWEEP_MS, Outcome
 from broker.core.pending import Pending
 from broker.core.prospects import prospect_of
 from broker.core.staged_partition import (
@@ -83,8 +83,10 @@ class StagedGroups:
         self._contiguous = any(joint.next for joint in layout.joints)
         self._lags = assigned_lag(case, layout)
         patient = doubt is None and not (self._at_once or self._manner.in_turn)
-        prospect = prospect_of(layout) if patient else None
-        self._patience = None if prospect is None else Patience(prospect, self._key)
+        prospect = prospect_of(layout, in_order=True) if patient else None
+        self._patience: Patience[Partition] | None = None
+        if prospect is not None:
+            self._patience = Patience(prospect, self._key, lambda _, reach: Partition(reach))
         self._crowded = False  # so that nothing may wait with its group
         self._begin: int | None = None
         self._pending = Pending()
@@ -116,10 +118,18 @@ class StagedGroups:
             found = [one for key in behind for one in self._advance(key)]
             assert not found, "what may be complete does not wait"
 
+    def _give_up_waiting(self) -> None:
+        """From now on all is given to stages at once."""
+        self._catch_up()
+        for key, partition in self._partitions.items():
+            if not partition.open:
+                self._open(key, partition)
+        self._patience = None
+
     def _partition(self, key: Group) -> Partition:
         partition = self._partitions.get(key)
         if partition is None:
-            known = [] if self._patience is None else self._patience.reach(self._watermark)
+            known = [] if self._patience is None else self._patience.reach(())
             partition = self._partitions[key] = Partition(known)
             self._open(key, partition)
         return partition
@@ -174,15 +184,18 @@ class StagedGroups:
 
     def _sweep(self, touched: dict[Group, None]) -> bool:
         """Let silent partitions drop what has expired, now and then; whether it was done."""
-        if self._watermark - self._swept < SWEEP_MS_MIN * 60:
+        if self._watermark - self._swept < SWEEP_MS:
             return False
         self._swept = self._watermark
         patience = self._patience
         for key, one in self._partitions.items():
             if key in touched:
                 continue
-            if patience is None or not patience.is_quiet(one, self._watermark):
-                touched[key] = None
+            if patience is not None and not one.size:
+                patience.forget(one, self._watermark)
+                if patience.forgets or not one.fresh:
+                    continue  # there is nothing that its stages could forget
+            touched[key] = None
         return True
 
     def _drop_idle(self) -> None:

@@ -24,6 +24,7 @@ from broker.core.operands import (
     Silence,
     operands,
 )
+from broker.core.patience import Entry
 from broker.core.pattern import Layout
 from broker.core.prospects import Reach
 from broker.core.selection import Selection
@@ -62,9 +63,6 @@ def needs_stages(case: Case, layout: Layout, subscription: Subscription | None) 
         or (isinstance(one, Joint) and (one.nth is not None or one.context not in PLAIN_CONTEXTS))
         for one in operands(layout.root)
     )
-
-
-Entry = tuple[int, Event]  # which atom it is for, and the event
 
 
 class Partition:
@@ -198,8 +196,8 @@ def unpack(partition: Partition, data: list[Any], shelf: Shelf, by: Selection | 
     memory = partition.site.memory
     if memory is not None and later and later[0]:
         memory.restore(shelf.get_all(later[0]))
-    if partition.reach and len(later) > 1 and len(later[1]) == len(partition.reach):
-        partition.reach = list(later[1])
+    if len(later) > 1 and len(later[1]) == len(partition.reach):
+        partition.reach = list(later[1])  # else it stands for any
 
 
 def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | None) -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from broker.core import staged_groups
+from broker.core import patience, pattern_groups, staged_groups
 from broker.core.patience import FRESH_MAX
 from broker.core.pattern import lay_out
 from broker.core.prospects import prospect_of
@@ -35,6 +35,10 @@ PATTERNS = (
     "detect[chronicle] A as a then B+ as b then C as c within 60 ms where Count(b) > 0",
     "detect (A and D) then B+ as b then C within 60 ms where b.x > 3",
     "detect A then (B parallel C) within 60 ms",
+    "detect A and C and D within 25 ms",
+    "detect A as a then[..20 ms] B as b then C as c where c.x > a.x",
+    "detect (A or B) then (C and D) within 60 ms",
+    "detect A then B then C within 30 ms",
 )
 
 
@@ -84,7 +88,7 @@ def seats(engine):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_has_a_prospect(pattern):
-    assert prospect_of(lay_out(case_of(pattern))) is not None
+    assert prospect_of(lay_out(case_of(pattern)), in_order=True) is not None
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -100,7 +104,8 @@ def test_results_are_those_of_one_that_waits_for_nothing(
         patient = told(text, events, seed, lateness_ms)
         moved = told(text, events, seed, lateness_ms, moved=True)
         with monkeypatch.context() as patched:
-            patched.setattr(staged_groups, "prospect_of", lambda _: None)
+            patched.setattr(staged_groups, "prospect_of", lambda _, **__: None)
+            patched.setattr(pattern_groups, "prospect_of", lambda _, **__: None)
             assert patient == told(text, events, seed, lateness_ms)
         assert moved == patient
         total += sum(map(len, patient))
@@ -163,7 +168,7 @@ def test_near_its_limit_an_agent_is_not_patient(monkeypatch):
     for patient in (True, False):
         with monkeypatch.context() as patched:
             if not patient:
-                patched.setattr(staged_groups, "prospect_of", lambda _: None)
+                patched.setattr(staged_groups, "prospect_of", lambda _, **__: None)
             engine = Engine(text)
         (seat,) = seats(engine)
         seat.agent._occurrences_max = 12
@@ -173,3 +178,19 @@ def test_near_its_limit_an_agent_is_not_patient(monkeypatch):
         found.append([(engine.push(batch), seat.agent.dropped()) for batch in each])
     assert found[0] == found[1]
     assert found[0][-1][1]["occurrences_overflow"] > 0
+
+
+@pytest.mark.parametrize("pattern", ["detect A and B within 60 ms", "detect[first] A then B"])
+def test_where_most_events_complete_something_nothing_waits_any_more(pattern, monkeypatch):
+    monkeypatch.setattr(patience, "TRIAL_EVENTS", 40)
+    text = f"{DECLARED}{HEAD}{pattern} group by source"
+    events = [one for one in stream(Random(2), 300, 0, lasting=False) if one["type"] in "AB"]
+    engine = Engine(text)
+    (seat,) = seats(engine)
+    assert seat.agent._patience is not None
+    found = [engine.push([event]) for event in events]
+    assert seat.agent._patience is None
+    monkeypatch.setattr(patience, "TRIAL_EVENTS", 10_000)
+    again = Engine(text)
+    assert [again.push([event]) for event in events] == found
+    assert sum(map(len, found)) > 20
