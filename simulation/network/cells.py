@@ -187,5 +187,8 @@ def check_cells(home: Place, places: list[Place]) -> None:
     for name in process.core.network.own.hosts:
         if is_cell(name) and name not in running:
             raise CheckFailedError(f"{home.name} still keeps something for {name}")
+    late = {name: one for name, one in process.network.cells_late().items() if one}
+    if late:
+        raise CheckFailedError(f"events came behind a watermark: {late}")
     if len(process.core.network.tasks()):
         raise CheckFailedError(f"tasks run at {home.name} itself")

@@ -55,19 +55,24 @@ class Cell(Hosting):
         super().__init__(durable, life, times)
         self.which = hosted.which
         self.host = host
-        self._base = hosted.base
         self.life = life
         self.counted = CellCounts()
         self.faults = 0
         self.replies: list[Reply] = []
-        self.said = False  # whether its home was told of what waits for it
+        self.said = False  # whether its home was told of the snapshot that waits for it,
+        self.said_names = False  # and of origins
         self.saver = Saver(self._positions(), self._now)
         self._answered: dict[str, None] = {}
+        self._noted: cell_frames.Origins = {}  # origins that its home knows of
+        self._named: cell_frames.Origins = {}  # those that it has yet to write down
         self._results: deque[Row] = deque()
         self._first = durable.outbox_end  # the number of the first of these
         self._told = self._first  # those before were told, and not taken perhaps
         self._on_frame |= {frames.Passed: self._passed}
         self._on_frame |= dict.fromkeys(_OF_NO_CONCERN, lambda *_: None)
+        self.noted(hosted.origins, self._now)
+        for origin, types in hosted.origins.items():
+            self._tell_network(told.OriginNamed(origin, types))
         self._look_at_needs()
 
     # --- what comes in ---------------------------------------------------------------------
@@ -100,6 +105,8 @@ class Cell(Hosting):
     def forget(self, broker: str, now: int) -> None:
         """Nobody is to wait for this broker any more."""
         self._now = max(now, self._now)
+        self._named.pop(broker, None)
+        self._noted.pop(broker, None)
         self._forget(broker)
 
     def wake(self, now: int) -> None:
@@ -169,13 +176,31 @@ class Cell(Hosting):
         if not is_cell(one.origin):  # another one is nothing to it
             super()._here(peer, one)
 
+    def _ask(self, origin: str) -> None:
+        """Ask an origin, once its home knows of it: whatever begins in its place waits for it."""
+        wanted = self.durable.network.wanted()
+        types = tuple(name for name in self.ways.types[origin] if name in wanted)
+        if set(types) <= set(self._noted.get(origin, ())):
+            super()._ask(origin)
+        elif self._named.get(origin) != types:
+            self._named[origin] = types
+            self.said_names = False
+
+    def noted(self, origins: cell_frames.Origins, now: int) -> None:
+        """The home knows of these."""
+        self._now = max(now, self._now)
+        for origin, types in origins.items():
+            self._noted[origin] = tuple(dict.fromkeys([*self._noted.get(origin, ()), *types]))
+            if self._named.pop(origin, None) is not None and origin in self.ways.via:
+                self._ask(origin)
+
     # --- its state -------------------------------------------------------------------------
 
     @property
     def complete(self) -> bool:
         """Whether it is active, and every origin knows it by its name."""
         network = self.durable.network
-        waits = self.needs.waits or self.needs.asked or network.inactive()
+        waits = self.needs.waits or self.needs.asked or self._named or network.inactive()
         is_begun = len(network.catalogue) > 0
         return is_begun and not waits and all(name in self._answered for name in network.upstream)
 
@@ -223,11 +248,14 @@ class Cell(Hosting):
     def say_again(self) -> None:
         """What was told may be lost."""
         self._told = self._first
-        self.said = False
+        self.said = self.said_names = False
 
     def to_say(self) -> list[cell_frames.Said]:
         """What the home has not been told yet."""
         found: list[cell_frames.Said] = []
+        if self._named and not self.said_names:
+            self.said_names = True
+            found.append(cell_frames.Named(self.which, self.life, dict(self._named)))
         self._told = max(self._told, self._first)
         fresh = list(self._results)[self._told - self._first :]
         while fresh:
@@ -240,13 +268,13 @@ class Cell(Hosting):
         if one is not None and not self.said and one.end <= self._first:
             self.said = True
             place = (self.which, self.life, self._first, one.number)
-            found.append(cell_frames.Saved(*place, one.end, self._base, one.snapshot))
+            found.append(cell_frames.Saved(*place, one.end, one.snapshot))
         return found
 
     @property
     def waits_for_home(self) -> bool:
         """Whether there is something that the home has not taken."""
-        return bool(self._results) or self.saver.waiting is not None
+        return bool(self._results or self._named) or self.saver.waiting is not None
 
     def status(self) -> dict[str, Any]:
         """For people."""

@@ -11,7 +11,7 @@ that broker is a *life*, which begins from the last snapshot; results are number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -50,6 +50,7 @@ class Kept(Struct, array_like=True):
     snapshot: bytes = b""
     reason: str = ""
     ids: dict[str, dict[int, int]] = field(default_factory=dict)
+    origins: dict[str, list[str]] = field(default_factory=dict)  # with the types needed of them
     held: list[Row] = field(default_factory=list)  # found before it is active
 
     def term(self, number: int) -> Term | None:
@@ -113,12 +114,31 @@ class CellBook:
                 cell.coming = term
             else:
                 cell.serving = term
-            _let_go(cell, cell.run, cell.end)  # it begins from the last snapshot
 
     def is_over(self, name: str, term: int) -> bool:
         """Whether that term of a cell will never be heard of again."""
         cell = self.cells.get(name)
         return cell is None or cell.term(term) is None
+
+    # --- origins ---------------------------------------------------------------------------
+
+    def name(self, name: str, origins: Mapping[str, Iterable[str]]) -> None:
+        """A cell needs these types of these origins, wherever it runs."""
+        cell = self.cells.get(name)
+        if cell is not None:
+            for origin, types in origins.items():
+                known = cell.origins.setdefault(origin, [])
+                known += [one for one in types if one not in known]
+
+    def knows(self, name: str, origins: Mapping[str, Iterable[str]]) -> bool:
+        """Whether that is written down already."""
+        known = self.cells[name].origins
+        return all(set(types) <= set(known.get(origin, ())) for origin, types in origins.items())
+
+    def forget_origin(self, broker: str) -> None:
+        """Nobody is to wait for a broker any more."""
+        for cell in self.cells.values():
+            cell.origins.pop(broker, None)
 
     # --- results ---------------------------------------------------------------------------
 
@@ -177,9 +197,16 @@ class CellBook:
     # --- snapshots of cells ----------------------------------------------------------------
 
     def saves(self, one: CellSaved) -> bool:
-        """Whether a snapshot can take the place of the last one: what is before it was taken."""
+        """Whether a snapshot can take the place of the last one: what is before it was taken.
+
+        While a cell moves, the last one is what the coming term begins from: until each origin has
+        heard of that, none may forget what is behind it.
+        """
         place = self._place(one)
-        return place is not None and place >= one.end
+        if place is None or place < one.end:
+            return False
+        cell = self.cells[one.cell]
+        return cell.coming is None or one.term == cell.coming.number
 
     def save(self, one: CellSaved) -> tuple[list[Key], list[Row]]:
         """Take a snapshot: (subscriptions that are active from now on, results given out so)."""
@@ -191,9 +218,7 @@ class CellBook:
             cell.serving, cell.coming = term, None
             cell.reason = ""
         cell.run, cell.end, cell.snapshot = term.run, one.end, one.snapshot
-        if cell.coming is None:  # else that may have begun from an earlier one
-            _let_go(cell, *one.base)
-            _let_go(cell, cell.run, cell.end)
+        _let_go(cell)
         if cell.active:
             return [], []
         rows, cell.held, cell.active = cell.held, [], True
@@ -215,6 +240,7 @@ class CellBook:
         self.of.update({key: one.name for one in found for key in one.keys})
 
 
-def _let_go(cell: Kept, run: int, end: int) -> None:
-    """Forget the results of a run that nothing behind a snapshot of it finds again."""
+def _let_go(cell: Kept) -> None:
+    """Forget the results that nothing behind the last snapshot finds again."""
+    run, end = cell.run, cell.end
     cell.ids = {name: at for name, at in cell.ids.items() if at.get(run, end) >= end}

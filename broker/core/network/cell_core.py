@@ -82,6 +82,9 @@ class CellKeepingBroker(ActivatingBroker):
     def _cell_moved(self, one: cell_told.CellMoved, _out: Outgoing) -> None:
         self.book.move(one.cell, one.broker, one.reason)
 
+    def _cell_named(self, one: cell_told.CellNamed, _out: Outgoing) -> None:
+        self.book.name(one.cell, one.origins)
+
     def _cell_results(self, one: cell_told.CellResults, out: Outgoing) -> None:
         forgotten = self.book.forgotten
         self._hand_out(self.book.results(one), out)

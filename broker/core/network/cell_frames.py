@@ -9,8 +9,10 @@ each may come twice, and none changes anything the second time.
     home → host   Hosted      this is what it is: begin it
     host → home   Running     it does, and this is its life
                   Refused     it cannot, and why
+                  Named       it is about to ask these origins for these types
                   Results, Saved
-    home → host   Taken, Stored   up to there
+    home → host   Noted       they are written down: ask them
+                  Taken, Stored   up to there
                   Ended       this term is over
     origin → home Asked       are these terms over? they are not to be reached
     home → origin Over        these are
@@ -28,6 +30,7 @@ from broker.core.network.cell_view import term_name
 from broker.core.network.frames import FrameError
 
 Keys: TypeAlias = tuple[tuple[str, str], ...]
+Origins: TypeAlias = dict[str, tuple[str, ...]]  # the types that are needed of each
 
 
 class Which(Struct, array_like=True, frozen=True):
@@ -67,7 +70,7 @@ class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
     options: dict[str, int]
     text: bytes
     tables: dict[str, str]
-    base: tuple[int, int]  # of the snapshot; the home's to know
+    origins: Origins
     snapshot: bytes
 
 
@@ -83,6 +86,22 @@ class Refused(Struct, array_like=True, frozen=True, tag="refused"):
 
     which: Which
     reason: str
+
+
+class Named(Struct, array_like=True, frozen=True, tag="named"):
+    """It needs these origins, besides those that its home knows of."""
+
+    which: Which
+    life: int
+    origins: Origins
+
+
+class Noted(Struct, array_like=True, frozen=True, tag="noted"):
+    """Whatever takes its place will wait for these."""
+
+    which: Which
+    life: int
+    origins: Origins
 
 
 class Results(Struct, array_like=True, frozen=True, tag="results"):
@@ -104,17 +123,13 @@ class Taken(Struct, array_like=True, frozen=True, tag="results_taken"):
 
 
 class Saved(Struct, array_like=True, frozen=True, tag="saved"):
-    """Its state behind its own record `number`, and behind the results before `end`.
-
-    `base` is that of what it began from.
-    """
+    """Its state behind its own record `number`, and behind the results before `end`."""
 
     which: Which
     life: int
     floor: int
     number: int
     end: int
-    base: tuple[int, int]
     snapshot: bytes
 
 
@@ -150,6 +165,8 @@ Said: TypeAlias = (
     | Hosted
     | Running
     | Refused
+    | Named
+    | Noted
     | Results
     | Taken
     | Saved

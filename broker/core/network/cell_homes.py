@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from broker.core.network import cell_frames, cell_told
+from broker.core.network import cell_frames, cell_told, told
 from broker.core.network.cell_book import Kept, Term
 from broker.core.network.cell_frames import Which
 from broker.core.network.cell_posting import Posting
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker.core.network.messages import CellPlaced
 
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
+MOVING_MS_MAX = 60_000  # a move that takes longer is given up, if it runs where it was meanwhile
 
 
 class _Wish(Struct):
@@ -38,11 +39,13 @@ class CellHomes(Posting):
         """Begin; to be called once."""
         self._wishes: dict[str, _Wish] = {}  # by the term's name
         self._away: dict[str, int] = {}  # brokers with cells of this home, since when
+        self._moving: dict[str, int] = {}  # terms that come, since when
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
         self._on_said |= {
             cell_frames.Missing: self._cell_missing,
             cell_frames.Running: self._cell_running,
             cell_frames.Refused: self._cell_refused,
+            cell_frames.Named: self._cell_named,
             cell_frames.Results: self._cell_results,
             cell_frames.Saved: self._cell_saved,
             cell_frames.Asked: self._cells_asked_for,
@@ -75,6 +78,8 @@ class CellHomes(Posting):
                     one = _Wish(_which(cell, term), term.broker, tuple(cell.keys))
                     wanted[one.which.name] = one
         before, self._wishes = self._wishes, wanted
+        coming = [_which(one, one.coming).name for one in book.cells.values() if one.coming]
+        self._moving = {name: self._moving.get(name, self._now) for name in coming}
         for name, one in wanted.items():
             if before.get(name) != one:
                 self._wish(one)
@@ -102,6 +107,9 @@ class CellHomes(Posting):
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
+        cells = self.durable.network.book.cells.values()
+        if any(broker in cell.origins for cell in cells):
+            self._tell_network(told.BrokerForgotten(broker))
         self._leave_host(broker, "it was forgotten")
 
     def _leave_lost_hosts(self) -> None:
@@ -110,6 +118,23 @@ class CellHomes(Posting):
             if self._now - since >= HOST_LOST_MS:
                 del self._away[broker]
                 self._leave_host(broker, "its host was not reached")
+
+    def _give_up_moves(self) -> None:
+        """Let cells stay where they are that did not get away for long."""
+        for name, since in self._moves_to_give_up():
+            if self._now - since >= MOVING_MS_MAX:
+                cell, _ = cell_of(name)
+                stays = self.durable.network.book.cells[cell].serving.broker
+                self._move(cell, stays, "it did not begin there")
+
+    def _moves_to_give_up(self) -> list[tuple[str, int]]:
+        """Terms that come, since when, of cells that run where they were meanwhile."""
+        cells = self.durable.network.book.cells
+        return [
+            (name, since)
+            for name, since in self._moving.items()
+            if not self._is_away(cells[cell_of(name)[0]].serving.broker)
+        ]
 
     def _leave_host(self, broker: str, reason: str) -> None:
         for cell in list(self.durable.network.book.cells.values()):
@@ -124,7 +149,8 @@ class CellHomes(Posting):
 
     def _homes_wake(self) -> list[int]:
         """When something is due of all this."""
-        return [since + HOST_LOST_MS for since in self._away.values()]
+        moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
+        return [since + HOST_LOST_MS for since in self._away.values()] + moving
 
     # --- what hosts say --------------------------------------------------------------------
 
@@ -152,8 +178,8 @@ class CellHomes(Posting):
         }
         text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
         keys = tuple(cell.keys)
-        base = cell.run, cell.end
-        body = cell_frames.Hosted(one.which, keys, said, text, tables, base, cell.snapshot)
+        origins = {name: tuple(types) for name, types in cell.origins.items()}
+        body = cell_frames.Hosted(one.which, keys, said, text, tables, origins, cell.snapshot)
         self._tell_broker(host, body)
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
@@ -163,6 +189,13 @@ class CellHomes(Posting):
         self.counts["cells_refused"] += 1
         comes = cell.coming is not None and cell.coming.number == one.which.term
         self._move(cell.name, cell.serving.broker if comes else self.me, one.reason)
+
+    def _cell_named(self, host: str, one: cell_frames.Named) -> None:
+        if self._goes_on(host, one.which) is None:
+            return
+        if not self.durable.network.book.knows(one.which.cell, one.origins):
+            self._tell_network(cell_told.CellNamed(one.which.cell, one.origins))
+        self._tell_broker(host, cell_frames.Noted(one.which, one.life, one.origins))
 
     def _cell_results(self, host: str, one: cell_frames.Results) -> None:
         cell = self._goes_on(host, one.which)
@@ -186,7 +219,7 @@ class CellHomes(Posting):
         which, name = one.which, one.which.name
         if self._last_stored.get(name) != (one.life, one.number):
             place = (which.cell, which.term, one.life, one.floor, one.end)
-            what = cell_told.CellSaved(*place, one.base, one.snapshot)
+            what = cell_told.CellSaved(*place, one.snapshot)
             if not self.durable.network.book.saves(what):
                 return  # results before it are missing: both come again
             self._tell_network(what)

@@ -42,6 +42,7 @@ class CellHosts(CellHomes):
         self._on_said |= {
             cell_frames.Wanted: self._cell_wanted,
             cell_frames.Hosted: self._cell_hosted,
+            cell_frames.Noted: self._origins_noted,
             cell_frames.Taken: self._results_taken,
             cell_frames.Stored: self._snapshot_stored,
             cell_frames.Ended: self._cell_ended,
@@ -92,7 +93,15 @@ class CellHosts(CellHomes):
             said = msgspec.convert(given, BrokerOptions)
             snapshot = one.snapshot or None
             end = 0 if snapshot is None else head_of(snapshot).outbox_end
-            core, _ = DurableBroker.recover(said, self.durable.limits, snapshot, (), end, self._now)
+            core, _ = DurableBroker.recover(
+                said,
+                self.durable.limits,
+                snapshot,
+                (),
+                end,
+                self._now,
+                functions=self.durable.functions,
+            )
         except (RecoveryError, msgspec.MsgspecError, TypeError, ValueError) as error:
             raise CellRefusedError(f"its snapshot cannot be taken up there: {error}") from None
         return core
@@ -144,6 +153,11 @@ class CellHosts(CellHomes):
         cell = self._cells.get(one.which.name)
         if cell is not None and (cell.which, cell.life) == (one.which, one.life):
             cell.taken(one.next)
+
+    def _origins_noted(self, _home: str, one: cell_frames.Noted) -> None:
+        cell = self._cells.get(one.which.name)
+        if cell is not None and (cell.which, cell.life) == (one.which, one.life):
+            cell.noted(one.origins, self._now)
 
     def _snapshot_stored(self, _home: str, one: cell_frames.Stored) -> None:
         cell = self._cells.get(one.which.name)
@@ -224,3 +238,10 @@ class CellHosts(CellHomes):
     def cells_here(self) -> list[str]:
         """The names of the terms of cells that run here."""
         return list(self._cells)
+
+    def cells_late(self) -> dict[str, int]:
+        """By such a name: the events that came behind what its tasks had left behind."""
+        late = "late_from_afar"
+        return {
+            name: cell.durable.ledger.notes.get(late, 0) for name, cell in self._cells.items()
+        }

@@ -82,6 +82,7 @@ class CellOrigins(CellHosts):
         """Do what is due of all that concerns cells."""
         self._wake_cells()
         self._leave_lost_hosts()
+        self._give_up_moves()
         if self._ask_homes_at is not None and self._ask_homes_at <= self._now:
             self._look_for_lost_terms()
 

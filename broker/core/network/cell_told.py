@@ -23,6 +23,15 @@ class CellMoved(Struct, array_like=True, frozen=True, tag="cell_moved"):
     reason: str = ""  # why it does not stay where it was to be
 
 
+class CellNamed(Struct, array_like=True, frozen=True, tag="cell_named"):
+    """A cell needs these types of these origins, and waits for them from now on."""
+
+    outlasts: ClassVar[bool] = True
+
+    cell: str
+    origins: dict[str, tuple[str, ...]]
+
+
 class CellResults(Struct, array_like=True, frozen=True, tag="cell_results"):
     """What a term of a cell has found: numbers from `first` on; all before `floor` were taken."""
 
@@ -37,10 +46,7 @@ class CellResults(Struct, array_like=True, frozen=True, tag="cell_results"):
 
 
 class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
-    """The state of a term, which is active; its results before `end` are all before it.
-
-    `base`: the run, and the `end`, of the snapshot that this life began from.
-    """
+    """The state of a term, which is active; its results before `end` are all before it."""
 
     outlasts: ClassVar[bool] = True
 
@@ -49,5 +55,4 @@ class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
     life: int
     floor: int
     end: int
-    base: tuple[int, int]
     snapshot: bytes

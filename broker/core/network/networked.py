@@ -90,6 +90,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.CopyUnheard: self._copy_unheard,
             told.OutOfReach: self._out_of_reach,
             cell_told.CellMoved: self._cell_moved,
+            cell_told.CellNamed: self._cell_named,
             cell_told.CellResults: self._cell_results,
             cell_told.CellSaved: self._cell_saved,
         }
@@ -300,6 +301,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> None:
         self.own.interest(one.broker, {}, None)
+        self.book.forget_origin(one.broker)
         self._intake.release(f"broker {one.broker}")
         self.upstream.pop(one.broker, None)
         self._intake.clock.forget_origin(one.broker)

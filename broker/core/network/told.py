@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.cell_told import CellMoved, CellResults, CellSaved
+from broker.core.network.cell_told import CellMoved, CellNamed, CellResults, CellSaved
 
 Watermarks: TypeAlias = dict[str, int | None]  # by type; None: the origin has nothing to say of it
 Attributes: TypeAlias = dict[str, str]
@@ -131,6 +131,7 @@ Told: TypeAlias = (
     | CopyUnheard
     | OutOfReach
     | CellMoved
+    | CellNamed
     | CellResults
     | CellSaved
 )
