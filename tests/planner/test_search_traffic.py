@@ -1,0 +1,85 @@
+"""The state of large problems with limited links: its ways are those that a plan is charged for."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.flow import evaluate
+from planner.generate import Limits, problem
+from planner.layout import lay_out
+from planner.reading import read_problem
+from planner.search.model import Model
+from planner.search.relief import Relief
+from planner.search.run import Best, as_plan
+from planner.search.start import greedy
+from planner.search.traffic import TrafficState
+from tests.planner.problems import documents
+from tests.planner.test_search_state import drawn, moves_of, tidied
+
+
+def limited(document):
+    """With one limit at least: where there is none, another state does."""
+    document["nodes"][0]["egress"] = 10_000
+    return tidied(document)
+
+
+def charged(state):
+    """What the evaluation says of the state's hosts and ways."""
+    best = Best(0.0, 0.0, tuple(state.hosts), state.named_trees())
+    return evaluate(state.model.layout, as_plan(state.model, best))
+
+
+def all_of(state):
+    loads = [round(load, 6) for load in state.load], [round(sent, 6) for sent in state.sent]
+    users = [sorted(of) for of in state.users]
+    return list(state.hosts), state.ways, loads, users, sorted(state.broken), state.lost
+
+
+@given(documents(connected=False).map(limited), st.data())
+@settings(max_examples=40)
+def test_flow_and_excess_are_those_of_the_plan_and_undoing_leaves_nothing_behind(document, data):
+    state = drawn(document, data, TrafficState)
+    if not state.model.pieces:
+        return
+    for _ in range(3):
+        found = charged(state)
+        assert state.flow == pytest.approx(float(found.flow))
+        assert state.excess() == pytest.approx(found.excess)
+        before, flow, excess = all_of(state), state.flow, state.excess()
+        state.move(moves_of(state, data))
+        state.undo()
+        assert all_of(state) == before
+        assert (state.flow, state.excess()) == pytest.approx((flow, excess))
+        state.move(moves_of(state, data))
+
+
+@given(documents(limited=False).map(limited), st.data())
+@settings(max_examples=25)
+def test_where_nothing_is_limited_one_target_is_reached_by_a_shortest_way(document, data):
+    state = drawn(document, data, TrafficState)
+    for number, ways in enumerate(state.ways[: len(state.model.rates)]):
+        source, targets = state.ends(number)
+        if len(targets) == 1:
+            assert len(ways[source]) == state.metric(number).distance[source, targets[0]]
+
+
+@pytest.mark.parametrize("shape", ["grid", "geometric"])
+def test_steps_never_break_limits_more_and_reach_a_plan_that_keeps_them(shape):
+    layout = lay_out(read_problem(problem(shape, 40, 40, 5, Limits(1.3, 1.2, 1.2))))
+    model = Model(layout)
+    state = TrafficState(model, greedy(model))
+    relief = Relief(state, Random(1))
+    relief.descend_again()
+    last = (relief.excess, state.flow)
+    assert last[0] > 0
+    for _ in range(400):
+        relief.step()
+        now = (relief.excess, state.flow)
+        assert now <= (last[0] + 1e-9, last[1] + 1e-6) or now[0] < last[0]
+        last = now
+    assert all(state.hosts[piece] == host for host, at in enumerate(relief.at) for piece in at)
+    found = charged(state)
+    assert (found.feasible, float(found.flow)) == (True, pytest.approx(state.flow))
+    assert relief.excess == 0
