@@ -18,7 +18,7 @@ from broker.core.intake import to_mapping
 from headwater.cli.output import CommandError, print_json
 from headwater.columns import ColumnError, parse_map
 from headwater.engine import Engine
-from headwater.given import checked_text, read_json, write_text
+from headwater.given import checked_text, functions_of, read_json, write_text
 from headwater.lines import STANDARD_INPUT, UnreadableError
 from headwater.readers import read_events
 from headwater.rehearsed_show import report, table
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Rehearse as the command line says. Raises CommandError with status 2."""
     draw = drawing("headwater.rehearsed_plot") if arguments.plot else None
     try:
-        material, text, tables = _material(arguments)
+        material, text = _material(arguments)
         faults = _faults(arguments, material)
         outcome, plain = _runs(material, faults)
     except BadInputError as error:
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(FAULTY, str(error)) from None
     except ProblemError as error:
         raise CommandError(FAULTY, f"{arguments.network}: {error}") from None
-    comparison = _compared(material, (text, tables), outcome, plain)
+    comparison = _compared(material, text, outcome, plain)
     told = report(material, faults, outcome, comparison)
     if arguments.results:
         write_text(arguments.results, "".join(f"{one.decode()}\n" for one in comparison.lines))
@@ -96,12 +96,14 @@ def _runs(material: Material, faults: Sequence[Fault]) -> tuple[Outcome, Outcome
 # --- what is given ------------------------------------------------------------------------------
 
 
-def _material(arguments: argparse.Namespace) -> tuple[Material, str, dict[str, str]]:
+def _material(arguments: argparse.Namespace) -> tuple[Material, str]:
     given = [arguments.spec, arguments.network, *arguments.events]
     if given.count(STANDARD_INPUT) > 1:
         raise CommandError(FAULTY, "standard input (-) can be read only once")
     tables = _Kept(tables_beside(arguments.spec))
-    text, specification = checked_text(arguments.spec, as_json=arguments.json, tables=tables.read)
+    text, specification = checked_text(
+        arguments.spec, as_json=arguments.json, tables=tables.read, functions=arguments.functions
+    )
     network = read_rehearsed(read_json(arguments.network))
     for key in specification.subscriptions:
         network.described.home_of(*key)
@@ -110,10 +112,11 @@ def _material(arguments: argparse.Namespace) -> tuple[Material, str, dict[str, s
         specification=specification,
         events=_events(arguments, specification, network),
         tables=tables.texts,
+        functions=functions_of(arguments.functions),
         lateness_ms=_duration(arguments.lateness, LATENESS_MS),
         idle_ms=_duration(arguments.idle, IDLE_MS),
     )
-    return material, text, tables.texts
+    return material, text
 
 
 class _Kept:
@@ -166,12 +169,12 @@ def _faults(arguments: argparse.Namespace, material: Material) -> list[Fault]:
 
 def _compared(
     material: Material,
-    text: tuple[str, dict[str, str]],
+    text: str,
     outcome: Outcome,
     plain: Outcome | None,
 ) -> Comparison:
     """Beside one engine on the same events, all on time."""
-    engine = Engine(text[0], None, tables=text[1])
+    engine = Engine(text, None, tables=material.tables, functions=material.functions)
     engine.push(list(material.events))
     expected = [msgspec.json.decode(msgspec.json.encode(one)) for one in engine.finish()]
     homes = {

@@ -6,7 +6,7 @@ Owns its name and its help. Must not read the file: `headwater.given` does.
 import argparse
 
 
-def functions_option(parser: argparse.ArgumentParser) -> None:
+def functions_option(parser: argparse._ActionsContainer) -> None:
     """`--functions FILE.py`, in `arguments.functions`; empty where it is not given."""
     parser.add_argument(
         "--functions",

@@ -7,6 +7,7 @@ or in its place the table or the differences that were asked for, and nothing el
 import argparse
 
 from headwater.cli.frame import entry
+from headwater.cli.functions import functions_option
 from headwater.cli.reach import add_options
 
 EXAMPLE = """  headwater plan examples/placement.json --time-limit 2 --table
@@ -36,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NET.json",
         help="for --from: brokers, links, sources with their rates, homes, actors, estimates",
     )
+    functions_option(parser)
     parser.add_argument(
         "--write-problem", metavar="FILE", help="for --from: write the problem there, as JSON"
     )

@@ -7,6 +7,7 @@ to it. Invariant: the same files and options give the same bytes.
 import argparse
 
 from headwater.cli.frame import entry
+from headwater.cli.functions import functions_option
 from headwater.cli.output import CommandError
 
 EXAMPLE = """  headwater simulate examples/propagation/table-1.json --output loads.json
@@ -21,8 +22,8 @@ APPROACHES = (
     "filter-split-forward",
 )
 REHEARSED = (
-    "network", "events", "map", "skip_bad", "since", "until", "cut", "end", "slow", "lateness",
-    "idle", "results",
+    "network", "events", "functions", "map", "skip_bad", "since", "until", "cut", "end", "slow",
+    "lateness", "idle", "results",
 )  # fmt: skip
 
 
@@ -58,6 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_rehearsal(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--spec", metavar="SPEC.hw", help="the specification")
+    functions_option(group)
     group.add_argument(
         "--network",
         metavar="NET.json",

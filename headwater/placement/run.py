@@ -91,7 +91,7 @@ def given(arguments: argparse.Namespace) -> tuple[Layout, list[str]]:
         return _laid_out(read_json(told_so), told_so), []
     if spec == network == STANDARD_INPUT:
         raise CommandError(2, "standard input (-) can be read only once")
-    made = _made(spec, network, as_json=arguments.json)
+    made = _made(arguments)
     layout = _laid_out(made.document, f"{spec} on {network}")
     if arguments.write_problem:
         text = json.dumps(made.document, ensure_ascii=False, indent=1) + "\n"
@@ -99,8 +99,9 @@ def given(arguments: argparse.Namespace) -> tuple[Layout, list[str]]:
     return layout, made.guessed
 
 
-def _made(spec: str, network: str, *, as_json: bool) -> Made:
-    _, checked = checked_text(spec, as_json=as_json)
+def _made(arguments: argparse.Namespace) -> Made:
+    functions, network = arguments.functions, arguments.network
+    _, checked = checked_text(arguments.spec, as_json=arguments.json, functions=functions)
     described = read_json(network)
     try:
         return placement_problem(checked, read_network(described))

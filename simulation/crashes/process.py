@@ -47,6 +47,7 @@ class Machine(Struct, frozen=True):
     commit_ms: int
     snapshot_records: int  # about so many records lie between two snapshots
     segment_bytes: int
+    functions: dict[str, Any] = {}  # of one's own, that texts may call
 
 
 class Around(Protocol):
@@ -94,6 +95,7 @@ class Process:
             machine.outbox.end,
             self._now(),
             machine.outbox.listed,
+            machine.functions,
         )
         self._until_snapshot = self._until()
         self._perform(effects, None)

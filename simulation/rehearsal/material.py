@@ -34,6 +34,7 @@ class Material:
     specification: Specification
     events: Sequence[Said]
     tables: Mapping[str, str] = field(default_factory=dict)
+    functions: Mapping[str, Any] = field(default_factory=dict)
     lateness_ms: int = LATENESS_MS
     idle_ms: int = IDLE_MS
     drift_ppm: int = 0

@@ -163,6 +163,7 @@ class _Run:
             commit_ms=COMMIT_MS,
             snapshot_records=SNAPSHOT_RECORDS,
             segment_bytes=SEGMENT_BYTES,
+            functions=dict(one.functions),
         )
         listen = [actor for actor, at in one.network.described.actors if at == name]
         return Site(self.world, machine, tuple(dict.fromkeys(listen)))

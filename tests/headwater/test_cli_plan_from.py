@@ -69,6 +69,25 @@ def test_a_faulty_text_is_shown_with_its_place(tmp_path, capsys):
     assert error["message"].startswith(f"{spec}:3:10: HW")
 
 
+def test_functions_of_ones_own_are_taken_from_a_file(tmp_path, capsys):
+    folder = ROOT / "examples" / "placement"
+    words = ["--from", str(folder / "laboratory.hw"), *STEPS]
+    words += ["--network", str(folder / "laboratory.network.json")]
+    status, _, err = planned(capsys, *words)
+    assert status == 2
+    assert "`FaceDetect` is no function here" in err
+    own, problem = tmp_path / "own.py", tmp_path / "problem.json"
+    own.write_text(
+        "import headwater\nFaceDetect = headwater.Function(lambda video: str(video), 'text')\n"
+    )
+    status, out, _ = planned(
+        capsys, *words, "--functions", str(own), "--write-problem", str(problem)
+    )
+    assert status == 0
+    assert "FaceOfArrival" in json.loads(out)["placement"]
+    assert json.loads(problem.read_text()) == json.loads((folder / "laboratory.json").read_text())
+
+
 FAULTY = [
     ({"sources": [{"source": "s", "broker": "nowhere", "types": {}}]}, "sources[0].broker"),
     ({"homes": {"FogBank": "brest"}, "home": None}, "PersistentFog"),

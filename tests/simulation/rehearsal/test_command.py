@@ -76,6 +76,27 @@ def test_a_part_of_the_recording_is_what_lies_between(files, tmp_path, capsys):
     assert "no event is of" in err
 
 
+def test_functions_of_ones_own_and_tables_are_at_all_brokers(files, tmp_path, capsys):
+    (tmp_path / "places.csv").write_text("name,floor\nyard,0\nroof,3\n")
+    (tmp_path / "own.py").write_text(
+        "import headwater\nTwice = headwater.Function(lambda number: 2 * number, 'float')\n"
+    )
+    (tmp_path / "spec.hw").write_text(
+        'event Temp(val: float)\ntable places from "places.csv" key name\n'
+        "subscription Chill seq 1 from team to alarm\n"
+        "  detect Temp as t where Twice(t.val) < 9 and places[t.location].floor > 1\n"
+        "  assign twice = Twice(t.val)\n"
+    )
+    status, _, err = simulated(capsys, *files)
+    assert status == 2
+    assert "`Twice` is no function here" in err
+    words = ("--functions", str(tmp_path / "own.py"), "--end", "mid@+50s+30s", "--json")
+    status, out, _ = simulated(capsys, *files, *words)
+    assert status == 0
+    (one,) = json.loads(out)["subscriptions"].values()
+    assert one["found"] == one["expected"] > 5
+
+
 def test_a_result_that_is_lost_makes_the_status_1(files, capsys, monkeypatch):
     delivered = Site.delivered
     monkeypatch.setattr(Site, "delivered", lambda self, rows: delivered(self, rows[1:]))
