@@ -42,12 +42,13 @@ def run(path: Path, *, once: bool = False) -> int:
 
 def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
     stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
+    before = _stopped_by_signals(stop)
     monitor = Monitor(jobs, streams)
     face = Face(jobs.server["http"], monitor.status)
     session, gone = None, False
     try:
         session = start(_spark(jobs))
+        _stopped_by_signals(stop)  # Spark has put one of its own in the place of ours
         monitor.start()
         for stream in streams:
             stream.start(session, once=once)
@@ -70,6 +71,11 @@ def _run(jobs: Jobs, streams: list[Stream], *, once: bool) -> int:
 
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def _stopped_by_signals(stop: threading.Event) -> dict[signal.Signals, Any]:
+    """What was done at these signals before."""
+    return {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
 
 
 def _await_begun(stream: Stream, stop: threading.Event) -> None:

@@ -1,6 +1,8 @@
 """What the server's process tells of itself: by HTTP, as metrics and on the command line."""
 
 import json
+import os
+import signal
 import urllib.error
 import urllib.request
 from types import SimpleNamespace
@@ -235,6 +237,33 @@ class RefusedError(Exception):
     """As py4j words it where there is no Java any more."""
 
     __module__ = "py4j.protocol"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_well_when_it_is_told_to(tmp_path, monkeypatch, number):
+    """Although Spark takes Ctrl-C for itself as it starts."""
+    from server import process
+
+    ended = []
+
+    def begin(_):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return SimpleNamespace(stop=lambda: ended.append("session"))
+
+    def serve(stream, *_, **__):
+        os.kill(os.getpid(), number)
+        return True
+
+    monkeypatch.setattr(process, "start", begin)
+    monkeypatch.setattr(process.Stream, "start", lambda *_, **__: None)
+    monkeypatch.setattr(process.Stream, "look", serve)
+    monkeypatch.setattr(process.Stream, "stop", lambda _: ended.append("stream"))
+    text = JOBS % ("http://127.0.0.1:1", "http://127.0.0.1:2")
+    (tmp_path / "jobs.toml").write_text(text.replace("[server]", '[server]\nhttp = "127.0.0.1:0"'))
+    before = signal.getsignal(number)
+    assert process.run(tmp_path / "jobs.toml") == 0
+    assert ended == ["stream", "session"]
+    assert signal.getsignal(number) == before
 
 
 @pytest.mark.parametrize(
