@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from headwater.cli.frame import entry
 from headwater.cli.functions import functions_option
-from headwater.cli.replay import lateness_ms
+from headwater.cli.replay import drift, lateness_ms
 
 EXAMPLE = "  headwater check examples/*.hw"
 RATE_MAX = 10**9
@@ -47,6 +47,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups", metavar="N", type=int, help="for --bounds: how many keys `group by` meets"
     )
+    parser.add_argument(
+        "--operators",
+        action="store_true",
+        help="say which filters travel toward the sensors, which events travel correlated, and why",
+    )
+    parser.add_argument(
+        "--uncertainty",
+        metavar="DURATION",
+        type=lateness_ms,
+        default=0,
+        help="for --operators: how uncertain times may be, as 100ms; default: certain",
+    )
+    parser.add_argument(
+        "--drift",
+        metavar="SHARE",
+        type=drift,
+        default=0.0,
+        help="for --operators: greatest drift of the clocks, 0.0001 being 100 ppm",
+    )
     functions_option(parser)
 
 
@@ -67,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     status: int
     specs, as_json = arguments.specs, arguments.json
     bounds = arguments.bounds or bool(arguments.rate) or arguments.groups is not None
-    if not (arguments.plan or bounds or arguments.svg is not None):
+    if not (arguments.plan or bounds or arguments.operators or arguments.svg is not None):
         status = entry("headwater.specifications", "check")(
             specs, as_json=as_json, functions=arguments.functions
         )
@@ -75,8 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
     rates = dict(arguments.rate)
     usual = rates.pop("", Fraction(1))
     inputs = entry("broker.core.bounds", "Inputs")(rates, usual, arguments.lateness)
+    times = None
+    if arguments.operators:
+        times = entry("broker.core.operators.times", "Times")(
+            uncertainty_ms_max=arguments.uncertainty, drift=Fraction(str(arguments.drift))
+        )
     wanted = entry("headwater.plan.run", "Wanted")(
-        arguments.plan, arguments.svg, bounds, inputs, arguments.groups, arguments.functions
+        arguments.plan, arguments.svg, bounds, inputs, arguments.groups, arguments.functions, times
     )
     status = entry("headwater.plan.run", "run")(specs, wanted, as_json=as_json)
     return status

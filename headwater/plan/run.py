@@ -1,4 +1,4 @@
-"""`headwater check --plan` and `--bounds`: what was found to be free of errors, drawn and weighed.
+"""`headwater check --plan`, `--bounds`, `--operators`: what is free of errors, drawn and weighed.
 
 Owns the outcome's form and the exit status. Must not read a task, draw a step or count: the other
 modules do. Invariant: a file with errors is told as `headwater check` does it, whatever is drawn of
@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from broker.core.bounds import Bound, Inputs, bounds_of, stated
+from broker.core.operators.times import Times
 from headwater.cli.output import CommandError, complain, print_json, read_text
 from headwater.given import functions_of
 from headwater.plan.steps import Plan, plans_of
 from headwater.plan.svg import plan_svg
 from headwater.plan.text import plan_text
+from headwater.plan.travel import travelling
 from headwater.tables import tables_beside
 from language import Specification, check_text
 from language.suggest import nearest
@@ -36,6 +38,7 @@ class Wanted:
     inputs: Inputs = field(default_factory=Inputs)
     groups: int | None = None
     functions: str = ""  # a file of functions of one's own
+    operators: Times | None = None  # what travels, where that is wanted
 
 
 def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
@@ -80,7 +83,7 @@ def run(names: Sequence[str], wanted: Wanted, *, as_json: bool) -> int:
         print_json(told)
     elif wanted.plan:
         sys.stdout.write("\n".join(plan_text(one, notes) for one, notes in drawn))
-    elif wanted.bounds:
+    elif wanted.bounds or wanted.operators is not None:
         sys.stdout.write("".join(_lines(one, notes) for one, notes in drawn if notes))
     return status or (PROBLEMS if count else GOOD)
 
@@ -102,6 +105,10 @@ def _tasks(
             sentence = stated(bound, wanted.inputs, wanted.groups)
             notes = [f"{bound.kind}: {bound.why}", sentence]
             shown["bound"] = _shown(bound, sentence)
+        if wanted.operators is not None:
+            travels = travelling(plan.task, plan.case, wanted.operators)
+            notes += travels.lines()
+            shown["operators"] = travels.to_list()
         found.append((plan, notes, shown))
     return found
 

@@ -307,3 +307,48 @@ def test_a_drawing_that_cannot_be_written_is_said(tmp_path, capsys):
     spec.write_text(f"{EVENTS}{SHORT}A")
     assert main(["check", str(spec), "--svg", str(tmp_path / "no" / "x.svg")]) == 2
     assert "cannot be written: no such file" in capsys.readouterr().err
+
+
+# --- what travels -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(tmp_path):
+    path = tmp_path / "a.hw"
+    path.write_text(EVENTS + SHORT + "A(x > 5) and B within 5 s\n")
+    return str(path)
+
+
+def test_what_travels_is_told_with_why(written, capsys):
+    assert main(["check", written, "--operators"]) == 0
+    # An event may last a week, but not one that lies within 5 s of another.
+    assert capsys.readouterr().out == (
+        "subscription S of me\n"
+        "  A(x > 5), B: together in less than 5001 ms\n"
+        "    correlated: one without partners is in no occurrence\n"
+    )
+
+
+def test_uncertain_clocks_make_partners_further_apart(written, capsys):
+    assert main(["check", written, "--operators", "--uncertainty", "1s", "--drift", "0.1"]) == 0
+    assert "together in less than 7501 ms" in capsys.readouterr().out
+    assert main(["check", written, "--operators", "--uncertainty", "24h"]) == 0
+    assert "  A(x > 5): each\n    alone: " in capsys.readouterr().out
+
+
+def test_what_travels_is_json_for_programs(written, capsys):
+    assert main(["check", written, "--operators", "--json"]) == 0
+    ((task,),) = [one["tasks"] for one in json.loads(capsys.readouterr().out)]
+    ((operator),) = task["operators"]
+    assert operator["travels"] == "correlated"
+    assert operator["operator"] == "A(x > 5), B: together in less than 5001 ms"
+    assert operator["why"]
+
+
+def test_of_a_faulty_text_nothing_travels(tmp_path, capsys):
+    path = tmp_path / "b.hw"
+    path.write_text("subscription S from me to you detect Nope\n")
+    assert main(["check", str(path), "--operators"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "HW201" in captured.err

@@ -27,6 +27,7 @@ from broker.core.operands import (
     Silence,
     operands,
 )
+from broker.core.operators import reasons
 from broker.core.operators.times import Spans
 from broker.core.pattern import Layout
 
@@ -37,7 +38,7 @@ REPORTED = frozenset(("recent", "chronicle"))  # what chooses among its operands
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Places whose events travel if they are near those of the other places.
+    """Places whose events travel if they are near those of the other places, and `why`.
 
     Distances are less than `delta_t_ms` and `delta_l` (None: any), see routing.operator.Operator.
     """
@@ -46,18 +47,21 @@ class Group:
     optional: tuple[Leaf, ...]
     delta_t_ms: int
     delta_l: float | None
+    why: str
 
 
 @dataclass(slots=True)
 class Travel:
     """What travels for one case.
 
-    `alone`: places of which all events travel; `whole`: types of which all do, whatever they say.
+    `alone`: places of which all events travel, each with why they do; `whole`: types of which all
+    do, whatever they say, because of what `why_whole` tells.
     """
 
     groups: list[Group] = field(default_factory=list)
-    alone: list[Leaf] = field(default_factory=list)
+    alone: list[tuple[Leaf, str]] = field(default_factory=list)
     whole: tuple[str, ...] = ()
+    why_whole: str = ""
 
 
 def decide(layout: Layout, spans: Spans, *, partitioned: bool) -> Travel:
@@ -70,9 +74,10 @@ def decide(layout: Layout, spans: Spans, *, partitioned: bool) -> Travel:
     contiguous = any(isinstance(one, Joint) and one.next for one in parts)
     if contiguous or (partitioned and any(isinstance(one, Silence) for one in parts)):
         named = (leaf.event_type for leaf in layout.leaves)
-        return Travel(whole=tuple(dict.fromkeys(one for one in named if one not in spans.here)))
+        whole = tuple(dict.fromkeys(one for one in named if one not in spans.here))
+        return Travel(whole=whole, why_whole=reasons.NEXT if contiguous else reasons.BEGINS)
     decider = _Decider(layout, spans)
-    decider.place(layout.root, root=True)
+    decider.place(layout.root, reasons.ALL_ALONE, root=True)
     return decider.travel
 
 
@@ -80,13 +85,14 @@ def decide(layout: Layout, spans: Spans, *, partitioned: bool) -> Travel:
 class _Members:
     """The places beneath an unrestricted operator, and what is to be decided by itself.
 
-    `apart`: operands whose occurrences must be what they are; `single`: those whose events must.
+    `apart`: operands whose occurrences must be what they are; `single`: those whose events must,
+    and why.
     """
 
     mandatory: list[Leaf] = field(default_factory=list)
     optional: list[Leaf] = field(default_factory=list)
     apart: list[Operand] = field(default_factory=list)
-    single: list[Operand] = field(default_factory=list)
+    single: list[tuple[Operand, str]] = field(default_factory=list)
 
 
 class _Decider:
@@ -97,40 +103,50 @@ class _Decider:
 
     # --- operands whose occurrences must be what they are -----------------------------------
 
-    def place(self, operand: Operand, *, root: bool = False) -> None:
-        """Decide what travels for an operand of which all occurrences are needed."""
+    def place(self, operand: Operand, why: str, *, root: bool = False) -> None:
+        """Decide what travels for an operand of which all occurrences are needed.
+
+        `why` its events travel one by one, if it is an event.
+        """
         if isinstance(operand, Leaf):
-            self._alone(operand)
+            self._alone(operand, why)
         elif isinstance(operand, Negation):
-            self._all_alone(operand.right)
-            self.place(operand.left, root=root)
+            self._all_alone(operand.right, reasons.WITHOUT)
+            self.place(operand.left, why, root=root)
         elif isinstance(operand, Padded):
-            self.place(operand.operand)
+            self.place(operand.operand, why)
         elif isinstance(operand, Joint):
             self._joint(operand, root=root)
         elif isinstance(operand, Gathered):
             if not self._together(operand):
-                self.place(operand.base)
+                self.place(operand.base, reasons.LISTED)
                 for member in operand.members:
-                    self._all_alone(member.operand)
+                    self._all_alone(member.operand, reasons.LISTED)
         else:
-            self._all_alone(operand)
+            self._all_alone(operand, reasons.ABSENT if _silent(operand) else reasons.COUNTED)
 
     def _joint(self, joint: Joint, *, root: bool) -> None:
         if joint.operator == "or":
-            self.place(joint.left)
-            self.place(joint.right)
+            self.place(joint.left, reasons.SIDE)
+            self.place(joint.right, reasons.SIDE)
         elif joint.context != "unrestricted":
             self._chosen(joint, root=root)
         elif not self._together(joint):
-            self._apart(joint)
+            self._apart(joint, self._why_apart(joint))
 
-    def _apart(self, joint: Joint) -> None:
-        self.place(joint.left)
+    def _apart(self, joint: Joint, why: str) -> None:
+        self.place(joint.left, why)
         if joint.nth is None:
-            self.place(joint.right)
+            self.place(joint.right, why)
         else:
-            self._all_alone(joint.right)
+            self._all_alone(joint.right, reasons.COUNTED)
+
+    def _why_apart(self, operand: Operand) -> str:
+        """Why what is beneath an unrestricted operator may not travel correlated."""
+        span_ms = self._spans.of(operand)
+        if span_ms is None:
+            return reasons.UNBOUNDED
+        return reasons.MANY_WAYS if self._span(operand) is not None else reasons.LONG
 
     def _chosen(self, joint: Joint, *, root: bool) -> None:
         """An operator with a context: only a whole pattern of two places travels correlated."""
@@ -139,12 +155,15 @@ class _Decider:
         if root and joint.context in PAIRED and joint.nth is None and span_ms is not None:
             leaves = [one for one in pair if isinstance(one, Leaf) and self._comes(one)]
             if len(leaves) == len(pair):
-                self._group(joint, leaves, [], span_ms)
+                self._group(joint, leaves, [], span_ms, reasons.PAIR.format(joint.context))
                 return
+        why = reasons.CHOSEN.format(joint.context)
+        if root and joint.context in PAIRED and span_ms is None:
+            why = self._why_apart(joint)
         if joint.context in REPORTED:
-            self._apart(joint)
+            self._apart(joint, why)
         else:
-            self._all_alone(joint)
+            self._all_alone(joint, why)
 
     def _together(self, operand: Joint | Gathered) -> bool:
         """Let what is beneath an unrestricted operator travel correlated; False: it may not."""
@@ -159,14 +178,14 @@ class _Decider:
             return False
         for mandatory, optional in ways:
             if len(mandatory) + len(optional) > 1:
-                self._group(operand, mandatory, optional, span_ms)
+                self._group(operand, mandatory, optional, span_ms, reasons.UNRESTRICTED)
             else:
                 for leaf in mandatory:
-                    self._alone(leaf)
+                    self._alone(leaf, reasons.NO_PARTNER)
         for one in found.apart:
-            self.place(one)
-        for one in found.single:
-            self._all_alone(one)
+            self.place(one, reasons.ALL_ALONE)
+        for one, why in found.single:
+            self._all_alone(one, why)
         return True
 
     # --- beneath unrestricted operators -------------------------------------------------------
@@ -182,7 +201,7 @@ class _Decider:
             if self._comes(operand):
                 into.append(operand)
         elif isinstance(operand, Negation):
-            found.single.append(operand.right)
+            found.single.append((operand.right, reasons.WITHOUT))
             self._gather(operand.left, found, into)
         elif isinstance(operand, Padded):
             self._gather(operand.operand, found, into)
@@ -193,18 +212,19 @@ class _Decider:
                     sides = found.optional if member.optional else into
                     self._gather(member.operand, found, sides)
                 else:
-                    found.single.append(member.operand)
+                    found.single.append((member.operand, reasons.LISTED))
         elif isinstance(operand, Joint) and operand.context == "unrestricted":
             sides = found.optional if operand.operator == "or" else into
             self._gather(operand.left, found, sides)
             if operand.nth is None:
                 self._gather(operand.right, found, sides)
             else:
-                found.single.append(operand.right)
+                found.single.append((operand.right, reasons.COUNTED))
         elif isinstance(operand, Joint):
             found.apart.append(operand)
         else:
-            found.single.append(operand)
+            why = reasons.ABSENT if _silent(operand) else reasons.COUNTED
+            found.single.append((operand, why))
 
     def _ways(self, operand: Operand) -> list[list[Leaf]]:
         """The places of each way to choose sides of every `or`; more than WAYS_MAX are not told."""
@@ -230,24 +250,29 @@ class _Decider:
         return None if span_ms is None or span_ms > self._spans.times.delta_t_ms_max else span_ms
 
     def _group(
-        self, operand: Operand, mandatory: list[Leaf], optional: list[Leaf], span_ms: int
+        self, operand: Operand, mandatory: list[Leaf], optional: list[Leaf], span_ms: int, why: str
     ) -> None:
         """The ends of `within` and `spread` belong to them; those of δt and δl do not."""
         delta_l = None if operand.spread_m is None else nextafter(operand.spread_m, inf)
-        self.travel.groups.append(Group(tuple(mandatory), tuple(optional), span_ms + 1, delta_l))
+        group = Group(tuple(mandatory), tuple(optional), span_ms + 1, delta_l, why)
+        self.travel.groups.append(group)
 
     def _comes(self, leaf: Leaf) -> bool:
         """Whether its events come from other brokers at all."""
         return leaf.event_type not in self._spans.here
 
-    def _alone(self, leaf: Leaf) -> None:
+    def _alone(self, leaf: Leaf, why: str) -> None:
         if self._comes(leaf):
-            self.travel.alone.append(leaf)
+            self.travel.alone.append((leaf, why))
 
-    def _all_alone(self, operand: Operand) -> None:
+    def _all_alone(self, operand: Operand, why: str) -> None:
         for one in operands(operand):
             if isinstance(one, Leaf):
-                self._alone(one)
+                self._alone(one, why)
+
+
+def _silent(operand: Operand) -> bool:
+    return any(isinstance(one, Silence) for one in operands(operand))
 
 
 def _plain_chain(layout: Layout) -> Gathered | None:

@@ -8,12 +8,13 @@ whoever installs them counts how often.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from broker.core.identity import digest
 from broker.core.operands import Leaf
+from broker.core.operators import reasons
 from broker.core.operators.deciding import Group, decide
 from broker.core.operators.keys import key_of
 from broker.core.operators.times import Spans, Times
@@ -40,6 +41,13 @@ def operators_of(graph: TaskGraph, root: str, times: Times) -> tuple[Operator, .
     return _distinct(one for key in needed for one in task_operators(graph.tasks[key], times))
 
 
+class Reasoned(NamedTuple):
+    """An operator, and why its events travel as it says."""
+
+    operator: Operator
+    why: str
+
+
 def task_operators(
     task: Task, times: Times, away: Collection[str] = frozenset()
 ) -> tuple[Operator, ...]:
@@ -48,25 +56,37 @@ def task_operators(
     `away` are the keys of definitions that run elsewhere: what they make travels like events of a
     source, of the type that `agents.input_name` says.
     """
+    cases = [_of_case(case, task, times, away) for case in cases_of(task.node)]
+    return _distinct(one.operator for some in cases for one in some)
+
+
+def reasoned_operators(task: Task, case: Case, times: Times) -> tuple[Reasoned, ...]:
+    """What one case of a task adds to `task_operators`, by id, each with all its reasons."""
+    kept = dict.fromkeys([one.id for one in task_operators(task, times)])
+    found: dict[str, tuple[Operator, dict[str, None]]] = {}
+    for one in _of_case(case, task, times, ()):
+        why = one.why if one.operator.id in kept else reasons.ANYHOW
+        found.setdefault(one.operator.id, (one.operator, {}))[1][why] = None
+    return tuple([Reasoned(one, "; ".join(whys)) for _, (one, whys) in sorted(found.items())])
+
+
+def _of_case(case: Case, task: Task, times: Times, away: Collection[str]) -> list[Reasoned]:
     here = frozenset(name for name, key in task.needs.items() if key not in away)
     window = task.node.window if isinstance(task.node, Definition) else None
-    found = []
-    for case in cases_of(task.node):
-        if window is not None and window.aggregated:
-            alone = [leaf for leaf in lay_out(case).leaves if leaf.event_type not in here]
-            found += [_single(_key(leaf, task, alone=False)) for leaf in alone]
-        else:
-            found += _of_pattern(
-                case, lay_out(case), task, Spans(times, here, frozenset(task.needs))
-            )
-    return _distinct(found)
+    layout = lay_out(case)
+    if window is None or not window.aggregated:
+        return _of_pattern(case, layout, task, Spans(times, here, frozenset(task.needs)))
+    alone = [leaf for leaf in layout.leaves if leaf.event_type not in here]
+    singles = [_single(_key(leaf, task, alone=False)) for leaf in alone]
+    return [Reasoned(one, reasons.WINDOW) for one in singles]
 
 
-def _of_pattern(case: Case, layout: Layout, task: Task, spans: Spans) -> list[Operator]:
+def _of_pattern(case: Case, layout: Layout, task: Task, spans: Spans) -> list[Reasoned]:
     travel = decide(layout, spans, partitioned=bool(case.group_by))
-    found = [_single(Key(_type(task, name), _type(task, name))) for name in travel.whole]
-    found += [_single(_key(leaf, task)) for leaf in travel.alone]
-    found += [_joined(group, task) for group in travel.groups]
+    whole = [_single(Key(_type(task, name), _type(task, name))) for name in travel.whole]
+    found = [Reasoned(one, travel.why_whole) for one in whole]
+    found += [Reasoned(_single(_key(leaf, task)), why) for leaf, why in travel.alone]
+    found += [Reasoned(_joined(group, task), group.why) for group in travel.groups]
     return found
 
 

@@ -91,7 +91,7 @@ FAULTS = {
     ),
     "chosen-among-others-forgotten": Fault(
         deciding,
-        "        for one in found.apart:\n            self.place(one)\n",
+        "        for one in found.apart:\n            self.place(one, reasons.ALL_ALONE)\n",
         "",
         "and/recent",
         29,
@@ -111,7 +111,8 @@ FAULTS = {
     ),
     "denied-correlated": Fault(
         deciding,
-        "found.single.append(operand.right)\n            self._gather(operand.left",
+        "found.single.append((operand.right, reasons.WITHOUT))\n"
+        "            self._gather(operand.left",
         "self._gather(operand.right, found, into)\n            self._gather(operand.left",
         "without/unrestricted",
         69,
@@ -132,7 +133,7 @@ FAULTS = {
     ),
     "other-side-of-or-forgotten": Fault(
         deciding,
-        "            self.place(joint.right)\n        elif",
+        "            self.place(joint.right, reasons.SIDE)\n        elif",
         "            pass\n        elif",
         "or/unrestricted",
     ),

@@ -1,0 +1,49 @@
+"""What travels between brokers for a task, and why as it does, for people and programs.
+
+Owns the lines and the form. Must not decide anything: `broker.core.operators` does. Invariant: the
+operators are those by which a broker that is the task's home asks others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.operators.making import Reasoned, reasoned_operators
+from broker.core.operators.times import Times
+from broker.core.operators.wording import in_words
+from language import Task
+from language.taskgraph import cases_of
+
+NOTHING = "nothing travels: what it needs is detected at its home"
+
+
+@dataclass(frozen=True, slots=True)
+class Travelling:
+    """The operators of one case, in the order of their words."""
+
+    rows: tuple[tuple[str, Reasoned], ...]
+
+    def lines(self) -> list[str]:
+        """Two for each operator: what it asks for, and why its events travel so."""
+        if not self.rows:
+            return [NOTHING]
+        return [line for words, one in self.rows for line in (words, f"  {_how(one)}: {one.why}")]
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """As programs get it."""
+        return [
+            {"operator": words, "travels": _how(one), "why": one.why, "id": one.operator.id}
+            for words, one in self.rows
+        ]
+
+
+def travelling(task: Task, number: int, times: Times) -> Travelling:
+    """What a task's home asks other brokers for, for one of its cases."""
+    (case,) = [one for one in cases_of(task.node) if one.number == number]
+    rows = [(in_words(one.operator), one) for one in reasoned_operators(task, case, times)]
+    return Travelling(tuple(sorted(rows, key=lambda row: row[0])))
+
+
+def _how(one: Reasoned) -> str:
+    return "correlated" if one.operator.correlated else "alone"
