@@ -13,7 +13,7 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells
+from simulation.network import cells, planned
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -21,6 +21,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "crashes": crashes.run,
     "judging": scenario.run,
     "network": network.run,
+    "planned": planned.run,
 }
 
 
@@ -35,7 +36,8 @@ def main(arguments: list[str]) -> int:
         default="crashes",
         help="crashes: a broker with a journal on a disk that forgets; judging: without a disk,"
         " with malformed input; network: many brokers, with links that fail; cells: the"
-        " same with tasks that go from broker to broker (default: crashes)",
+        " same with tasks that go from broker to broker; planned: the same where the brokers decide"
+        " that (default: crashes)",
     )
     said = parser.parse_args(arguments)
     bad = 0

@@ -16,7 +16,7 @@ from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.statement import Input
 
 LOOKS = 6  # in the time that a rate is a mean over
-WARM_LOOKS = 2  # first what came since the last snapshot comes again, in no time
+WARM_MS = 10_000  # what came since the last snapshot comes again first, in less time
 TRUSTED = 0.28  # the part of all weight that a third of that time has: then a rate is told first
 STATELESS = 0.6  # the same where there was no snapshot: then there will be none for long
 STATE_LASTS = 10  # times the time of a mean: a state that was so large may be again
@@ -81,7 +81,7 @@ class Meter(Struct):
         before, self.counts, self.at = self.counts, counts, now
         lasts = exp(-took_ms / (STATE_LASTS * self.settings.measure_ms))
         self.state = max(float(counts.state_bytes), self.state * lasts)
-        if now - self.since < WARM_LOOKS * self.settings.measure_ms // LOOKS:
+        if now - self.since < WARM_MS:
             return None
         fresh = 1.0 - exp(-took_ms / self.settings.measure_ms)
         self.weight += (1.0 - self.weight) * fresh

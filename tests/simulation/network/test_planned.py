@@ -1,0 +1,130 @@
+"""Whole networks whose brokers decide where tasks run: results are those of one engine."""
+
+from functools import partial
+
+import pytest
+
+from broker.core.network.cell_view import CellView
+from broker.core.network.messages import DrainRequested
+from simulation import texts
+from simulation.crashes.clients import Asker, Sensor, Wish
+from simulation.network import planned
+from simulation.network.links import Link
+from simulation.network.planned import PlannedRun
+from simulation.network.scenario import Shape
+
+# All readings travel to it, while it keeps and finds little: it is better off near the sources.
+TEXT = (
+    texts.DECLARATIONS
+    + """
+subscription Both from client to alerts
+detect[recent] Temp as t and Humidity as h within 1 s where t.val > h.val + 8
+"""
+)
+PHASE_S = 60  # long enough to measure a rate, agree, and move
+
+
+def cells_of(run: PlannedRun) -> tuple[CellView, ...]:
+    process = run.places[2].process
+    assert process is not None
+    return process.network.cells()
+
+
+class Line(PlannedRun):
+    """b0 to b4 in a row; b2 wants what comes in at both ends, at rates that change."""
+
+    def __init__(self, seed: int, phases: list[tuple[int, int]]) -> None:
+        self.phases = phases  # how many ms between two readings at b0 and at b4, in each
+        self.happens: dict[int, list[tuple[int, object]]] = {}
+        self.hosts: list[str] = []
+        super().__init__(seed, Shape(brokers=5, faults=0))
+
+    def _link_all(self, more: int) -> None:
+        for one, other in zip(self.places, self.places[1:], strict=False):
+            link = Link(self.world, one, other, 30)
+            one.links[other.name] = other.links[one.name] = link
+            self.links.append(link)
+
+    def _plan_askers(self) -> None:
+        self._specifications["client"] = TEXT
+        wish = Wish("submit", TEXT, {"Both": 1})
+        self._askers.append(Asker(self.places[2], "client", [wish]))  # type: ignore[arg-type]
+
+    def _plan_sensors(self) -> None:
+        for number, (place, name) in enumerate(((0, "Temp"), (4, "Humidity"))):
+            sensor = Sensor(self.places[place], f"s{number}", name, 20)  # type: ignore[arg-type]
+            self._places[sensor.name] = self._where(number)
+            sensor.advertise(self._places[sensor.name])
+            sensor.begun = True
+            self._sensors.append(sensor)
+
+    def _plan_readings(self) -> int:
+        begin_ms = self.world.now
+        for number, phase in enumerate(self.phases):
+            for sensor, gap_ms in zip(self._sensors, phase, strict=True):
+                for at in range(0, PHASE_S * 1_000, gap_ms):
+                    time_ms = begin_ms + number * PHASE_S * 1_000 + at
+                    event = self._reading(f"{sensor.name}-{time_ms}", time_ms, lasting=False)
+                    self.world.at(time_ms, partial(sensor.publish, [event]))
+                    place = {"type": sensor._type_name, "source": sensor.name}
+                    self.arrived.append({**place, **self._places[sensor.name], **event})
+            self.world.at(begin_ms + (number + 1) * PHASE_S * 1_000 - 1, self._note)
+        return begin_ms + len(self.phases) * PHASE_S * 1_000
+
+    def _note(self) -> None:
+        self.hosts.append(self.host())
+        number = len(self.hosts)
+        for action in self.happens.get(number, []):
+            action()  # type: ignore[operator]
+
+    def host(self) -> str:
+        (cell,) = [one for one in cells_of(self) if one.home == "b2"]
+        return cell.host
+
+    def drain(self, number: int, *, drained: bool) -> None:
+        self.places[number].hear(DrainRequested(drained))
+
+
+SLOW, FAST = 500, 125  # ms between two readings
+
+
+def test_what_a_host_that_dies_ran_goes_on_and_comes_back_with_it() -> None:
+    run = Line(2, [(SLOW, FAST)] * 2)
+    run.places[4].away_ms = 20_000
+    run.happens[1] = [run.places[4].end]
+    outcome = run.run()
+    assert run.hosts == ["b4", "b4"]
+    assert outcome.results > 15
+    assert outcome.ends == 1
+
+
+@pytest.mark.long
+def test_a_task_follows_a_rate_that_doubles_and_its_results_go_on() -> None:
+    """At an end it saves what comes in there, and pays for its snapshots on their way home."""
+    run = Line(1, [(200, 65), (200, 65), (100, 65), (100, 65), (100, SLOW)])
+    outcome = run.run()
+    assert run.hosts == ["b4", "b4", "b2", "b2", "b0"]
+    assert outcome.results > 20
+    (cell,) = [one for one in cells_of(run) if one.home == "b2"]
+    assert cell.term <= 5  # it began, and moved three times
+
+
+@pytest.mark.long
+def test_a_drained_host_is_left_and_results_go_on() -> None:
+    run = Line(3, [(SLOW, FAST)] * 3)
+    run.happens[1] = [partial(run.drain, 4, drained=True)]
+    run.happens[2] = [partial(run.drain, 4, drained=False)]
+    outcome = run.run()
+    assert run.hosts == ["b4", "b3", "b4"]
+    assert outcome.results > 15
+
+
+@pytest.mark.parametrize("seed", range(1, 2))
+def test_drawn_networks_with_faults_find_what_one_engine_finds(seed: int) -> None:
+    assert planned.run(seed, Shape(events=200)).results > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_many_drawn_networks_with_faults_find_what_one_engine_finds(seed: int) -> None:
+    planned.run(seed)
