@@ -134,8 +134,12 @@ def table(document: Document) -> list[str]:
         ]
         for name, one in document["per_broker"].items()
     ]
-    lines += ["", *columns(heads, rows), "", _verdict(document)]
-    return lines
+    lines += ["", *columns(heads, rows), ""]
+    late = {name: one["late"] for name, one in document["per_broker"].items() if one["late"]}
+    if late:
+        where = ", ".join(f"{count:,} at {name}" for name, count in late.items())
+        lines.append(f"events that came too late: {where}; see --lateness and --idle")
+    return [*lines, _verdict(document)]
 
 
 def _sentence(one: Document) -> str:
@@ -168,7 +172,9 @@ def _verdict(document: Document) -> str:
         return f"not at rest in the end: {', '.join(document['unsettled'])}"
     if document["equal"]:
         what = "with these faults" if document["faults"] else "without faults"
-        return f"every result came {what}, once"
+        twice = sum(one["twice"] for one in document["actors"].values())
+        more = f"; {twice:,} twice to an actor elsewhere, as QoS 1 allows" if twice else ""
+        return f"every result came {what}, once{more}"
     return "the results differ from those of one engine"
 
 

@@ -46,9 +46,14 @@ class Compared(Struct):
     later: Delays | None = None
 
     @property
+    def whole(self) -> bool:
+        """Whether it got what it was to get, and nothing else."""
+        return not (self.missing_count or self.surplus_count)
+
+    @property
     def equal(self) -> bool:
-        """Whether it got what it was to get, each once."""
-        return not (self.missing_count or self.surplus_count or self.twice)
+        """The same, and each once."""
+        return self.whole and not self.twice
 
 
 class Comparison(Struct):
@@ -64,9 +69,12 @@ class Comparison(Struct):
 
     @property
     def equal(self) -> bool:
-        """Whether nobody lacks anything or has too much."""
-        both = [*self.subscriptions.values(), *self.actors.values()]
-        return all(one.equal for one in both)
+        """Whether nobody lacks anything, and each result stands once at its home.
+
+        To an actor elsewhere one may come twice where a broker has ended, as with QoS 1.
+        """
+        homes, elsewhere = self.subscriptions.values(), self.actors.values()
+        return all(one.equal for one in homes) and all(one.whole for one in elsewhere)
 
 
 def compared(
