@@ -105,6 +105,8 @@ def free_port():
 class Fleet:
     """See the module; `gaps` are by child. `parents`: of each broker but the first, in order."""
 
+    more = ""  # of each broker's configuration
+
     def __init__(self, folder, parents=PARENTS):
         self.folder = folder
         self.parents = parents
@@ -131,7 +133,7 @@ class Fleet:
             address = f"127.0.0.1:{self.gaps[name].port}"
             peers = f'[links.peers]\n{self.parents[name]} = "{address}"'
         config = CONFIG.format(name=name, folder=folder, port=self.ports[name], peers=peers)
-        self.brokers[name] = FleetBroker(folder, config)
+        self.brokers[name] = FleetBroker(folder, config + self.more)
 
     async def kill(self, name):
         """End a process as a failing machine would, and start it again."""

@@ -1,0 +1,153 @@
+"""Real brokers that decide where tasks run: a task goes to its sources, and its host may die."""
+
+import asyncio
+import json
+import random
+from collections import Counter
+
+import pytest
+
+import headwater
+from headwater.cli import main
+from tests.broker.network.fleet import NAMES, Fleet
+from tests.broker.running import PATIENCE_S, ask, client
+
+HOME, SENSORS = "b5", {"t3": ("b3", "Temp"), "w4": ("b4", "Wind")}
+BETWEEN = "b1"  # the sources' brokers and home meet there
+TEXT = """event Temp(val: float)
+event Wind(val: float)
+subscription Apart from five to alerts
+detect[recent] Temp as t and Wind as w within 1 s where t.val > w.val + 8
+"""
+BEGIN_MS = 1_700_000_000_000
+COORDINATED = "\n[coordinator]\nenabled = true\nmeasure_ms = 3000\n"
+
+
+class PlannedFleet(Fleet):
+    """Six brokers whose tasks follow the load."""
+
+    more = COORDINATED
+
+    def plan(self, name=HOME):
+        status, told = self.brokers[name].get("/v1/plan")
+        assert status == 200
+        return told
+
+    def host(self):
+        tasks = self.plan()["tasks"]
+        return tasks[0]["host"] if tasks else ""
+
+    def serving(self):
+        """Where the task runs by its home's own account."""
+        (cell,) = self.network(HOME)["cells"]
+        return cell["host"] if cell["state"] == "active" else ""
+
+
+class Load:
+    """Sensors that publish one reading after the other, each acknowledged before the next."""
+
+    def __init__(self, fleet, seed):
+        self.fleet = fleet
+        self.sent = {name: [] for name in SENSORS}
+        self.stopping = asyncio.Event()
+        self.draw = random.Random(seed)
+
+    async def publish(self, name):
+        broker, type_name = SENSORS[name]
+        topic = f"headwater/events/{type_name}/{name}"
+        at_ms = BEGIN_MS
+        async with client(self.fleet.brokers[broker].port(), identifier=f"sensor-{name}") as one:
+
+            async def send(event):
+                self.sent[name].append(event)
+                await one.publish(topic, json.dumps(event), qos=1, timeout=PATIENCE_S)
+
+            while not self.stopping.is_set():
+                at_ms += self.draw.randint(1, 400)
+                value = float(self.draw.randint(0, 9))
+                await send({"id": f"{name}-{at_ms}", "timestamp": at_ms, "val": value})
+                await asyncio.sleep(0.01)
+            last_ms = BEGIN_MS + 10**9
+            await send({"id": f"{name}-end", "timestamp": last_ms, "val": 5.0})
+
+    def expected(self):
+        """Ids of what one engine finds."""
+        events = [
+            {"type": SENSORS[name][1], "source": name, **one}
+            for name, some in self.sent.items()
+            for one in some
+        ]
+        events.sort(key=lambda one: one["timestamp"])
+        engine = headwater.Engine(TEXT)
+        found = [*engine.push(events), *engine.finish()]
+        return Counter(one["id"] if isinstance(one, dict) else one.to_dict()["id"] for one in found)
+
+
+async def ready(fleet):
+    await fleet.until(
+        lambda: all(len(one["known"]) == len(NAMES) - 1 for one in map(fleet.network, NAMES))
+    )
+    for name, (broker, type_name) in SENSORS.items():
+        async with client(fleet.brokers[broker].port()) as one:
+            said = json.dumps({"source": name, "types": [type_name]})
+            await one.publish(f"headwater/sources/{name}", said, qos=1)
+    async with client(fleet.brokers[HOME].port()) as one:
+        assert (await ask(one, "submit", TEXT))["state"] in {"accepted", "active"}
+    await fleet.until(
+        lambda: fleet.brokers[HOME].get("/v1/status")[1]["tasks"]["subscriptions"] == 1
+    )
+
+
+async def run(folder, seed, disturb):
+    fleet = PlannedFleet(folder)
+    try:
+        await fleet.start()
+        await ready(fleet)
+        await fleet.until(lambda: fleet.serving() == HOME)
+        load = Load(fleet, seed)
+        publishing = [asyncio.create_task(load.publish(name)) for name in SENSORS]
+        await fleet.until(lambda: fleet.serving() == BETWEEN)
+        await disturb(fleet)
+        load.stopping.set()
+        await asyncio.gather(*publishing)
+        wanted = load.expected()
+        assert wanted.total() > 20
+        await fleet.until(lambda: len(fleet.results(HOME)) >= wanted.total())
+        assert Counter(row["id"] for row in fleet.results(HOME)) == wanted
+        await fleet.until(lambda: not any(fleet.network(name)["retained"] for name in NAMES))
+    finally:
+        await fleet.stop()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_host_of_a_task_is_killed_under_load_and_nothing_is_lost_or_doubled(tmp_path, seed):
+    async def disturb(fleet):
+        await asyncio.sleep(2)
+        await fleet.kill(BETWEEN)
+        await asyncio.sleep(5)
+        await fleet.until(lambda: fleet.serving() == BETWEEN)
+
+    asyncio.run(run(tmp_path, seed, disturb))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_drained_broker_is_rid_of_its_tasks_and_what_is_known_of_them_is_told(tmp_path, capsys):
+    async def disturb(fleet):
+        url = f"http://127.0.0.1:{fleet.brokers[BETWEEN].port('http')}"
+        told = fleet.plan()
+        assert {one["broker"] for one in told["brokers"]} == set(NAMES)
+        (task,) = told["tasks"]
+        assert (task["home"], task["host"]) == (HOME, BETWEEN)
+        assert task["next"]["broker"] != BETWEEN
+        drained = await asyncio.to_thread(main, ["drain", "--broker", url, "--wait", "60"])
+        assert drained == 0
+        assert fleet.host() != BETWEEN
+        assert await asyncio.to_thread(main, ["plan", "--broker", url]) == 0
+        assert "drained" in capsys.readouterr().out
+        assert await asyncio.to_thread(main, ["drain", "--broker", url, "--undo"]) == 0
+        await fleet.until(lambda: fleet.serving() == BETWEEN)
+
+    asyncio.run(run(tmp_path, 7, disturb))
