@@ -207,8 +207,8 @@ class Engine:
         functions: Mapping[str, Any] | None = None,
         tables: Mapping[str, str] | None = None,
     ) -> None:
-        if lateness_ms is not None and lateness_ms < 0:
-            raise ValueError(f"found lateness_ms {lateness_ms}, expected 0 or more, or None")
+        if lateness_ms is not None and not (type(lateness_ms) is int and lateness_ms >= 0):
+            raise ValueError(f"found lateness_ms {lateness_ms!r}, expected 0 or more, or None")
         if not 0 <= drift < 1:
             raise ValueError(f"found drift {drift}, expected 0 or more, and less than 1")
         self.specification = check_text(
@@ -234,6 +234,8 @@ class Engine:
         """
         if self._finished:
             raise RuntimeError("the engine is finished; make a new one")
+        if isinstance(events, Mapping | Event | str | bytes):
+            raise TypeError("push takes a batch; put the event into a list")
         decoded = self._decoded(events if isinstance(events, list) else list(events))
         if decoded.rejections and not skip_bad:
             bad = decoded.rejections[0]

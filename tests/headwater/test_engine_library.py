@@ -78,9 +78,13 @@ def test_a_faulty_specification_is_refused_with_every_error():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="0 or more, or None"):
-        headwater.Engine(TEXT, lateness_ms=-1)
+    for wrong in (-1, 2.5, float("nan"), "2s", True):
+        with pytest.raises(ValueError, match="0 or more, or None"):
+            headwater.Engine(TEXT, lateness_ms=wrong)
     engine = headwater.Engine(TEXT)
+    for one in (COLD, headwater.Event("Temp", timestamp=1), "Temp"):
+        with pytest.raises(TypeError, match="put the event into a list"):
+            engine.push(one)
     assert engine.finish() == []
     with pytest.raises(RuntimeError, match="make a new one"):
         engine.push([COLD])
