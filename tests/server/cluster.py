@@ -14,6 +14,19 @@ from server.java import java_home
 PATIENCE_S = 180.0
 
 
+def bare_python(folder):
+    """A Python with what Spark needs and nothing of ours, which is there by a file of paths."""
+    import pyspark
+
+    script = folder / "bare-python"
+    packages = Path(pyspark.__file__).parent.parent
+    script.write_text(
+        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
 class Cluster:
     """Processes in groups of their own; `url` is the master's."""
 

@@ -8,7 +8,7 @@ import pytest
 import headwater
 from server.detection.mapping import event_of
 from server.history import table_of
-from tests.server.cluster import Cluster
+from tests.server.cluster import Cluster, bare_python
 from tests.server.logs import FakeLog, result
 from tests.server.test_on_spark import (
     HISTORY,
@@ -63,7 +63,8 @@ def test_ten_executors_of_a_cluster_are_killed(tmp_path):
         text = on_cluster(head + HISTORY + DETECT, cluster)
         (tmp_path / "jobs.toml").write_text(text)
         (tmp_path / "next.hw").write_text(NEXT)
-        driver = Driver(tmp_path, tmp_path / "jobs.toml")
+        bare = str(bare_python(tmp_path))
+        driver = Driver(tmp_path, tmp_path / "jobs.toml", PYSPARK_PYTHON=bare)
         try:
             for killed in range(1, 11):
                 before = batches_of(tmp_path)
@@ -81,7 +82,7 @@ def test_ten_executors_of_a_cluster_are_killed(tmp_path):
             log.add(result(0, 36_000_000, "End"))
             log.add(result(0, 72_000_000, "End"))
         (tmp_path / "jobs.toml").write_text(text.replace("batch_rows = 40", "batch_rows = 50000"))
-        last = Driver(tmp_path, tmp_path / "jobs.toml", "--once")
+        last = Driver(tmp_path, tmp_path / "jobs.toml", "--once", PYSPARK_PYTHON=bare)
         try:
             assert last.end() == 0, (tmp_path / "driver.log").read_text()[-3000:]
         finally:

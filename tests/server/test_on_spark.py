@@ -24,7 +24,7 @@ from server.process import streams_of
 from server.session import SparkSettings, start
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
-from tests.server.cluster import Cluster
+from tests.server.cluster import Cluster, bare_python
 from tests.server.logs import FakeLog, result
 from tests.server.spread import Spread, moved
 from tests.server.test_detection import end_of, lasted, on_spark, plain, replayed
@@ -353,12 +353,12 @@ def _ms(text):
 class Driver:
     """`headwater server run` in a process group of its own, so that all of it can be killed."""
 
-    def __init__(self, folder, file, *flags):
+    def __init__(self, folder, file, *flags, **environ):
         self.log = (folder / "driver.log").open("ab")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "headwater.cli", "server", "run", str(file), *flags],
             cwd=ROOT,
-            env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+            env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **environ},
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
@@ -452,7 +452,7 @@ def test_an_executor_a_broker_and_the_driver_are_killed_and_nothing_is_lost_or_d
         text = file.read_text()
         with Cluster(tmp_path) as cluster:
             file.write_text(on_cluster(text, cluster))
-            driver = Driver(tmp_path, file)
+            driver = Driver(tmp_path, file, PYSPARK_PYTHON=str(bare_python(tmp_path)))
 
             def go_on():
                 before = batches_of(tmp_path)
