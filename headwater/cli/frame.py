@@ -32,7 +32,7 @@ COMMANDS = {
     "fmt": "write specifications in their one canonical form",
     "replay": "run a specification over recorded events",
     "test": "run events with expected results, on a virtual clock",
-    "simulate": "propagate subscriptions over a described network, in virtual time",
+    "simulate": "propagate subscriptions, or rehearse faults, on a described network",
     "broker": "run one broker",
     "submit": "install a specification in a running broker",
     "cancel": "end a subscription in a running broker",

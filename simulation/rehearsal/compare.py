@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from broker.core import topics
 from language import Specification
 from simulation.rehearsal.run import Outcome
 
@@ -173,7 +174,7 @@ def _came(outcome: Outcome, broker: str, actor: str) -> tuple[list[str], dict[st
     found: list[str] = []
     times: dict[str, int] = {}
     for one in outcome.arrived[broker]:
-        if one.actor == actor:
+        if one.topic == topics.actor(actor):
             text = _text(json.loads(one.payload), bare=False)
             found.append(text)
             times.setdefault(text, one.at_ms)

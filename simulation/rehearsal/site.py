@@ -12,17 +12,16 @@ from msgspec import Struct
 
 from broker.core.effects import Effect, Emission, Publish, SendFrame
 from broker.core.messages import ActorsListening, Message
+from broker.core.topics import ACTORS
 from simulation.crashes.process import Machine
 from simulation.network.place import Place
 from simulation.world import World
 
-ACTORS = "actors/"
-
 
 class Arrived(Struct, frozen=True):
-    """A result that came to an actor, at the broker where it listens."""
+    """A result that came to an actor, at the broker where it listens: its topic tells to which."""
 
-    actor: str
+    topic: str
     at_ms: int
     payload: bytes
 
@@ -84,9 +83,8 @@ class Site(Place):
         """See Around."""
         if isinstance(effect, Publish):
             for one in effect.publications:
-                if one.topic.startswith(ACTORS):
-                    actor = one.topic.removeprefix(ACTORS)
-                    self.arrived.append(Arrived(actor, self.world.now, one.payload))
+                if one.topic.startswith(f"{ACTORS}/"):
+                    self.arrived.append(Arrived(one.topic, self.world.now, one.payload))
                 else:
                     self.published[one.topic.partition("/")[0]] += 1
         else:

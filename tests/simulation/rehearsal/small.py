@@ -31,7 +31,7 @@ subscription Chill seq 1 from team to alarm
   detect Temp(val < 6) as t and Wind(val > 4) as w within 5 s
   assign t = t.val, w = w.val
 
-subscription Means seq 1 from team to board
+subscription Means seq 1 from team to `board 1`
   detect Mean as m
   assign mean = m.mean
 """
@@ -46,7 +46,7 @@ NETWORK: dict[str, Any] = {
     ],
     "home": "west",
     "homes": {"Chill": "mid", "team/Means": "east"},
-    "actors": [{"actor": "alarm", "broker": "east"}, {"actor": "board", "broker": "west"}],
+    "actors": [{"actor": "alarm", "broker": "east"}, {"actor": "board 1", "broker": "west"}],
 }
 
 

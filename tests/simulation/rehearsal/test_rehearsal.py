@@ -40,6 +40,7 @@ def test_without_faults_the_results_are_those_of_one_engine_at_their_homes(small
         ("team", "Means"): "east",
     }
     assert {one.broker for one in plain.found} == {"west", "mid", "east"}
+    assert set(found.actors) == {("alarm", "east"), ("board 1", "west")}
     assert plain.unsettled == []
 
 
