@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -138,6 +139,7 @@ class Cell(Hosting):
             effects = self.durable.handle(message, self._now)
         except CoreFaultError as error:
             self.faults += 1
+            self._out.append(Note("error", "cell_failed", {"cell": self.me}))
             effects = error.effects
         for effect in effects:
             match effect:
@@ -257,7 +259,8 @@ class Cell(Hosting):
             self.said_names = True
             found.append(cell_frames.Named(self.which, self.life, dict(self._named)))
         self._told = max(self._told, self._first)
-        fresh = list(self._results)[self._told - self._first :]
+        untold = self._first + len(self._results) - self._told
+        fresh = list(islice(self._results, len(self._results) - untold, None)) if untold else []
         while fresh:
             part = _part(fresh)
             place = (self.which, self.life, self._first, self._told)
@@ -272,6 +275,11 @@ class Cell(Hosting):
         return found
 
     @property
+    def results_waiting(self) -> int:
+        """How many results its home has not taken."""
+        return len(self._results)
+
+    @property
     def waits_for_home(self) -> bool:
         """Whether there is something that the home has not taken."""
         return bool(self._results or self._named) or self.saver.waiting is not None
@@ -283,7 +291,7 @@ class Cell(Hosting):
             "active": self.complete,
             "origins": {name: one.position for name, one in network.upstream.items()},
             "waits": network.waits(),
-            "results_waiting": len(self._results),
+            "results_waiting": self.results_waiting,
             "snapshot_bytes": self.saver.size_bytes,
             "held": self.durable.held(),
             "faults": self.faults,

@@ -19,12 +19,14 @@ from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Effect, SendFrame
 from broker.core.network import cell_frames
 from broker.core.network.cell import Cell
+from broker.core.network.cell_frames import Which
 from broker.core.network.cell_homes import CellHomes
 from broker.core.network.cell_posting import SAY_AGAIN_MS
 from broker.core.network.cell_view import home_of
 from broker.core.network.messages import FramesReceived
 
 CELLS_MAX = 1_000  # that run in one broker: each costs what a broker without sources does
+RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
 
 
 class CellRefusedError(Exception):
@@ -50,7 +52,16 @@ class CellHosts(CellHomes):
 
     # --- beginning and end -----------------------------------------------------------------
 
+    def _of(self, home: str, which: Which, life: int | None = None) -> Cell | None:
+        """The cell that a home speaks of, if it runs here, and in that life."""
+        cell = self._cells.get(which.name)
+        if cell is None or cell.which != which or home_of(which.cell) != home:
+            return None
+        return cell if life is None or cell.life == life else None
+
     def _cell_wanted(self, home: str, one: cell_frames.Wanted) -> None:
+        if home_of(one.which.cell) != home:
+            raise ValueError(f"{home} is not the home of {one.which.cell}")
         cell = self._cells.get(one.which.name)
         if cell is not None and cell.which != one.which:
             self._end_cell(cell)
@@ -63,7 +74,7 @@ class CellHosts(CellHomes):
         self._tell_broker(home, cell_frames.Running(one.which, cell.life))
 
     def _cell_hosted(self, home: str, one: cell_frames.Hosted) -> None:
-        if one.which.name in self._cells:
+        if one.which.name in self._cells or home_of(one.which.cell) != home:
             return
         try:
             self._begin_cell(one)
@@ -71,8 +82,6 @@ class CellHosts(CellHomes):
             self._tell_broker(home, cell_frames.Refused(one.which, str(error)))
 
     def _begin_cell(self, one: cell_frames.Hosted) -> None:
-        if home_of(one.which.cell) in ("", one.which.cell):
-            raise CellRefusedError(f"{one.which.cell} is no name of a cell")
         if len(self._cells) >= CELLS_MAX:
             raise CellRefusedError(f"{CELLS_MAX} cells run there already")
         self._last_life = max(self._now, self._last_life + 1)
@@ -134,9 +143,9 @@ class CellHosts(CellHomes):
         self._routed(self.router.neighbour_removed(name))
         self.counts["cells_ended"] += 1
 
-    def _cell_ended(self, _home: str, one: cell_frames.Ended) -> None:
-        cell = self._cells.get(one.which.name)
-        if cell is not None and cell.which == one.which:
+    def _cell_ended(self, home: str, one: cell_frames.Ended) -> None:
+        cell = self._of(home, one.which)
+        if cell is not None:
             self._end_cell(cell)
 
     def _forget(self, broker: str) -> None:
@@ -149,19 +158,19 @@ class CellHosts(CellHomes):
 
     # --- what homes say --------------------------------------------------------------------
 
-    def _results_taken(self, _home: str, one: cell_frames.Taken) -> None:
-        cell = self._cells.get(one.which.name)
-        if cell is not None and (cell.which, cell.life) == (one.which, one.life):
+    def _results_taken(self, home: str, one: cell_frames.Taken) -> None:
+        cell = self._of(home, one.which, one.life)
+        if cell is not None:
             cell.taken(one.next)
 
-    def _origins_noted(self, _home: str, one: cell_frames.Noted) -> None:
-        cell = self._cells.get(one.which.name)
-        if cell is not None and (cell.which, cell.life) == (one.which, one.life):
+    def _origins_noted(self, home: str, one: cell_frames.Noted) -> None:
+        cell = self._of(home, one.which, one.life)
+        if cell is not None:
             cell.noted(one.origins, self._now)
 
-    def _snapshot_stored(self, _home: str, one: cell_frames.Stored) -> None:
-        cell = self._cells.get(one.which.name)
-        if cell is not None and (cell.which, cell.life) == (one.which, one.life):
+    def _snapshot_stored(self, home: str, one: cell_frames.Stored) -> None:
+        cell = self._of(home, one.which, one.life)
+        if cell is not None:
             cell.stored(one.number, self._now)
 
     def _found(self, origin: str) -> None:
@@ -227,6 +236,11 @@ class CellHosts(CellHomes):
                 self._frames_received(FramesReceived(name, tuple(sent)))
                 self._behind = 0
             home = home_of(cell.which.cell)
+            if cell.results_waiting > RESULTS_WAITING_MAX:
+                self.counts["cells_overflowed"] += 1
+                self._end_cell(cell)
+                self._tell_broker(home, cell_frames.Missing(cell.which))
+                continue
             if home == self.me or home in self.ways.via:
                 for said in cell.to_say():
                     moved = True
@@ -242,6 +256,4 @@ class CellHosts(CellHomes):
     def cells_late(self) -> dict[str, int]:
         """By such a name: the events that came behind what its tasks had left behind."""
         late = "late_from_afar"
-        return {
-            name: cell.durable.ledger.notes.get(late, 0) for name, cell in self._cells.items()
-        }
+        return {name: cell.durable.ledger.notes.get(late, 0) for name, cell in self._cells.items()}

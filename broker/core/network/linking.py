@@ -264,6 +264,7 @@ COUNTED = (
     "cells_ended",
     "cells_moved",
     "cells_not_placed",
+    "cells_overflowed",
     "cells_refused",
     "frames_astray",
     "frames_malformed",
