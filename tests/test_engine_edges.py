@@ -275,6 +275,17 @@ def test_an_older_candidate_stays_for_a_bound_however_long():
     assert found[-1] == [["a0", "b"]]
 
 
+def test_what_may_still_be_in_time_is_there_where_all_is_found_again():
+    """Each B finds the A consumed that the one before it has chosen, and takes an older one."""
+    found = streamed(
+        "A then[recent] B within 10 h consuming A",
+        *(("A", f"a{at}", at) for at in (1, 3, 5)),
+        *(("B", f"b{at}", at) for at in (9, 10, 10.5, 60)),
+    )
+    pairs = [pair for batch in found for pair in batch]
+    assert pairs == [["a5", "b9"], ["a3", "b10"], ["a1", "b10.5"]]
+
+
 def test_the_last_one_is_told_as_soon_as_no_other_can_come():
     found = streamed(
         "A then last B within 5 h",

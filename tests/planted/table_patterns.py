@@ -257,19 +257,6 @@ ready-one-too-many: events are taken before the watermark has passed
 - bisect_right(pending, self._watermark,
 + bisect_right(pending, self._watermark + 1,
 
-swept-with-log: an event at the edge is not gone through again
-- entry[1].end >= oldest]
-+ entry[1].end > oldest]
-
-groups-share-state: a group's key is lost in its results
-- self._partitions[key] = Partition(key, stores)
-+ self._partitions[key] = Partition((), stores)
-
-overflow-not-counted: what the limit takes is not counted
-- self.dropped_overflow += count
--             excess
-+ excess
-
 key-null-is-a-group: events without a key make a group
 -             if key is not None:
 -                 split.setdefault
@@ -277,6 +264,59 @@ key-null-is-a-group: events without a key make a group
 +                 split.setdefault
 """,
     tests=EVERYTHING,
+)
+
+PATIENCE = ("tests/broker/core/test_patience.py",)
+
+GROUPS = (
+    part(
+        "broker/core/pattern_groups.py",
+        r"""
+swept-with-log: an event that may still be in time is not gone through again
+- if entry[1].end >= oldest]
++ if entry[1].end >= oldest + self._log_keep_ms // 4]
+
+groups-share-state: a group's key is lost in its results
+- return Partition(key, [Store()
++ return Partition((), [Store()
+
+overflow-not-counted: what the limit takes is not counted
+- self.dropped_overflow += count
+-             excess
++ excess
+""",
+        tests=EVERYTHING,
+    )
+    + part(
+        "broker/core/prospects.py",
+        r"""
+empty-list-waited-for: a list that may be empty must have one
+- if not one.optional]
++ ]
+
+left-never-later: what comes late completes nothing on the left
+- if self._in_order:
++ if True:
+
+within-too-narrow: what fills its time is not looked at
+- if e.end - n > {
++ if e.end - n >= {
+""",
+        tests=PATIENCE,
+    )
+    + part(
+        "broker/core/patience.py",
+        r"""
+forgotten-too-soon: what may still be completed is forgotten
+- since = watermark - self._prospect.forgets_ms
++ since = watermark - self._prospect.forgets_ms // 2
+
+reach-of-nothing: a group of a snapshot is taken for a new one
+- return list(known) if
++ return blank if
+""",
+        tests=PATIENCE,
+    )
 )
 
 SHELF = part(
@@ -344,5 +384,5 @@ empty-place-read: an attribute of the empty side of `or` is read
 
 TABLE = [
     *(JOIN + REACH + OCCURRENCE + STEPS + STORE),
-    *(PARTITION + SELECTION + OUTCOME + AGENT + SHELF + PATTERN + ATTACH + SCOPES),
+    *(PARTITION + SELECTION + OUTCOME + AGENT + GROUPS + SHELF + PATTERN + ATTACH + SCOPES),
 ]
