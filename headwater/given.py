@@ -21,7 +21,7 @@ def read_json(name: str) -> object:
     """The document in a file, `-` being standard input. Raises CommandError."""
     text = read_text(name)
     try:
-        return json.loads(text)
+        return json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
         where = f"{name}:{error.lineno}:{error.colno}"
         raise CommandError(FAULTY, f"{where}: not JSON: {error.msg.lower()}") from None

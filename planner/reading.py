@@ -4,7 +4,6 @@ Owns the form of the document and its checks. Must not know where it came from. 
 refused is refused with the path of the key and a sentence; keys that are not known are passed over.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -261,6 +260,6 @@ def _number(value: object, path: str, most: float = NUMBER_MAX) -> Number:
         raise ProblemError(path, "missing")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(path, "not a number")
-    if math.isnan(value) or not 0 <= value <= most:
+    if not 0 <= value <= most:  # nor is what is no number; a long integer is no float
         raise ProblemError(path, f"found {value}, expected 0 to {most:g}")
     return value

@@ -226,7 +226,7 @@ def _readings(path: Path, sensors: dict[str, Sensor]) -> tuple[Reading, ...]:
     found: list[Reading] = []
     known: set[str] = set()
     try:
-        with opened(path, "rt", encoding="utf-8", newline="") as file:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file)
             heads = [head.strip() for head in next(lines, [])]
             if any(name not in heads for name in COLUMNS):

@@ -55,6 +55,8 @@ FAULTY = [
     ("tasks[2].inputs", changed("tasks", 2, "inputs", value=["Face"])),
     ("tasks[3].partial_rate", changed("tasks", 3, "partial_rate", value=REMOVED)),
     ("server", changed("server", value="b9")),
+    ("tasks[0].cost", changed("tasks", 0, "cost", value=10**400)),
+    ("nodes[0].capacity", changed("nodes", 0, "capacity", value=-(10**400))),
     ("name", changed("name", value=7)),
 ]
 

@@ -77,6 +77,16 @@ def test_a_faulty_line_of_events_is_refused_with_its_number(sentence, tmp_path, 
     assert sentence in capsys.readouterr().err
 
 
+def test_files_may_begin_with_a_byte_order_mark(tmp_path, capsys):
+    command = told(tmp_path, {}, ROWS)
+    assert main(command) == 0
+    plain = capsys.readouterr().out
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert main(command) == 0
+    assert capsys.readouterr().out == plain
+
+
 def test_a_file_that_is_not_there_or_not_json_is_refused(tmp_path, capsys):
     assert main(["simulate", str(tmp_path / "none.json")]) == 2
     assert "no such file" in capsys.readouterr().err
