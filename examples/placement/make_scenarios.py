@@ -14,7 +14,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-import headwater  # noqa: E402
+from broker.own_functions import load_functions  # noqa: E402
 from headwater.placing import placement_problem  # noqa: E402
 from language import check_text  # noqa: E402
 from planner.tasks_network import read_network  # noqa: E402
@@ -236,13 +236,6 @@ def logical_test(interval: int, *, rate: int | None = None) -> Document:
 # --- the laboratory -----------------------------------------------------------------------------
 
 
-def face_detect(video: dict[str, Any]) -> str:
-    """Stands in for a detector of faces: the bright bytes of a frame, counted in a word."""
-    frame = video.get("frame", b"")
-    bright = sum(byte > 250 for byte in frame)
-    return f"{bright // 64} faces"
-
-
 def laboratory_network() -> Document:
     """Six brokers, sixteen sensors of temperature and humidity, eight trackers and one camera.
 
@@ -316,7 +309,7 @@ def written() -> dict[str, str]:
 
 def problem(text: str, network: Document) -> Document:
     """The placement problem of a text on a network."""
-    functions = {"FaceDetect": headwater.Function(face_detect, "text")}
+    functions = load_functions(str(HERE / "laboratory_functions.py"))
     checked = check_text(text, functions=functions).demand()
     return placement_problem(checked, read_network(network)).document
 

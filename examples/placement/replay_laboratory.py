@@ -17,11 +17,10 @@ from random import Random
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
-
-from make_scenarios import face_detect  # noqa: E402
+sys.path.insert(0, str(HERE.parent.parent))
 
 import headwater  # noqa: E402
+from broker.own_functions import load_functions  # noqa: E402
 
 Event = dict[str, Any]
 
@@ -85,7 +84,7 @@ def results() -> list[Event]:
     times = [event["timestamp"] for event in readings]
     events = readings + made(min(times), max(times), Random(6))
     text = (HERE / "laboratory.hw").read_text(encoding="utf-8")
-    functions = {"FaceDetect": headwater.Function(face_detect, "text")}
+    functions = load_functions(str(HERE / "laboratory_functions.py"))
     engine = headwater.Engine(text, lateness_ms=None, functions=functions)
     return [*engine.push(events), *engine.finish()]
 

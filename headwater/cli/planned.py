@@ -27,11 +27,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(told)
     else:
-        _show(told)
+        show(told)
     return 1 if told["infeasible"] else 0
 
 
-def _show(told: dict[str, Any]) -> None:
+def show(told: dict[str, Any]) -> None:
+    """Print what `/v1/plan` says."""
     rows = [
         (
             one["subscriptions"] or one["key"],

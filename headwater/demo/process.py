@@ -23,7 +23,7 @@ from language.errors import HeadwaterError
 
 HOST = "127.0.0.1"
 READY_S_MAX = 30.0  # a small machine that reads everything from a card for the first time
-END_S_MAX = 5.0
+END_S_MAX = 15.0  # it writes a snapshot, on a machine that may be busy
 ASKED_EVERY_S = 0.05
 ANSWER_S_MAX = 5.0
 LOG_LINES = 5  # of what the broker said last, where it failed
@@ -33,6 +33,7 @@ CONFIGURATION = """\
 [broker]
 name = "{name}"
 data_dir = "data-{name}"
+{settings}
 
 [mqtt]
 port = {mqtt_port}
@@ -48,6 +49,8 @@ idle_timeout_ms = 600000
 host = "{host}"
 port = {link_port}
 {peers}
+
+{tables}
 """
 
 
@@ -78,10 +81,13 @@ class RunningBroker:
 
 
 @asynccontextmanager
-async def running_network(parents: Mapping[str, str]) -> AsyncIterator[dict[str, RunningBroker]]:
+async def running_network(
+    parents: Mapping[str, str], settings: str = "", tables: str = ""
+) -> AsyncIterator[dict[str, RunningBroker]]:
     """Starts brokers that link to each other in a tree, waits until each is ready, and ends them.
 
-    `parents`: child -> parent; whoever is no child is the root. Raises BrokerFailedError.
+    `parents`: child -> parent; whoever is no child is the root. `settings` are further ones of
+    [broker], `tables` further tables, the same for all. Raises BrokerFailedError.
     """
     names = list(dict.fromkeys([*parents.values(), *parents]))
     ports = {name: (mqtt, http, link) for name, mqtt, http, link in _free_ports(names)}
@@ -91,7 +97,8 @@ async def running_network(parents: Mapping[str, str]) -> AsyncIterator[dict[str,
             for name in names:
                 parent = parents.get(name)
                 peers = "" if parent is None else _peer(parent, ports[parent][2])
-                brokers[name] = await _started(Path(folder), name, ports[name], peers)
+                more = {"peers": peers, "settings": settings, "tables": tables}
+                brokers[name] = await _started(Path(folder), name, ports[name], more)
             for broker in brokers.values():
                 await _ready(broker)
             yield brokers
@@ -104,13 +111,13 @@ def _peer(name: str, port: int) -> str:
 
 
 async def _started(
-    folder: Path, name: str, ports: tuple[int, int, int], peers: str
+    folder: Path, name: str, ports: tuple[int, int, int], more: Mapping[str, str]
 ) -> RunningBroker:
     mqtt_port, http_port, link_port = ports
     configuration, log = folder / f"{name}.toml", folder / f"{name}.log"
     text = CONFIGURATION.format(
         name=name, host=HOST, mqtt_port=mqtt_port, http_port=http_port, link_port=link_port,
-        peers=peers,
+        **more,
     )  # fmt: skip
     configuration.write_text(text, encoding="utf-8")
     with log.open("wb") as said:
@@ -153,6 +160,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     try:
         async with asyncio.timeout(END_S_MAX):
             await process.wait()
+    except TimeoutError:
+        raise BrokerFailedError(f"a broker did not end within {END_S_MAX:.0f} s") from None
     finally:
         if process.returncode is None:
             process.kill()

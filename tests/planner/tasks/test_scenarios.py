@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from broker.own_functions import load_functions
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import Wanted, find
