@@ -20,7 +20,7 @@ from broker.core import messages as core_messages
 from broker.core import topology as topologies
 from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.durable_events import unpacked
-from broker.core.effects import Effect
+from broker.core.effects import Effect, Note
 from broker.core.event import Event
 from broker.core.network import frames, told
 from broker.core.network.cell_origins import CellOrigins, places
@@ -200,6 +200,10 @@ class NetworkBroker(CellOrigins):
     def say(self, peer: str, body: frames.Planned) -> None:
         """Say a word of those who decide where tasks run."""
         self._say(peer, body)
+
+    def note(self, what: Note) -> None:
+        """Have a line written into the log."""
+        self._out.append(what)
 
     def cells(self) -> tuple[CellView, ...]:
         """Of the submissions of this broker those that run as cells, and the cells that run here.
