@@ -22,6 +22,7 @@ from broker.store import Store
 SILENCE_S = 60  # so long a peer may say nothing before the kernel asks, see `notice_silence`
 PROBE_EVERY_S = 15
 PROBES_MAX = 4
+TOLD_MAX = 1000  # kinds of lines: clients choose their names
 
 logger = logging.getLogger(__name__)
 
@@ -144,6 +145,8 @@ class Driver:
                     self._carry_out()
         finally:
             self._performing = False
+        if hub.given_up:
+            self._tell_of_given_up()
         if self.writing is not None:
             self.writing.look()
         if hub.timers.sooner:
@@ -233,6 +236,14 @@ class Driver:
         if kind not in self._told:
             self._told.add(kind)
             logger.warning("%s (further ones are counted only)", text, exc_info=traceback)
+
+    def _tell_of_given_up(self) -> None:
+        """One line for each client, of so many."""
+        lost, self.hub.given_up = self.hub.given_up, {}
+        for client_id, count in lost.items():
+            if len(self._told) < TOLD_MAX:
+                text = f"the session of the MQTT client {client_id!r} ended, as its queue was full"
+                self._tell(f"lost {client_id}", f"{text}: {count} messages that waited are lost")
 
     def _arm(self) -> None:
         """Wake when the hub wants it."""

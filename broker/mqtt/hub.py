@@ -72,6 +72,7 @@ class Hub:
         self.sessions: dict[str, Session] = {}
         self.messages: list[InboundMessage] = []  # to be handed to the application
         self.effects: list[Effect] = []
+        self.given_up: dict[str, int] = {}  # messages of sessions that ended full; for the log
         self.dirty: list[Connection] = []  # with bytes to be sent
         self.holding = Holding(self.limits, self.counters, self.effects)
         self.keeping: Keeping | None = None  # what outlasts the process, if anything does

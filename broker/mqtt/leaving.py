@@ -99,7 +99,9 @@ def end_overflowed(hub: "Hub", now_ms: int) -> None:
             session.expiry_ms = max(1, session.expiry_ms)  # it is ended below, by its reason
             code = Reason.QUOTA_EXCEEDED
             hub.dismiss(session.connection, code, "queue_overflow", now_ms)
+        before = hub.counters.dropped.get("queue_overflow", 0)
         end_session(hub, session, "queue_overflow", now_ms)
+        hub.given_up[outgoing.client_id] = hub.counters.dropped.get("queue_overflow", 0) - before
 
 
 def will_delay_ms(hub: "Hub", will: Will) -> int:

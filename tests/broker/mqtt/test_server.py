@@ -121,6 +121,35 @@ def test_a_failing_application_refuses_that_batch_and_goes_on(run, caplog):
     ]
 
 
+def test_a_session_that_ends_full_is_told_with_what_is_lost_once_for_each_client(run, caplog):
+    kept = p.Properties(session_expiry_interval=60)
+
+    async def scene():
+        async with serving(limits=Limits(queue_messages_max=3)) as server:
+            writer = await RawClient.open(server.port)
+            for name in ("away", "away", "gone"):
+                reader = await RawClient.open(server.port, client_id=name, properties=kept)
+                await reader.send(p.Subscribe(1, (p.Filter(name, 1),)))
+                await reader.next()
+                await reader.close()
+                codes = []
+                for packet_id in range(1, 6):
+                    await writer.send(p.Publish(name, b"x", 1, packet_id=packet_id))
+                    codes.append((await writer.next()).code)
+                assert codes == [0, 0, 0, Reason.QUOTA_EXCEEDED, Reason.NO_MATCHING_SUBSCRIBERS]
+            await writer.close()
+
+    with caplog.at_level(logging.WARNING, logger="broker.mqtt"):
+        run(scene())
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            f"the session of the MQTT client '{name}' ended, as its queue was full: 3 messages"
+            " that waited are lost (further ones are counted only)"
+        )
+        for name in ("away", "gone")
+    ]
+
+
 def test_malformed_packets_close_that_client_alone_with_one_line_in_the_log(run, caplog):
     async def scene():
         async with serving() as server:
