@@ -59,7 +59,9 @@ class Facade:
         """Whether no fault of the program's own has been met."""
         kept, joined = self._keeping, self._joined
         faults = self._runner.faults + (kept.promises.faults if kept else 0)
-        return not faults + (joined.faults if joined else 0)
+        planning = self._networking.planning if self._networking else None
+        failed = planning is not None and bool(planning.failed)
+        return not faults + failed + (joined.faults if joined else 0)
 
     def ready(self) -> Sequence[str]:
         """What is still missing, or why intake is held."""

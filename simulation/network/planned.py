@@ -77,6 +77,9 @@ class PlannedRun(CellRun):
 
     def _settle(self) -> None:
         super()._settle()
+        for planning in self._plannings():
+            if planning.failed:
+                raise CheckFailedError(f"planning has failed: {planning.failed}")
         self.moves = sum(planning.coordinator.counts["placed"] for planning in self._plannings())
         self.world.run(self.world.now + CALM_S * 1_000)
         moves = sum(planning.coordinator.counts["placed"] for planning in self._plannings())

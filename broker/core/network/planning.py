@@ -9,15 +9,16 @@ the planner is not even loaded elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
 from broker.core.coordinator.metering import Counts
 from broker.core.coordinator.seen import plan
-from broker.core.coordinator.statement import Piece
+from broker.core.coordinator.statement import Piece, StatementError
 from broker.core.coordinator.works import Work
+from broker.core.effects import Note
 from broker.core.network import frames
 from broker.core.network.cell_saving import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
 from broker.core.network.messages import CellPlaced
@@ -29,50 +30,66 @@ if TYPE_CHECKING:
 
 
 class Planning:
-    """See the module. `life` ascends with each process; `rounds` is new."""
+    """See the module. `life` ascends with each process; `rounds` is new.
+
+    A fault of planning ends planning, and nothing else: tasks stay where they are, and `failed`
+    says why.
+    """
 
     def __init__(
         self, broker: NetworkBroker, life: int, settings: CoordinatorSettings, rounds: Rounds
     ) -> None:
         self._broker = broker
         self._decided: list[CellPlaced] = []
+        self.failed = ""
         self.coordinator = Coordinator(broker.me, life, settings, rounds, self)
 
     # --- what happens, see `linking.Deciding` ----------------------------------------------
 
     def heard(self, peer: str, data: bytes) -> None:
         """A neighbour's word. Raises ValueError."""
-        self.coordinator.heard(peer, data, self._now)
+        self._do(lambda one: one.heard(peer, data, self._now))
 
     def stands(self, peer: str) -> None:
         """A session stands with a neighbour since now."""
-        self.coordinator.stands(peer, self._now)
+        self._do(lambda one: one.stands(peer, self._now))
 
     def gone(self, broker: str) -> None:
         """There is no way to a broker any more."""
-        self.coordinator.gone(broker, self._now)
+        self._do(lambda one: one.gone(broker, self._now))
 
     def tree_changed(self) -> None:
         """The tree of all brokers is another."""
-        self.coordinator.tree_changed(self._now)
+        self._do(lambda one: one.tree_changed(self._now))
 
     def touched(self) -> None:
         """Cells may have come, gone or moved."""
-        self.coordinator.touched(self._now)
+        self._do(lambda one: one.touched(self._now))
 
     def drain(self, *, drained: bool) -> None:
         """This broker is to be rid of all tasks, or may take some up again."""
-        self.coordinator.drain(self._now, drained=drained)
+        self._do(lambda one: one.drain(self._now, drained=drained))
 
     def wake(self) -> None:
         """Some time has passed."""
         due = self.coordinator.next_wake()
         if due is not None and due <= self._now:
-            self.coordinator.wake(self._now)
+            self._do(lambda one: one.wake(self._now))
+
+    def _do(self, action: Callable[[Coordinator], None]) -> None:
+        if self.failed:
+            return
+        try:
+            action(self.coordinator)
+        except StatementError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it was, the broker goes on without
+            self.failed = f"{type(error).__name__}: {error}"
+            self._broker.note(Note("error", "planning_failed", {"reason": self.failed}))
 
     def next_wake(self) -> int | None:
         """When to wake next."""
-        return self.coordinator.next_wake()
+        return None if self.failed else self.coordinator.next_wake()
 
     def decided(self) -> list[CellPlaced]:
         """What was decided since this was asked last."""
@@ -144,6 +161,7 @@ class Planning:
             "quiet": one.quiet,
             "drained": one.drained,
             "infeasible": one.laid is not None and one.rounds.infeasible,
+            "failed": self.failed,
             "submissions_untold": one.works.untold,
             "counts": dict(one.counts),
         }

@@ -1,0 +1,66 @@
+"""A coordinator in a broker: what it costs where it is off, and a fault of its own."""
+
+import subprocess
+import sys
+from random import Random
+
+import pytest
+
+from broker.core.broker import BrokerOptions
+from broker.core.coordinator.bounds import CoordinatorSettings
+from broker.core.coordinator.statement import StatementError
+from broker.core.durable import DurableBroker
+from broker.core.effects import Note
+from broker.core.limits import Limits
+from broker.core.messages import Woken
+from broker.core.network.network_broker import NetworkBroker
+from broker.core.network.planning import Planning
+from planner.rounds.machine import Rounds
+from planner.rounds.settings import Settings
+
+
+def planning() -> Planning:
+    options = BrokerOptions(name="a", networked=True, cells=True)
+    broker = NetworkBroker(DurableBroker(options, Limits()), 1)
+    found = Planning(broker, 1, CoordinatorSettings(), Rounds(0, Settings(), Random(1)))
+    broker.deciding = found
+    return found
+
+
+def test_a_broker_whose_coordinator_is_off_does_not_even_load_the_planner() -> None:
+    script = (
+        "import sys, broker.wiring.site, broker.wiring.networking, broker.http;"
+        "print([n for n in sys.modules if n.split('.')[0] == 'planner'"
+        " or n.startswith('broker.core.coordinator')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_fault_of_planning_ends_planning_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = planning()
+    broker = one._broker
+    assert one.next_wake() is not None
+
+    def fault(*_: object) -> None:
+        raise AssertionError("planned so")
+
+    monkeypatch.setattr(one.coordinator, "touched", fault)
+    one.touched()
+    assert one.failed == "AssertionError: planned so"
+    effects = broker.handle(Woken(), 1)
+    notes = [effect for effect in effects if isinstance(effect, Note)]
+    assert [note.event for note in notes] == ["planning_failed"]
+    assert one.next_wake() is None
+    assert one.status()["failed"]
+    one.wake()
+    one.heard("b", b"nonsense")  # nobody listens any more
+
+
+def test_what_cannot_be_understood_is_no_fault_of_planning() -> None:
+    one = planning()
+    with pytest.raises(StatementError):
+        one.heard("b", b"nonsense")
+    assert not one.failed
