@@ -58,7 +58,10 @@ class Walk:
         words = shlex.split(line, comments=True)
         if words[:2] == ["headwater", "broker"]:
             self._start(line)
-            ready = self.started[line].stderr.readline()
+            ready = ""
+            while " ready " not in ready:  # a line tells what was found on the disk before
+                ready = self.started[line].stderr.readline()
+                assert ready, "the broker ended"
             found = dict(re.findall(r"(mqtt|http)=127\.0\.0\.1:(\d+)", ready))
             self.environ["MQTT_PORT"] = found["mqtt"]
             self.environ["HEADWATER_BROKER"] = f"http://127.0.0.1:{found['http']}"
@@ -178,6 +181,10 @@ def test_the_tutorial_can_be_followed(walk, find_program):
     words = ["headwater", "config", "show", "--config", "site.toml"]
     walk.type(shlex.join(words))
     assert 'users = {"anna" = "(hidden)"}' in walk.printed[shlex.join(words)]
+    walk.type("headwater broker --config site.toml --set mqtt.host=127.0.0.1")
+    walk.environ["HEADWATER_PASSWORD"] = "sesame"
+    walk.type("headwater ls --user anna")
+    assert "WarmAfterOpening" in walk.printed["headwater ls --user anna"]
 
 
 def test_the_tutorials_variant_with_first_has_one_result(walk):
