@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from planner.flow import evaluate
+from planner.flow import ROOM_RELATIVE, evaluate
 from planner.layout import Aggregate, Layout, Stream, carried
 from planner.network import Arc, Network
 from planner.plan import Plan
 
+SCALED = 1e4  # what limits, and the greatest rate of a stream, come to in the program
 VARIABLES_MAX = 3_000_000  # beyond this HiGHS would need more memory than a usual machine has
 
 
@@ -108,7 +109,23 @@ class _Formulation:
                     work[host].append((column, float(piece.cost)))
         for terms, limit in zip(work, capacity, strict=True):
             if terms and limit is not None:
-                self.program.row(terms, -np.inf, float(limit) * (1 + 1e-9))
+                self._bounded(terms, float(limit))
+
+    def _bounded(self, terms: Iterable[tuple[int, float]], limit: float) -> None:
+        """Loads within a limit; what alone exceeds it cannot be.
+
+        The row is scaled, as the solver's tolerance is absolute and that of a plan a part of the
+        limit.
+        """
+        most = limit * (1 + ROOM_RELATIVE)
+        fitting = []
+        for column, load in terms:
+            if load > most:
+                self.program.upper[column] = 0.0
+            elif load:
+                fitting.append((column, load / limit * SCALED))
+        if fitting:
+            self.program.row(fitting, -np.inf, SCALED * (1 + ROOM_RELATIVE))
 
     def _stream(self, stream: Stream) -> None:
         """One unit to each end; a link carries the stream if it carries any of them."""
@@ -192,7 +209,7 @@ class _Formulation:
                     for name, used in self.carries.items()
                     for number in numbers
                 ]
-                self.program.row(terms, -np.inf, float(limit) * (1 + 1e-9))
+                self._bounded(terms, float(limit))
 
     def plan(self, values: Sequence[float]) -> Plan:
         """The plan that a solution means."""
@@ -266,12 +283,13 @@ def solve(
         ("output_flag", False),
         ("time_limit", float(time_limit_s)),
         ("mip_rel_gap", gap),
-        ("mip_abs_gap", 1e-6),
+        ("mip_abs_gap", 1e-9),
         ("random_seed", 1),
         ("threads", threads),
     ):
         highs.setOptionValue(option, value)
-    highs.passModel(_as_lp(highspy, formulation.program))
+    scale = max(formulation.program.cost, default=0.0) / SCALED or 1.0
+    highs.passModel(_as_lp(highspy, formulation.program, scale))
     if start is not None:
         columns = np.array(
             [column for at in formulation.at for column in at.values()], dtype=np.int32
@@ -280,13 +298,13 @@ def solve(
         values = np.array([float(column in chosen) for column in columns.tolist()])
         highs.setSolution(len(columns), columns, values)
     highs.run()
-    return _outcome(highspy, highs, formulation)
+    return _outcome(highspy, highs, formulation, scale)
 
 
-def _as_lp(highspy: Any, program: _Program) -> Any:
+def _as_lp(highspy: Any, program: _Program, scale: float) -> Any:
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
-    lp.col_cost_ = np.array(program.cost)
+    lp.col_cost_ = np.array(program.cost) / scale
     lp.col_lower_ = np.zeros(len(program.cost))
     lp.col_upper_ = np.array(program.upper)
     lp.row_lower_, lp.row_upper_ = np.array(program.low), np.array(program.high)
@@ -299,11 +317,11 @@ def _as_lp(highspy: Any, program: _Program) -> Any:
     return lp
 
 
-def _outcome(highspy: Any, highs: Any, formulation: _Formulation) -> Optimum:
+def _outcome(highspy: Any, highs: Any, formulation: _Formulation, scale: float) -> Optimum:
     status = highs.getModelStatus()
     info = highs.getInfo()
     statuses = highspy.HighsModelStatus
-    bound = max(0.0, float(info.mip_dual_bound))
+    bound = max(0.0, float(info.mip_dual_bound) * scale)
     if status == statuses.kModelEmpty:  # nothing is to be placed or sent
         plan = formulation.plan([])
         flow = float(evaluate(formulation.layout, plan).flow)

@@ -98,6 +98,18 @@ def test_the_stream_that_goes_around_is_the_one_that_loses_least_by_it():
     hold_against_all(document, 60)
 
 
+def test_a_limit_of_a_broker_bounds_all_its_links_together():
+    """What is enough for one of two links alone is not enough for both."""
+    task = {"id": "T", "inputs": ["C"], "rate": 4, "destinations": ["b", "c"], "hosts": ["a"]}
+    document = {
+        "nodes": [{"id": "a", "egress": 6}, {"id": "b", "egress": 9}, {"id": "c"}],
+        "links": [{"a": "a", "b": "b"}, {"a": "a", "b": "c"}, {"a": "b", "b": "c"}],
+        "contents": [{"id": "C", "rates": {"a": 9}}],
+        "tasks": [task, {"id": "U", "inputs": ["T"], "rate": 2, "destinations": ["c"]}],
+    }
+    hold_against_all(document, 60)
+
+
 def test_what_has_no_rate_passes_where_a_limit_is_just_met():
     document = {
         "nodes": [{"id": "a", "egress": 5}, {"id": "b"}],
@@ -110,3 +122,20 @@ def test_what_has_no_rate_passes_where_a_limit_is_just_met():
     state = LoadedState(Model(layout), [1])
     assert state.fits()
     assert state.flow == pytest.approx(5.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e22])
+@pytest.mark.parametrize("seed", [33, 37])
+def test_the_best_is_the_best_in_any_unit(seed, scale):
+    def scaled(value):
+        if isinstance(value, dict):
+            return {key: scaled(one) for key, one in value.items()}
+        return None if value is None else value * scale
+
+    document = tight(seed)
+    for entry in (*document["nodes"], *document["links"], *document["contents"]):
+        entry |= {k: scaled(entry[k]) for k in ("capacity", "egress", "rates") if k in entry}
+    for task in document["tasks"]:
+        told = ("cost", "rate", "merge_cost", "partial_rate")
+        task |= {key: scaled(task[key]) for key in told if key in task}
+    hold_against_all(document)
