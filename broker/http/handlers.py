@@ -125,6 +125,13 @@ class Handlers:
             return problem(409, UNCOORDINATED)
         return _json({"ok": True})
 
+    async def dashboard(self, _request: web.Request) -> web.Response:
+        """The page for people; it is loaded at the first look."""
+        from broker.http.dashboard import PAGE, POLICY
+
+        headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+        return web.Response(text=PAGE, content_type="text/html", headers=headers)
+
     async def openapi(self, _request: web.Request) -> web.Response:
         """The description of all this."""
         return _json(document(version("headwater"), with_users=self._with_users))

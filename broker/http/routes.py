@@ -181,6 +181,13 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET",
+        "/",
+        "dashboard",
+        "A page that shows what this broker is doing",
+        {200: Answer("for a browser", "Text", "text/html")},
+    ),
+    Route(
+        "GET",
         "/openapi.json",
         "openapi",
         "This interface, described",
