@@ -344,3 +344,26 @@ def test_what_chronicle_has_spent_stays_spent_where_the_agent_is_moved():
     for moved_after in range(len(events) + 1):
         found = Bench(text).run_moving(events, moved_after)
         assert [one["events"] for one in found] == [{"A": ["A0"], "B": ["B1"], "C": ["C2"]}]
+
+
+def test_a_choice_among_windows_outlasts_a_move_of_the_agent():
+    text = """
+    event A(n: int)
+    event B(n: int)
+    define Count(n) aggr every 2 s detect A assign n = Count(A)
+    define Mean(n) aggr every 3 s detect B assign n = Avg(B.n)
+    subscription S from tester to out
+    detect last Count(n > 0) as counted and Mean as mean within 5 s from counted
+    assign n = counted.n, mean = mean.n
+    consuming mean
+    """
+    events = [
+        {"type": kind, "id": f"{kind}{at}", "timestamp": at * 500, "n": at}
+        for at in range(40)
+        for kind in "AB"
+    ]
+    whole = headwater.Engine(text).push(events)
+    assert len(whole) > 3
+    for moved_after in range(0, len(events), 3):
+        found = Bench(text).run_moving(events, moved_after)
+        assert found[: len(whole)] == whole

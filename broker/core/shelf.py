@@ -17,7 +17,7 @@ from broker.core.event import Detected, Event
 from broker.core.occurrence import Absence
 from broker.core.partition import Partition
 from broker.core.store import Store
-from broker.core.window_ids import made_of
+from broker.core.window_ids import Lazy, made_of
 
 
 class Shelf:
@@ -87,6 +87,8 @@ class Shelf:
             return {"absence": [value.start, value.end, value.place]}
         if value.__class__ is Maybe:
             return {"maybe": int(value)}
+        if isinstance(value, Lazy):
+            value = value.made()
         if value.__class__ is tuple:
             return {"tuple": [self.put_all(part) for part in value]}
         if isinstance(value, list):
