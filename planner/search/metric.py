@@ -10,6 +10,7 @@ heuristic of shortest paths (Takahashi and Matsuyama, 1980).
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -324,6 +325,7 @@ def _nodes(source: int, arcs: Sequence[Arc]) -> list[int]:
     return sorted({source, *(b for _, b in arcs)})
 
 
+@lru_cache(maxsize=20_000)
 def _splits(ends: Ends) -> list[tuple[Ends, Ends]]:
     """The ways to part ends in two; the first end is on the right, so that none comes twice."""
     found = []

@@ -6,6 +6,7 @@ not greater.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from random import Random
 
 import numpy as np
@@ -30,13 +31,16 @@ class Relief:
         for piece, host in enumerate(state.hosts):
             self.at[host][piece] = None
         self.queue: list[int] = []
+        rates = [sum(state.rates[number] for number in of) for of in state.model.of_piece]
+        mean = sum(rates) / max(1, len(rates)) or 1.0
+        self.order = [int(piece) for piece in np.argsort(rates, kind="stable")]
+        self.weights = list(accumulate(rate + mean for rate in rates))
+        """Half of what is renewed is chosen by chance alone, half by what it gets and sends."""
         self.excess = state.excess()
 
     def descend_again(self) -> None:
         """All pieces again, each to its best broker: those that get and send most first."""
-        rates = self.state.rates
-        weight = [sum(rates[number] for number in of) for of in self.state.model.of_piece]
-        self.queue = [int(piece) for piece in np.argsort(weight, kind="stable")]
+        self.queue = list(self.order)
 
     def step(self) -> bool:
         """One small change, unless it is for the worse; whether it was kept."""
@@ -102,9 +106,7 @@ class Relief:
             return bool(here) and self._elsewhere(random.choice(here))
         if not state.broken:
             return self._attempt(recreate(state, random, self._some()))
-        what = random.choice(list(state.broken))
-        links = [what] if what >= 0 else [link for _, link in state.onward[-1 - what]]
-        users = list(dict.fromkeys(user for link in links for user in state.users[link]))
+        users = state.users(random.choice(list(state.broken)))
         if not users:
             return False
         number = random.choice(users)
@@ -147,7 +149,9 @@ class Relief:
         """A piece, some that concern it or share its broker, and so on from these."""
         random, model = self.random, self.state.model
         size = random.randint(RENEWED_MIN, RENEWED_MAX)
-        found = [random.randrange(model.pieces) if first is None else first]
+        if first is None:
+            first = random.choices(range(model.pieces), cum_weights=self.weights)[0]
+        found = [first]
         met = set(found)
         for piece in found:  # grows while it is walked
             near = [other for other in model.near[piece] if other not in met]

@@ -15,7 +15,7 @@ from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.kicks import recreate, scatter, some_near
-from planner.search.large import DESCENT_GAIN, Renewal
+from planner.search.large import Renewal
 from planner.search.loaded import LoadedState
 from planner.search.mend import mend
 from planner.search.model import Model
@@ -31,6 +31,7 @@ from planner.search.untangle import untangle
 CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a few pieces only
 SETTLE_EVERY_STEPS = 2000
 CANONICAL_NODES_MAX = 300
+DESCENDED_AGAIN = 0.03  # of the flow: after a descent that gained less, renewing pays more
 KEPT_EVERY_STEPS = 50  # to write down all ways takes as long as a step
 ROUTE_EVERY_STEPS = 25
 POLISHED_ENDS_MAX = 40
@@ -316,7 +317,7 @@ class Search:
         relief = Relief(state, self.random)
         flow_before = float("inf")
         while not self._ends(stop):
-            if not relief.queue and state.flow < flow_before * (1 - DESCENT_GAIN):
+            if not relief.queue and state.flow < flow_before * (1 - DESCENDED_AGAIN):
                 flow_before = state.flow
                 relief.descend_again()
             relief.step()

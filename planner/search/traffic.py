@@ -38,6 +38,7 @@ class TrafficState(State):
         self.onward: list[list[tuple[int, int]]] = [[] for _ in net.neighbours]
         for number, (a, b) in enumerate(self.arcs):
             self.onward[a].append((b, number))
+        self.tail = [a for a, _ in self.arcs]
         self.numbers = {arc: number for number, arc in enumerate(self.arcs)}
         limits = [net.limits.get(arc) for arc in self.arcs]
         self.limit = [inf if limit is None else float(limit) for limit in limits]
@@ -66,8 +67,6 @@ class TrafficState(State):
         self.ways: list[dict[int, Way]] = [{} for _ in self.rates]
         self.cost = [0.0] * len(self.rates)
         self.missed = [0] * len(self.rates)
-        self.users: list[dict[int, None]] = [{} for _ in self.arcs]
-        """The streams that take each link."""
         self.lost = 0
         self.flow = 0.0
         self.link_excess = 0.0
@@ -84,21 +83,27 @@ class TrafficState(State):
     def _carry(self, number: int, way: Iterable[int], *, off: bool = False) -> None:
         """Puts a stream on links, or takes it off."""
         rate = -self.rates[number] if off else self.rates[number]
-        load, sent, limit, bound = self.load, self.sent, self.limit, self.bound
+        load, sent, tail, broken = self.load, self.sent, self.tail, self.broken
+        room, out_room = self.room, self.out_room
         for link in way:
-            if off:
-                self.users[link].pop(number, None)
-            else:
-                self.users[link][number] = None
-            before = load[link]
-            load[link] = before + rate
-            if limit[link] < inf:
-                self._note(link, before, before + rate, limit[link])
-            node = self.arcs[link][0]
-            before = sent[node]
-            sent[node] = before + rate
-            if bound[node] < inf:
-                self._note(-1 - node, before, before + rate, bound[node])
+            after = load[link] + rate
+            if after > room[link] or link in broken:
+                self._note(link, load[link], after, self.limit[link])
+            load[link] = after
+            node = tail[link]
+            after = sent[node] + rate
+            if after > out_room[node] or -1 - node in broken:
+                self._note(-1 - node, sent[node], after, self.bound[node])
+            sent[node] = after
+
+    def users(self, what: int) -> list[int]:
+        """The streams that take a link, or, of -1 less a broker, that it sends."""
+        tail = self.tail
+
+        def takes(ways: Iterable[Way]) -> bool:
+            return any(link == what or tail[link] == -1 - what for way in ways for link in way)
+
+        return [number for number, ways in enumerate(self.ways) if takes(ways.values())]
 
     def _note(self, what: int, before: float, after: float, limit: float) -> None:
         now = over(after, limit)
@@ -230,7 +235,7 @@ class TrafficState(State):
         rate, load, sent = self.rates[number], self.load, self.sent
         found = [self.numbers[arc] for arc in metric.path(start, target)]
         for link in found:
-            node = self.arcs[link][0]
+            node = self.tail[link]
             if load[link] + rate > self.room[link] or sent[node] + rate > self.out_room[node]:
                 return None
         return found

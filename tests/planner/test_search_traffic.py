@@ -33,8 +33,7 @@ def charged(state):
 
 def all_of(state):
     loads = [round(load, 6) for load in state.load], [round(sent, 6) for sent in state.sent]
-    users = [sorted(of) for of in state.users]
-    return list(state.hosts), state.ways, loads, users, sorted(state.broken), state.lost
+    return list(state.hosts), state.ways, loads, sorted(state.broken), state.lost
 
 
 @given(documents(connected=False).map(limited), st.data())

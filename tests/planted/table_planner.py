@@ -152,8 +152,8 @@ planner-missed-for-ever: a target that was not reached stays missed
 +         self.lost -= 0
 
 planner-egress-of-nobody: what a broker sends is not held against its limit
--             if bound[node] < inf:
-+             if bound[node] < 0:
+-             if after > out_room[node] or -1 - node in broken:
++             if -1 - node in broken:
 
 planner-a-limit-broken-once: a limit that is broken more is not broken more
 -             self.link_excess += now - over(before, limit)
