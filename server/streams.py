@@ -125,8 +125,10 @@ class Stream:
         calm = self.clock() - self._began_s > CALM_S
         self.failures = 1 if calm else self.failures + 1
         self.error = short(error)
-        # Who waits for the end of a bounded run is told rather than kept waiting for ever.
-        self.down = any(name in error for name in FINAL) or (once and self.failures == ONCE_MAX)
+        # Who waits for the end of a bounded run is told rather than kept waiting for ever: one that
+        # found a broker away has waited for it.
+        in_vain = once and (self.failures == ONCE_MAX or "AwayError" in error)
+        self.down = in_vain or any(name in error for name in FINAL)
         pause_s = AGAIN_S[min(self.failures, len(AGAIN_S)) - 1]
         self._again_s = self.clock() + pause_s
         then = "it stays down" if self.down else f"again in {pause_s:g} s"

@@ -111,11 +111,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """From now on to where the logs end now, and then no further. Raises LogError."""
-        self._look()
+        wait_s = GATHER_S if self.options.away_s is None else self.options.away_s
+        for one in self._look().values():
+            if isinstance(one.away, AwayError):
+                tell(f"{one.away}; it is waited for, {wait_s:g} s at most")
         watch = self._watch
         assert watch is not None
-        names = [name for name, _ in self.options.brokers]
-        watch.until(names, GATHER_S if self.options.away_s is None else self.options.away_s)
+        watch.until([name for name, _ in self.options.brokers], wait_s)
         known = self._look()
         for one in known.values():
             if one.away is not None:

@@ -208,6 +208,16 @@ def test_a_bounded_run_does_not_try_for_ever(told, capsys):
     assert stream.down
 
 
+def test_a_bounded_run_that_has_waited_for_a_broker_does_not_do_so_again(told, capsys):
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: 0.0)
+    stream.fall("…\nserver.source.log.AwayError: broker b cannot be reached: refused")
+    assert stream.look(None, once=False)
+    stream.fall("…\nserver.source.log.AwayError: broker b cannot be reached: refused")
+    assert not stream.look(None, once=True)
+    assert stream.down
+    assert stream.error == "broker b cannot be reached: refused"
+
+
 def test_a_stream_that_has_read_all_is_done(told):
     stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink)
     stream.fall(None)

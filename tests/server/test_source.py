@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 import server.source
 from server.source import HeadwaterSource
-from server.source.log import EpochError, FormError, Log, NotYetError
+from server.source.log import AwayError, EpochError, FormError, Log, NotYetError
 from server.source.options import OptionError, SourceOptions
 from server.source.planning import LostError
 from server.source.reading import Range, Reading
@@ -267,6 +267,18 @@ def test_a_bounded_run_ends_where_the_logs_ended_when_it_began(two):
         for log in two.values():
             log.add(result(8, 80_000))
         assert numbers(stream.rest(ReadMaxRows(3))) == EVERY
+
+
+def test_a_bounded_run_says_for_whom_it_waits_and_reads_all_or_nothing(two, capfd):
+    two["b"].close()
+    with Stream(two, awayTimeout="0.2") as stream:
+        with pytest.raises(AwayError, match="broker b cannot be reached"):
+            stream.reader.prepareForTriggerAvailableNow()
+        assert "it is waited for, 0.2 s at most" in capfd.readouterr().err
+        two["b"].open()
+        stream.reader._watch.until(["b"], 15.0)
+        stream.reader.prepareForTriggerAvailableNow()
+        assert numbers(stream.rest()) == EVERY
 
 
 def test_what_is_left_to_read_is_told(two):
