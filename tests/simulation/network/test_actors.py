@@ -63,6 +63,32 @@ def check(seed, cuts):
         assert len(site.process.core.network.copies) == 0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_home_that_is_killed_leaves_each_result_heard_once(seed):
+    check_killed(seed)
+
+
+def check_killed(seed):
+    random, names, home, edges = drawn(seed)
+    others = [name for name in names if name != home]
+    town = Town(seed, edges, delay_ms=random.choice((5, 100, 400)))
+    town.home = town.sites[home]
+    town.start({actor: random.choice(others) for actor in ACTORS})
+    begin_ms = town.begin_ms + 1_000
+    for number in range(80):
+        town.world.at(begin_ms + number * 200, partial(town.alarm, random.choice(others)))
+    for _ in range(20):
+        at = begin_ms + random.randrange(80) * 200 + random.randint(20, 190)
+        actor, to = random.choice(ACTORS), town.sites[random.choice(others)]
+        town.world.at(at, partial(town.move, actor, to))
+    for _ in range(4):
+        town.world.at(begin_ms + random.randrange(16_000), town.home.end)
+    town.run(120_000)
+    assert town.home.ends > 0
+    assert len(town.found) == 3 * 80
+    assert town.heard == Counter(town.found)
+
+
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
