@@ -22,7 +22,8 @@ from broker.core.pattern_agent import IN_ORDER, Handover
 from broker.core.pattern_groups import DURATION_MAX_MS
 from broker.core.pending import Pending
 from broker.core.shelf import Shelf
-from broker.core.staged_groups import Found, StagedGroups
+from broker.core.solved import Solving
+from broker.core.staged_groups import Found, Group, StagedGroups
 from broker.core.staged_partition import Partition, logged, packed, unpack, without_lists
 from broker.core.stages.base import Site, end_of
 from broker.core.verdicts import certainty_at, certainty_of
@@ -55,7 +56,7 @@ class StagedAgent(StagedGroups):
         if self._watermark >= WATERMARK_END:  # now all that is open is decided
             touched.update(dict.fromkeys(self._partitions))
         swept = self._sweep(touched)
-        found: list[Found] = []
+        found: list[Found] = self._patience.found() if isinstance(self._patience, Solving) else []
         for key in touched:
             found += self._advance(key)
         if swept:
@@ -90,7 +91,8 @@ class StagedAgent(StagedGroups):
     def held(self) -> int:
         """See agent.Agent."""
         self._catch_up()
-        return len(self._pending) + self._size
+        waiting = 0 if self._patience is None else self._patience.count
+        return len(self._pending) + self._size + waiting
 
     def dropped(self) -> dict[str, int]:
         """See agent.Agent."""
@@ -265,7 +267,23 @@ class StagedAgent(StagedGroups):
         if self._patience is not None:
             self._patience.count = 0
         for one in state["partitions"]:
-            key = tuple(one[0])
+            self._restore_partition(tuple(one[0]), one, shelf)
+
+    def _restore_partition(self, key: Group, packed: list[Any], shelf: Shelf) -> None:
+        without_stages = isinstance(self._patience, Solving) and not packed[3]
+        if without_stages:
+            assert self._patience is not None
+            partition = self._partitions[key] = Partition(key, self._patience.reach(()))
+        else:
             partition = self._partition(key)
-            unpack(partition, one, shelf, self._manner.selection)
-            self._settle(key, partition)
+        unpack(partition, packed, shelf, self._manner.selection)
+        if without_stages:
+            assert self._patience is not None
+            self._patience.count += len(partition.fresh)
+            return
+        waited, partition.fresh = partition.fresh, []
+        for at, event in waited:
+            self._give(partition.site, at, event)
+        if waited:
+            self._found(partition)  # nothing comes of what could wait
+        self._settle(key, partition)

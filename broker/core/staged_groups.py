@@ -23,6 +23,7 @@ from broker.core.pattern import Layout
 from broker.core.pattern_groups import DURATION_MAX_MS, OCCURRENCES_MAX, SWEEP_MS, Outcome
 from broker.core.pending import Pending
 from broker.core.prospects import prospect_of
+from broker.core.solved import Solving, solver_of
 from broker.core.staged_partition import (
     LOG_MAX,
     Partition,
@@ -86,7 +87,12 @@ class StagedGroups:
         prospect = prospect_of(layout, in_order=True) if patient else None
         self._patience: Patience[Partition] | None = None
         if prospect is not None:
-            self._patience = Patience(prospect, self._key, lambda _, reach: Partition(reach))
+            ends = self._until is not None or self._for_ms is not None
+            solver = None if ends else solver_of(layout)
+            if solver is None:
+                self._patience = Patience(prospect, self._key, Partition)
+            else:
+                self._patience = Solving(prospect, self._key, Partition, solver)
         self._crowded = False  # so that nothing may wait with its group
         self._begin: int | None = None
         self._pending = Pending()
@@ -109,18 +115,28 @@ class StagedGroups:
         most = self._patience.count + self._size + len(self._pending) + coming
         self._crowded = most > self._occurrences_max
         if self._crowded:
-            self._catch_up()
+            self._catch_up(everything=True)
 
-    def _catch_up(self) -> None:
-        """Let all groups go on as far as the watermark, though nothing can come of it."""
-        if self._patience is not None and self._patience.count:
-            behind = [key for key, one in self._partitions.items() if one.fresh]
+    def _catch_up(self, *, everything: bool = False) -> None:
+        """Let all groups go on as far as the watermark, though nothing can come of it.
+
+        Those that do without stages forget what they can; `everything`: they get stages, too.
+        """
+        patience = self._patience
+        if patience is not None and patience.count:
+            solves = isinstance(patience, Solving) and not everything
+            behind = []
+            for key, one in self._partitions.items():
+                if solves and not one.open:
+                    patience.forget(one, self._watermark)
+                elif one.fresh:
+                    behind.append(key)
             found = [one for key in behind for one in self._advance(key)]
             assert not found, "what may be complete does not wait"
 
     def _give_up_waiting(self) -> None:
         """From now on all is given to stages at once."""
-        self._catch_up()
+        self._catch_up(everything=True)
         for key, partition in self._partitions.items():
             if not partition.open:
                 self._open(key, partition)
@@ -130,7 +146,7 @@ class StagedGroups:
         partition = self._partitions.get(key)
         if partition is None:
             known = [] if self._patience is None else self._patience.reach(())
-            partition = self._partitions[key] = Partition(known)
+            partition = self._partitions[key] = Partition(key, known)
             self._open(key, partition)
         return partition
 

@@ -24,7 +24,7 @@ from broker.core.operands import (
     Silence,
     operands,
 )
-from broker.core.patience import Entry
+from broker.core.patience import FRESH_MAX, Entry
 from broker.core.pattern import Layout
 from broker.core.prospects import Reach
 from broker.core.selection import Selection
@@ -72,14 +72,28 @@ class Partition:
     of which something may.
     """
 
-    __slots__ = ("fresh", "log", "log_full", "open", "reach", "root", "site", "size", "waiting")
+    __slots__ = (
+        "fresh",
+        "full",
+        "group",
+        "log",
+        "log_full",
+        "open",
+        "reach",
+        "root",
+        "site",
+        "size",
+        "waiting",
+    )
 
     root: Stage
     site: Site
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, group: tuple[Any, ...], reach: Reach) -> None:
+        self.group = group
         self.reach = reach  # of what it was given so far
         self.fresh: list[Entry] = []  # what the stages were not given yet
+        self.full = FRESH_MAX  # with so many it is asked which of them still matter
         self.open = False  # whether there are stages
         self.waiting = Waiting()
         self.log: list[tuple[int, Event]] = []  # kept where events are consumed
@@ -160,6 +174,10 @@ def logged(
     return found
 
 
+def _remembers(partition: Partition) -> bool:
+    return partition.open and partition.site.memory is not None
+
+
 def waiting_state(waiting: Waiting) -> list[Any]:
     """What waits, as occurrences and plain values in lists."""
     return [
@@ -175,29 +193,34 @@ def waiting_state(waiting: Waiting) -> list[Any]:
 def packed(partition: Partition, shelf: Shelf) -> list[Any]:
     """A partition as plain data."""
     return [
-        list(partition.site.group),
-        partition.site.begin,
-        shelf.put_all(partition.site.named),
-        shelf.put_all(partition.root.state()),
+        list(partition.group),
+        partition.site.begin if partition.open else None,
+        shelf.put_all(partition.site.named) if partition.open else [],
+        shelf.put_all(partition.root.state()) if partition.open else [],
         shelf.put_all(waiting_state(partition.waiting)),
         [[at, shelf.put(event)] for at, event in partition.log],
-        [] if partition.site.memory is None else shelf.put_all(partition.site.memory.state()),
+        shelf.put_all(partition.site.memory.state()) if _remembers(partition) else [],
         partition.reach,
+        [[at, shelf.put(event)] for at, event in partition.fresh],
     ]
 
 
 def unpack(partition: Partition, data: list[Any], shelf: Shelf, by: Selection | None) -> None:
     """Put such data, of the same group, into a new partition whose occurrences are chosen so."""
-    _, partition.site.begin, named, root, waiting, log, *later = data
-    partition.site.name(shelf.get_all(named))
-    partition.root.restore(shelf.get_all(root))
+    _, begin, named, root, waiting, log, *later = data
+    if partition.open:
+        partition.site.begin = begin
+        partition.site.name(shelf.get_all(named))
+        memory = partition.site.memory
+        if memory is not None and later and later[0]:
+            memory.restore(shelf.get_all(later[0]))
+        if root:
+            partition.root.restore(shelf.get_all(root))
     restore_waiting(partition.waiting, shelf.get_all(waiting), by)
     partition.log = [(at, shelf.get(n)) for at, n in log]
-    memory = partition.site.memory
-    if memory is not None and later and later[0]:
-        memory.restore(shelf.get_all(later[0]))
     if len(later) > 1 and len(later[1]) == len(partition.reach):
         partition.reach = list(later[1])  # else it stands for any
+    partition.fresh = [(at, shelf.get(n)) for at, n in later[2]] if len(later) > 2 else []
 
 
 def restore_waiting(waiting: Waiting, state: list[Any], selection: Selection | None) -> None:

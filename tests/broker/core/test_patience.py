@@ -11,6 +11,7 @@ from broker.core import patience, pattern_groups, staged_groups
 from broker.core.patience import FRESH_MAX
 from broker.core.pattern import lay_out
 from broker.core.prospects import prospect_of
+from broker.core.solved import solver_of
 from headwater import Engine
 from language import check_text
 
@@ -110,6 +111,81 @@ def test_results_are_those_of_one_that_waits_for_nothing(
         assert moved == patient
         total += sum(map(len, patient))
     assert total
+
+
+SOLVED = (
+    "detect[first] A then B then C within 60 ms",
+    "detect[first] A then B then C then D within 80 ms",
+    "detect[first] A before B within 30 ms",
+    "detect A then B+ then C within 60 ms",
+    "detect A then B+ then C+ then D within 80 ms",
+    "detect A then B then C* then D within 60 ms",
+    "detect A(x < 8) then B+ as b then C within 60 ms where b.x > 2",
+)
+
+
+@pytest.mark.parametrize("pattern", SOLVED)
+def test_plain_chains_of_readings_are_found_without_stages(pattern, monkeypatch):
+    text = f"{DECLARED}{HEAD}{pattern} group by source"
+    events = stream(Random(pattern), 500, 25, lasting=False)
+    engine = Engine(text, 25)
+    (seat,) = seats(engine)
+    found = [engine.push(batch) for batch in batches(Random(4), events)]
+    assert sum(map(len, found)) > 10
+    assert not any(one.open for one in seat.agent._partitions.values())
+    assert seat.agent.held() < 60
+    monkeypatch.setattr(staged_groups, "solver_of", lambda _: None)
+    again = Engine(text, 25)
+    assert [again.push(batch) for batch in batches(Random(4), events)] == found
+
+
+def test_a_group_with_what_lasts_gets_stages_and_loses_them_with_time():
+    text = f"{DECLARED}{HEAD}detect A then B+ then C within 60 s group by source"
+    engine = Engine(text, longest_ms=5_000)
+    (seat,) = seats(engine)
+
+    def push(kind, name, end, start=None):
+        times = {"timestamp": end} if start is None else {"start": start, "end": end}
+        event = {"type": kind, "id": name, "source": "u", "x": 1, **times}
+        return [one["events"] for one in engine.push([event])]
+
+    def opened():
+        return [one.open for one in seat.agent._partitions.values()]
+
+    push("A", "a1", 1_000)
+    push("B", "b1", 2_000)
+    push("B", "b2", 4_000, 3_000)
+    assert not push("C", "c1", 6_000)
+    assert push("D", "d1", 6_001) == [{"A": ["a1"], "B": ["b1", "b2"], "C": ["c1"]}]
+    assert opened() == [True]
+    push("A", "a2", 400_000)
+    assert push("A", "a3", 470_000) == [] == push("A", "a4", 540_000)
+    push("B", "b3", 541_000)
+    push("C", "c3", 542_000)
+    assert opened() == [False]
+    assert push("A", "a5", 543_000) == [{"A": ["a4"], "B": ["b3"], "C": ["c3"]}]
+
+
+NOT_SOLVED = (
+    "detect[first] A then B then C",
+    "detect[first] A then[..20 ms] B then C within 60 ms",
+    "detect[first] A as a then B as b then C within 60 ms where b.x > a.x",
+    "detect[first] (A then B within 20 ms) then C within 60 ms",
+    "detect[first] A and B within 60 ms",
+    "detect[chronicle] A then B then C within 60 ms",
+    "detect[first] A then B+ then C within 60 ms",
+    "detect A+ then B within 60 ms",
+    "detect A then[..20 ms] B+ then C within 60 ms",
+    "detect A as a then B+ as b then C as c within 60 ms where Count(b) > 1",
+    "detect A as x then B+ as b then A as y within 60 ms",
+    "detect A then B+ then C within 60 ms spread 10 m",
+    "detect A then B+ then C within 60 ms from A",
+)
+
+
+@pytest.mark.parametrize("pattern", NOT_SOLVED)
+def test_what_asks_for_more_is_left_to_stages(pattern):
+    assert solver_of(lay_out(case_of(pattern))) is None
 
 
 NOT_PATIENT = (

@@ -1,0 +1,236 @@
+"""Chains that are found among what waits, without stages: what completes one finds the others.
+
+Owns the search in a group's readings for plain chains. Must not know agents. Invariant: it finds
+what the stages of the pattern would pass on, in a group that has had readings alone.
+
+Two shapes are looked for so, both with a `within` around all: `A then B then C` under `first`, and
+`A then B+ then C` under `unrestricted`, with any number of elements and lists in between, each of a
+type of its own, where nothing else is asked of them. What waits in a group then is all that a
+later event may need: stages would hold the same, and cost ten times as much for each batch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core.event import Event
+from broker.core.occurrence import Occurrence
+from broker.core.operands import FOLLOWS, Gathered, Joint, Leaf, Operand, Padded, operands
+from broker.core.patience import FRESH_MAX, Entry, Group, Patience
+from broker.core.pattern import Layout
+from broker.core.prospects import NEVER, Prospect, Reach
+from broker.core.staged_partition import Partition
+
+Solve = Callable[[Sequence[Entry], Event], list[Occurrence]]
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """What finds occurrences that an event of the `last` place completes.
+
+    `spends`: an occurrence takes all with it that ends by its end.
+    """
+
+    last: int
+    spends: bool
+    solve: Solve
+
+
+class Solving(Patience[Partition]):
+    """Lets events wait, and finds what they complete, in groups without stages."""
+
+    def __init__(
+        self,
+        prospect: Prospect,
+        key: Callable[[Event], Any] | None,
+        new: Callable[[Group, Reach], Partition],
+        solver: Solver,
+    ) -> None:
+        super().__init__(prospect, key, new)
+        self._solver = solver
+        self._found: list[tuple[Occurrence, Group]] = []
+
+    def found(self) -> list[tuple[Occurrence, Group]]:
+        """What was found without stages, with the group; it is told once."""
+        found, self._found = self._found, []
+        return found
+
+    def put(
+        self,
+        entries: Sequence[Entry],
+        partitions: dict[Group, Partition],
+        since: int | None = None,  # noqa: ARG002 - they are in order
+        *,
+        eager: bool,
+    ) -> dict[Group, None]:
+        """See Patience; groups with stages, or with what lasts, are left to those."""
+        touched: dict[Group, None] = {}
+        spent: dict[Group, int] = {}  # by group, of this time: what ended by then
+        key_of, tests, last = self._key, self._prospect.tests, self._solver.last
+        key: Any = ()
+        for entry in entries:
+            at, event = entry
+            if key_of is not None:
+                key = key_of(event)
+                if key is None:
+                    continue
+            partition = partitions.get(key)
+            if partition is None:
+                partition = partitions[key] = self._new(key, self._prospect.reach())
+            elif spent and event.end <= spent.get(key, NEVER):
+                continue
+            hopes = tests[at](partition.reach, event)
+            if eager or partition.open or key in touched or event.start != event.end:
+                partition.fresh.append(entry)
+                self.count += 1
+                if hopes or eager or not partition.open or len(partition.fresh) >= FRESH_MAX:
+                    touched[key] = None
+            elif at != last:
+                partition.fresh.append(entry)
+                self.count += 1
+                if len(partition.fresh) >= partition.full:
+                    self.forget(partition, event.end - 1)
+                    partition.full = max(FRESH_MAX, 2 * len(partition.fresh))
+            elif hopes:
+                made = self._solver.solve(partition.fresh, event)
+                self._found += [(one, key) for one in made]
+                if made and self._solver.spends:
+                    self.taken(partition)
+                    spent[key] = event.end
+        return touched
+
+    @property
+    def in_vain(self) -> bool:
+        """See Patience: what is found without stages is never so."""
+        return False
+
+
+def solver_of(layout: Layout) -> Solver | None:
+    """What finds the occurrences of a pattern; None where it takes stages."""
+    root = layout.root
+    within_ms = root.within_ms
+    types = [leaf.event_type for leaf in layout.leaves]
+    if within_ms is None or len(set(types)) < len(types):
+        return None
+    parts = list(operands(root))
+    if not all(one.within_ms in {None, within_ms} and _asks_nothing(one) for one in parts):
+        return None
+    if isinstance(root, Gathered):
+        return _of_lists(root, within_ms)
+    joints = [one for one in parts if isinstance(one, Joint)]
+    alike = len({(one.operator, one.context) for one in joints}) == 1
+    if not alike or joints[0].context != "first" or len(joints) + len(types) < len(parts):
+        return None
+    if any(one.closed for one in joints if one is not root):
+        return None
+    return Solver(len(types) - 1, True, _first(len(types) - 1, within_ms))
+
+
+def _asks(operand: Operand) -> bool:
+    """Whether it asks for more than order and time."""
+    return bool(operand.conjuncts or operand.anchors or operand.denied) or (
+        operand.spread_m is not None
+    )
+
+
+def _asks_nothing(operand: Operand) -> bool:
+    if isinstance(operand, Leaf):
+        return not (operand.anchors or operand.denied)  # what else it asks is asked at the door
+    if isinstance(operand, Joint):
+        plain = operand.operator in FOLLOWS and isinstance(operand.right, Leaf | Padded)
+        limits = operand.bound or operand.next or operand.nth is not None
+        return plain and not limits and not _asks(operand)
+    if isinstance(operand, Gathered):
+        return not _asks(operand)
+    return isinstance(operand, Padded) and isinstance(operand.operand, Leaf)
+
+
+def _first(last: int, within_ms: int) -> Solve:
+    """The earliest that can begin, then the earliest that follows, and so on."""
+
+    def solve(entries: Sequence[Entry], event: Event) -> list[Occurrence]:
+        since = event.end - within_ms
+        filled: list[Event] = []
+        before = since - 1
+        for at, one in entries:
+            if at == len(filled) and one.start > before:
+                filled.append(one)
+                before = one.end
+                if at == last - 1:
+                    break
+        if len(filled) < last or event.start <= before:
+            return []
+        return [(event.end, filled[0].start, *filled, event)]
+
+    return solve
+
+
+def _of_lists(root: Gathered, within_ms: int) -> Solver | None:
+    """Every choice of the elements, each with all that lies in the places of its lists."""
+    elements = _elements(root.base)
+    if elements is None or len(elements) < 2 or root.trailing:
+        return None
+    places = [one.low for one in elements]
+    lists = []
+    for one in root.members:
+        plain = not (one.conjuncts or one.after_bound or one.before_bound)
+        if not plain or one.after is None or one.before is None:
+            return None
+        if not isinstance(one.operand, Leaf):
+            return None
+        lists.append((one.operand.low, one.after.low, one.before.low, one.optional))
+    *before, last = places
+    size = root.high - root.low
+
+    def solve(entries: Sequence[Entry], event: Event) -> list[Occurrence]:
+        since = event.end - within_ms
+        columns: list[list[Event]] = [[] for _ in range(size)]
+        for at, one in entries:
+            if since <= one.start and one.end < event.start:
+                columns[at].append(one)
+        ends = {place: [one.end for one in columns[place]] for place, *_ in lists}
+        chosen: list[tuple[Event, ...]] = [()]
+        for place in before:
+            chosen = [
+                (*some, one) for some in chosen for one in columns[place] if _follows(some, one)
+            ]
+        made: list[Occurrence] = []
+        for some in chosen:
+            members: list[Any] = [None] * size
+            for place, one in zip(places, (*some, event), strict=True):
+                members[place] = one
+            for place, after, until, optional in lists:
+                low = bisect_right(ends[place], members[after].end)
+                high = bisect_left(ends[place], members[until].start)
+                if low >= high and not optional:
+                    break
+                members[place] = tuple(columns[place][low:high])
+            else:
+                made.append((event.end, some[0].start, *members))
+        return made
+
+    return Solver(last, False, solve)
+
+
+def _follows(some: tuple[Event, ...], one: Event) -> bool:
+    return not some or bool(some[-1].end < one.start)
+
+
+def _elements(base: Operand) -> list[Leaf] | None:
+    """The elements of a chain of `then` that chooses every combination."""
+    found: list[Leaf] = []
+    at = base
+    while True:
+        right = at.right if isinstance(at, Joint) else at
+        element = right.operand if isinstance(right, Padded) else right
+        if not isinstance(element, Leaf):
+            return None
+        found.insert(0, element)
+        if not isinstance(at, Joint):
+            return found
+        if at.context != "unrestricted":
+            return None
+        at = at.left
