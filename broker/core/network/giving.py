@@ -19,7 +19,10 @@ from broker.core.network import told
 from broker.core.network.activating import ActivatingBroker
 from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
+from broker.core.network.sending import PART_BYTES
 from broker.core.outgoing import Outgoing
+
+COPY_BYTES_MAX = PART_BYTES  # of one result; a longer one is in the home's log alone
 
 
 class GivingBroker(ActivatingBroker):
@@ -67,6 +70,10 @@ class GivingBroker(ActivatingBroker):
             self._add(one, actor, payload, to[1:] if sees_to_it else None)
 
     def _add(self, to: tuple[str, int], actor: str, payload: bytes, asks: told.Asks) -> None:
+        if len(payload) > COPY_BYTES_MAX:  # what cannot travel must not be in the way of others
+            self.ledger.note("copies_too_long")
+            self._notes.once("warning", "copy_too_long", actor, actor=actor, broker=to[0])
+            return
         if self.copies.add(to, actor, payload, asks, self._now):
             self.ledger.note("copies_overflow")
 

@@ -258,6 +258,7 @@ class Linking:
 
 
 COUNTED = (
+    "actors_not_told",
     "answers_stale",
     "asked_again",
     "cells_begun",

@@ -18,6 +18,8 @@ from broker.core.network import frames, told
 from broker.core.network.copies import Copy
 from broker.core.network.hosting import Hosting
 
+NAMES_CHARS_MAX = 128 * 1024  # of all actors here: at four bytes each half of what a link takes
+
 
 class ListeningBroker(Hosting):
     """See the module."""
@@ -39,7 +41,12 @@ class ListeningBroker(Hosting):
 
     def _listening_at(self, broker: str) -> frames.Listening:
         network = self.durable.network
-        return frames.Listening(broker, *network.actors_at(broker), network.version_of(broker))
+        hops, actors = network.actors_at(broker)
+        if broker == self.me:
+            told = _in_one_frame(actors)
+            self.counts["actors_not_told"] += len(actors) - len(told)
+            actors = told
+        return frames.Listening(broker, hops, actors, network.version_of(broker))
 
     def _stands(self, peer: str) -> None:
         self._say(peer, self._listening_at(self.me))
@@ -119,3 +126,17 @@ class ListeningBroker(Hosting):
         via = self.ways.via.get(one.home)
         if via is not None and via != peer:
             self._say(via, one)
+
+
+def _in_one_frame(actors: tuple[str, ...]) -> tuple[str, ...]:
+    """Of these as many as a link takes at once, the least names; of the others nobody hears."""
+    if sum(map(len, actors)) <= NAMES_CHARS_MAX:
+        return actors
+    found: list[str] = []
+    room = NAMES_CHARS_MAX
+    for name in sorted(actors):
+        room -= len(name)
+        if room < 0:
+            break
+        found.append(name)
+    return tuple(found)

@@ -6,9 +6,12 @@ from random import Random
 
 import pytest
 
+from broker.core.messages import ActorsListening
+from broker.core.network import giving
+from broker.core.network.listening import NAMES_CHARS_MAX
 from broker.core.network.messages import ForgetRequested
 from broker.core.network.roaming import ROAMING_MS
-from tests.simulation.network.town import LINE, Town
+from tests.simulation.network.town import LINE, TEXT, Town
 
 FAST_SEEDS = 5
 ACTORS = ("alerts", "Air/r0", "Air/r1", "Tablet/a", "Tablet/b", "Tablet/c")
@@ -153,6 +156,39 @@ def test_one_to_whom_there_is_no_way_is_nearest_only_where_there_is_no_other():
     near = [one for one in town.found if one[1] == "Near"]
     assert [actor[-1] for actor, _, _ in near] == ["a", "d", "a", "a"]
     assert [town.heard[one] for one in near] == [1, 1, 1, 1]
+
+
+def test_more_names_than_a_link_takes_do_not_hide_the_others():
+    town = Town(1, LINE)
+    town.start({"Tablet/a": "b3"})
+    many = [f"{number:05}{'x' * 1_000}" for number in range(300)]
+    for name in many:
+        town.sites["b3"].actors[name] = None
+    town.sites["b3"].hear(ActorsListening("b3", 0, tuple(many)))
+    town.run(1_000)
+    network = town.home.process.core.network
+    assert network.actors()["b3"] == sorted(many)[: NAMES_CHARS_MAX // 1_005]
+    for name in many:
+        town.sites["b3"].listen(name, on=False)
+    town.run(1_000)
+    assert network.actors()["b3"] == ["Tablet/a"]
+
+
+def test_a_result_that_is_too_long_to_travel_is_in_no_others_way():
+    town = Town(1, LINE, text=TEXT + "subscription Said from x to alerts\ndetect Alarm as a")
+    town.start({"alerts": "b3"})
+    limit, giving.COPY_BYTES_MAX = giving.COPY_BYTES_MAX, 400
+    try:
+        town.alarm("b0", room="r" * 400)
+        town.alarm("b0")
+        town.run(2_000)
+    finally:
+        giving.COPY_BYTES_MAX = limit
+    assert len([one for one in town.found if one[0] == "alerts"]) == 4
+    assert town.heard.total() == 2
+    network = town.home.process.core.network
+    assert len(network.copies) == 0
+    assert network.ledger.notes["copies_too_long"] == 2
 
 
 def test_what_waits_for_an_actor_that_does_not_come_back_is_let_go():

@@ -120,9 +120,9 @@ class Town:
     def run(self, for_ms):
         self.world.run(self.world.now + for_ms)
 
-    def alarm(self, name):
+    def alarm(self, name, room=None):
         number = next(self.ids)
-        body = {"id": f"e{number}", "room": ROOMS[number % 2]}
+        body = {"id": f"e{number}", "room": room or ROOMS[number % 2]}
         payload = Payload("Alarm", f"s-{name}", json.dumps(body).encode())
         self.sites[name].tell(EventsReceived((payload,)), {})
 
