@@ -319,6 +319,28 @@ reach-of-nothing: a group of a snapshot is taken for a new one
     )
 )
 
+SOLVED = part(
+    "broker/core/solved.py",
+    r"""
+solved-same-instant: a reading of the same instant advances a run
+- before = one.end
++ before = one.end - 1
+
+solved-spent-again: what a run has spent begins another
+- if made and self._solver.spends:
++ if False:
+
+solved-lasting: what lasts is looked for as if it were a reading
+- or event.start != event.end:
++ or False:
+
+solved-empty-list: a list that may be empty must have one
+- if low >= high and not optional:
++ if low >= high:
+""",
+    tests=PATIENCE,
+)
+
 SHELF = part(
     "broker/core/shelf.py",
     r"""
@@ -384,5 +406,16 @@ empty-place-read: an attribute of the empty side of `or` is read
 
 TABLE = [
     *(JOIN + REACH + OCCURRENCE + STEPS + STORE),
-    *(PARTITION + SELECTION + OUTCOME + AGENT + GROUPS + SHELF + PATTERN + ATTACH + SCOPES),
+    *(
+        PARTITION
+        + SELECTION
+        + OUTCOME
+        + AGENT
+        + GROUPS
+        + SOLVED
+        + SHELF
+        + PATTERN
+        + ATTACH
+        + SCOPES
+    ),
 ]
