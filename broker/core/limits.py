@@ -136,6 +136,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     brokers_max: Annotated[
         int, said("other brokers that this one knows", "further ones refused: too_many_brokers")
     ] = 1_000
+    cells_max: Annotated[
+        int,
+        said(
+            "cells that run here, and likewise terms of cells that events are kept for",
+            "further ones refused: too_many_cells",
+        ),
+    ] = 1_000
     actors_max: Annotated[
         int, said("listening actors, of which `to nearest` chooses", "not chosen: actors_full")
     ] = 10_000

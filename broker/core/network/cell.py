@@ -26,7 +26,7 @@ from broker.core.network import cell_frames, frames, told
 from broker.core.network.cell_saving import Positions, Saver, Saving
 from broker.core.network.cell_told import Row
 from broker.core.network.cell_view import CellCounts, Load, is_cell
-from broker.core.network.hosting import ASK_AGAIN_MS, Hosting
+from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.times import Times
 
@@ -116,12 +116,16 @@ class Cell(Hosting):
         due = self.durable.next_wake()
         if due is not None and due <= now:
             self._tell(core_messages.Woken())
+        if now - self._stored_at >= STORED_MS:
+            self._tell_stored()
         self._ask_again()
 
     def next_wake(self) -> int | None:
         """When `wake` is due."""
         wakes = [self.durable.next_wake()]
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
+        if self._unstored():
+            wakes.append(self._stored_at + STORED_MS)
         if self.complete:
             wakes.append(self.saver.due_at(self._positions(), self.durable.outbox_end))
         return min([wake for wake in wakes if wake is not None], default=None)
@@ -160,8 +164,8 @@ class Cell(Hosting):
             self._take(one.what)  # the broker in which it runs sends what it asked for alone
 
     def _tell_network(self, what: told.Told) -> None:
-        if isinstance(what, told.Forwarded):
-            self.saver.came_bytes += len(what.events)
+        if isinstance(what, told.Forwarded) and what.positions:
+            self.saver.came(what.origin, what.positions[-1], len(what.events))
             for raw in _raw(what.events):
                 place = what.origin, _typed(raw).type
                 self.counted.inputs.setdefault(place, Load()).add(1, len(bytes(raw)))
@@ -172,7 +176,8 @@ class Cell(Hosting):
         origin = one.what.origin
         if one.last and origin not in self.needs.asked:
             self._answered[origin] = None
-            self._tell_position(origin)
+            self._stored.pop(origin, None)  # it may have been lost on its way
+            self._tell_stored()
 
     def _here(self, peer: str, one: frames.Here) -> None:
         if not is_cell(one.origin):  # another one is nothing to it
@@ -227,16 +232,18 @@ class Cell(Hosting):
     def stored(self, number: int, now: int) -> None:
         """The home has stored that snapshot."""
         self._now = max(now, self._now)
-        for origin in self.saver.done(number):
-            self._tell_position(origin)
+        if self.saver.done(number):
+            self._tell_stored()
 
     def _unstored(self) -> list[tuple[str, int, int]]:
-        return []  # nothing is told but what the home has stored
-
-    def _tell_position(self, origin: str) -> None:
-        known, via = self.saver.stored.get(origin), self.ways.via.get(origin)
-        if known is not None and via is not None:
-            self._say(via, frames.Stored(self.me, origin, *known))
+        """See Hosting: what is stored is what the home has."""
+        found = []
+        for origin, one in self.durable.network.upstream.items():
+            if one.position is not None and origin in self.ways.via:
+                place = self.saver.may_tell(origin, one.life, one.position)
+                if place is not None and place != self._stored.get(origin):
+                    found.append((origin, one.life, place))
+        return found
 
     # --- for its home ----------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from broker.core.network.cell_posting import SAY_AGAIN_MS
 from broker.core.network.cell_view import home_of
 from broker.core.network.messages import FramesReceived
 
-CELLS_MAX = 1_000  # that run in one broker: each costs what a broker without sources does
 RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
 
 
@@ -82,8 +81,9 @@ class CellHosts(CellHomes):
             self._tell_broker(home, cell_frames.Refused(one.which, str(error)))
 
     def _begin_cell(self, one: cell_frames.Hosted) -> None:
-        if len(self._cells) >= CELLS_MAX:
-            raise CellRefusedError(f"{CELLS_MAX} cells run there already")
+        maximum = self.durable.limits.cells_max
+        if len(self._cells) >= maximum:
+            raise CellRefusedError(f"at most {maximum} cells run there (cells_max)")
         self._last_life = max(self._now, self._last_life + 1)
         cell = Cell(self._core_of(one), one, self.me, self._last_life)
         self._join(cell)

@@ -39,7 +39,8 @@ class Saver:
         self.size_bytes = 0  # of the last one
         self.came_bytes = 0  # since then
         self._at = now
-        self._last: tuple[Positions, int] | None = None  # positions and results of the last one
+        self._last: Saving | None = None
+        self._event_at: dict[str, int] = {}  # by origin: the position of the last event
 
     @property
     def began(self) -> bool:
@@ -50,12 +51,13 @@ class Saver:
         """When the next one is due; None: nothing has changed, or one is under way."""
         if self.waiting is not None:
             return None
-        if self._last is None:
+        last = self._last
+        if last is None:
             return self._at
-        if self._last == (positions, end):
+        if not self.came_bytes and (last.end, _lives(last.positions)) == (end, _lives(positions)):
             return None
         early = self.came_bytes >= SAVE_SHARE * self.size_bytes
-        if early or end - self._last[1] >= SAVE_RESULTS:
+        if early or end - last.end >= SAVE_RESULTS:
             return self._at + SAVE_MS
         return self._at + max(SAVE_MS_MAX, self.size_bytes * 1000 // SAVE_BYTES_S)
 
@@ -63,12 +65,31 @@ class Saver:
         """This is the next one."""
         self.waiting = one
         self.size_bytes, self.came_bytes = len(one.snapshot), 0
-        self._at, self._last = now, (one.positions, one.end)
+        self._at, self._last = now, one
 
-    def done(self, number: int) -> Positions:
-        """The home has stored it; the positions that origins may be told."""
+    def came(self, origin: str, position: int, size_bytes: int) -> None:
+        """Events of an origin came; the last one stands there."""
+        self.came_bytes += size_bytes
+        self._event_at[origin] = position
+
+    def may_tell(self, origin: str, life: int, position: int) -> int | None:
+        """The position that an origin may be told, where the cell is at this one; None: nothing.
+
+        That of the stored snapshot, or where the cell is if no event has come since.
+        """
+        stored = self.stored.get(origin)
+        if stored is None or stored[0] != life:
+            return None
+        return stored[1] if self._event_at.get(origin, 0) > stored[1] else position
+
+    def done(self, number: int) -> bool:
+        """The home has stored it; whether it is the one that waited for that."""
         one = self.waiting
         if one is None or one.number != number:
-            return {}
+            return False
         self.waiting, self.stored = None, one.positions
-        return one.positions
+        return True
+
+
+def _lives(positions: Positions) -> dict[str, int]:
+    return {origin: life for origin, (life, _) in positions.items()}

@@ -25,6 +25,7 @@ from broker.core.limits import LimitReachedError, Limits
 from broker.core.network import cell_told, told
 from broker.core.network.activating import Key
 from broker.core.network.cell_core import CellKeepingBroker
+from broker.core.network.cell_view import is_cell
 from broker.core.network.giving import GivingBroker
 from broker.core.network.own import OwnLog, types_of
 from broker.core.outgoing import Outgoing
@@ -192,14 +193,26 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _host_interested(self, one: told.HostInterested, _out: Outgoing) -> None:
         known = one.host in self.own.hosts
-        if not known and one.types and len(self.own.hosts) >= self.limits.brokers_max:
-            self.ledger.note("too_many_brokers")
+        if not known and one.types and self._has_no_room_for(one.host):
             return
         self._declare_for(one.host, one.types)
         if not self.own.life:
             self.own.life = self._now
         self.own.interest(one.host, one.types, one.position)
         self._promise()
+
+    def _has_no_room_for(self, host: str) -> bool:
+        """Whether there are as many brokers, or terms of cells, as are allowed."""
+        cells = sum(map(is_cell, self.own.hosts))
+        if is_cell(host):
+            if cells < self.limits.cells_max:
+                return False
+            self.ledger.note("too_many_cells")
+            return True
+        if len(self.own.hosts) - cells < self.limits.brokers_max:
+            return False
+        self.ledger.note("too_many_brokers")
+        return True
 
     def _declare_for(self, host: str, types: Mapping[str, told.Attributes]) -> None:
         """Take events of these types in, as the host declares them."""

@@ -169,21 +169,38 @@ def test_small_states_go_often_and_large_ones_seldom():
     assert saver.due_at({"o": (1, 1)}, 0) == 0
     saver.save(Saving(1, 0, {"o": (1, 1)}, b"x" * 100), 0)
     assert saver.due_at({"o": (1, 9)}, 0) is None  # one is under way
-    assert saver.done(1) == {"o": (1, 1)}
-    assert saver.due_at({"o": (1, 1)}, 0) is None  # nothing has changed
+    assert saver.done(1)
+    saver.came("o", 9, 50)
     assert saver.due_at({"o": (1, 9)}, 0) == SAVE_MS_MAX
-    saver.came_bytes = 400
-    assert saver.due_at({"o": (1, 9)}, 0) == SAVE_MS
-    saver.save(Saving(2, 0, {"o": (1, 9)}, b"x" * 10_000_000), 0)
+    saver.came("o", 10, 350)
+    assert saver.due_at({"o": (1, 10)}, 0) == SAVE_MS
+    saver.save(Saving(2, 0, {"o": (1, 10)}, b"x" * 10_000_000), 0)
     saver.done(2)
-    assert saver.due_at({"o": (1, 10)}, 0) == 100_000
+    saver.came("o", 11, 50)
+    assert saver.due_at({"o": (1, 11)}, 0) == 100_000
 
 
-def test_only_what_was_stored_is_told():
+def test_where_nothing_came_nothing_is_saved():
+    saver = Saver({}, 0)
+    saver.save(Saving(1, 3, {"o": (1, 1)}, b"x"), 0)
+    saver.done(1)
+    assert saver.due_at({"o": (1, 9)}, 3) is None
+    assert saver.due_at({"o": (1, 9)}, 4) is not None  # but for a result,
+    assert saver.due_at({"o": (1, 9), "p": (1, 0)}, 3) is not None  # or an origin more
+
+
+def test_an_origin_is_told_what_was_stored_and_more_only_while_nothing_came():
     saver = Saver({}, 0)
     saver.save(Saving(3, 0, {"o": (1, 4)}, b""), 0)
-    assert saver.done(2) == {}
-    assert saver.stored == {}
+    assert saver.may_tell("o", 1, 4) is None
+    assert not saver.done(2)
+    assert saver.may_tell("o", 1, 4) is None
+    assert saver.done(3)
+    assert saver.may_tell("o", 1, 4) == 4
+    assert saver.may_tell("o", 1, 7) == 7  # promises alone
+    saver.came("o", 8, 50)
+    assert saver.may_tell("o", 1, 9) == 4
+    assert saver.may_tell("o", 2, 9) is None  # an origin that lost its disk
 
 
 # --- long messages --------------------------------------------------------------------------
