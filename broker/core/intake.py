@@ -90,7 +90,6 @@ class Intake:
         )
         self._decoder = PayloadDecoder(self.registry, normaliser, limits)
         self._repeats = Repeats(limits.repeat_memory_events_max)
-        self._judged_at = 0
         self._forgotten = 0
         self._clock = _clock(options, limits)
 
@@ -190,7 +189,6 @@ class Intake:
         return self._admitted(self.clock.behind(events), now)
 
     def _admitted(self, split: Split, now: int) -> Admitted:
-        self._judged_at = now
         fresh, repeats = self._repeats.admit(
             split.on_time, ordered=split.ordered, apart=split.apart, newest=split.newest
         )
@@ -245,19 +243,23 @@ class Intake:
     # --- snapshots -----------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Plain data; declarations are not in it, nor events whose repeat would be late."""
-        over = self._clock.floor(self._judged_at)
+        """Plain data; declarations are not in it.
+
+        The whole memory for repeats is: a source that comes anew is behind what others have
+        reached, and its repeats are not late.
+        """
         return {
             "advertised": self._advertised.state(),
             "clock": self._clock.state(),
-            "repeats": packed([event for event in self._repeats.events() if event.end > over]),
+            "repeats": packed(self._repeats.events()),
+            "prune_at": self._repeats.prune_at,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up such a state, in the place of all that is here."""
         self._advertised.restore(state["advertised"])
         self._clock.restore(state["clock"])
-        self._repeats.restore(unpacked(state["repeats"]))
+        self._repeats.restore(unpacked(state["repeats"]), state.get("prune_at"))
 
     def resume(self, before: int, now: int) -> None:
         """What was silent or waited for from `before` until now is so from now on instead."""

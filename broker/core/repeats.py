@@ -11,6 +11,7 @@ events of one end are told apart by their ids.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable
 from operator import attrgetter
@@ -37,13 +38,13 @@ class Repeats:
         # Those that came in no order: by end the event, or those of that end by id.
         self._by_end: dict[int, Event | dict[str, Event]] = {}
         self._folded = 0  # events in it
-        self._prune_at = slack
+        self.prune_at = slack  # with more than so many it is looked for what may be forgotten
         self.forgotten = 0
 
     @property
     def due(self) -> bool:
         """Whether it has grown so far that it is worth telling it the watermark."""
-        return self._unfolded + self._folded > self._prune_at
+        return self._unfolded + self._folded > self.prune_at
 
     def __len__(self) -> int:
         return self._unfolded + self._folded
@@ -55,14 +56,14 @@ class Repeats:
             found += one.values() if isinstance(one, dict) else [one]
         return sorted(found, key=_key)
 
-    def restore(self, events: Iterable[Event]) -> None:
-        """Remember these alone; they are no repeats of each other."""
+    def restore(self, events: Iterable[Event], prune_at: int | None = None) -> None:
+        """Remember these alone; they are no repeats of each other. `prune_at` is as it was."""
         kept = list(events)
         self._batches.clear()
         self._by_end.clear()
         self._unfolded = self._folded = 0
         self._newest = max(map(_end, kept), default=None)
-        self._prune_at = self._slack
+        self.prune_at = self._slack if prune_at is None else prune_at
         self._enter(kept)
 
     def admit(
@@ -107,12 +108,18 @@ class Repeats:
         batches = self._batches
         while batches and batches[0][0] <= watermark:
             self._unfolded -= len(batches.popleft()[1])
+        if batches:  # the next one, in order, may have a part of it
+            newest, events = batches[0]
+            gone = bisect_right(events, watermark, key=_end)
+            if gone:
+                batches[0] = (newest, events[gone:])
+                self._unfolded -= gone
         if self._by_end:
             kept = {end: one for end, one in self._by_end.items() if end > watermark}
             self._by_end = kept
             several = [len(one) for one in kept.values() if isinstance(one, dict)]
             self._folded = len(kept) - len(several) + sum(several)
-        self._prune_at = 2 * len(self) + self._slack
+        self.prune_at = 2 * len(self) + self._slack
 
     def _enter(self, events: list[Event]) -> list[tuple[Event, bool]]:
         """Remember events that are new by their ends; the repeats among them."""

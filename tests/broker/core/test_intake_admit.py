@@ -107,6 +107,31 @@ def test_little_more_is_remembered_than_what_the_watermark_has_not_passed(back_m
     assert 2_000 <= len(repeats) <= 2 * 2_000 + SLACK + 4
 
 
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 60), max_size=5), st.integers(-5, 40)), max_size=15),
+    st.integers(0, 14),
+    st.booleans(),
+)
+def test_a_memory_that_is_taken_up_forgets_what_it_would_have_forgotten(trace, at, in_order):
+    """Also where the watermark goes back, as it does when a source comes anew."""
+    one_of_all, other = Repeats(40, 3), Repeats(40, 3)
+    for number, (ends, back_ms) in enumerate(trace):
+        batch = [one(str(end), end) for end in (sorted(set(ends)) if in_order else ends)]
+        if number == at:
+            taken = Repeats(40, 3)
+            taken.restore(other.events(), other.prune_at)
+            other = taken
+        found = [
+            each.admit(list(batch), ordered=in_order, apart=in_order)
+            for each in (one_of_all, other)
+        ]
+        assert found[0] == found[1]
+        for each in (one_of_all, other):
+            if each.due:
+                each.advance(max(ends, default=0) - back_ms)
+        assert one_of_all.events() == other.events()
+
+
 def test_what_was_remembered_is_remembered_elsewhere():
     repeats = Repeats(100, 2)
     repeats.admit([one("a", 1), one("b", 5), one("c", 3)])
