@@ -12,7 +12,7 @@ the language takes in backticks, lives in a slot of its own spelling; `slot_of` 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
@@ -194,8 +194,10 @@ def in_order(events: list[Event]) -> list[Event]:
     return sorted(events, key=lambda event: event.order)
 
 
-def sorted_by_class(events: Iterable[Event]) -> dict[type[Event], list[Event]]:
+def sorted_by_class(events: Sequence[Event]) -> dict[type[Event], list[Event]]:
     """Events by their class, each list in the order given."""
+    if len(events) == 1:
+        return {events[0].__class__: list(events)}
     by_class: dict[type[Event], list[Event]] = defaultdict(list)
     for event in events:
         by_class[event.__class__].append(event)

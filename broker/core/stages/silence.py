@@ -36,8 +36,7 @@ class SilenceStage(Over):
         limit = inbox.fill(watermark)
         for p in inbox.take(limit):
             self._break(p)
-            if self._early is not None:
-                self._early.append((start_of(p), end_of(p)))
+            self._note(p)
             if end_of(p) != self._last:
                 self._last = end_of(p)
                 self._instants.append(self._last)
@@ -47,6 +46,12 @@ class SilenceStage(Over):
             self._instants = [u for u in self._instants if u + self._for_ms >= floor]
         found = self._beginning(floor) + [self._interval(u) for u in made]
         return [] if self._too_long else found
+
+    def _note(self, p: Occurrence) -> None:
+        """Keep a P that the interval from the beginning may meet; that begins no later than now."""
+        begin, start = self.site.begin, start_of(p)
+        if self._early is not None and (begin is None or start <= begin + self._for_ms):
+            self._early.append((start, end_of(p)))
 
     def _beginning(self, floor: int) -> list[Occurrence]:
         """The interval from the beginning, which a later event may yet put earlier."""
@@ -126,6 +131,15 @@ class SilenceStage(Over):
     def idle(self) -> bool:
         """See base.Stage: a new one would begin again."""
         return False
+
+    def shed(self, count: int) -> int:
+        """See base.Stage: instants go, then the beginning, which needs all that is known of it."""
+        shed = min(count, len(self._instants))
+        del self._instants[:shed]
+        if self._early and shed < count:
+            shed += min(count - shed, len(self._early))
+            self._early = None
+        return shed + super().shed(count - shed)
 
     def forget(self, gone: set[int]) -> None:
         """See base.Stage: what is consumed still breaks a silence."""

@@ -104,3 +104,38 @@ def test_what_is_found_past_the_limit_is_a_part_of_what_is_found_without(name):
         assert set(found) <= set(every)
         assert len(found) == len(set(found))
         assert (len(found) < len(every)) <= (bounded.dropped > 0)
+
+
+def silent(most, ends, *, grouped=False):
+    """Held at most, dropped, and the silences told of, where one event of an hour came first."""
+    run = Run(f"detect absent A for 10 s{' group by source' if grouped else ''}", most)
+    begun = {"type": "A", "id": "long", "start": 0, "end": 3_600_000, "source": "s", "n": 0}
+    held, told = 0, []
+    for at, end in enumerate((3_600_000, *ends)):
+        event = {"type": "A", "id": f"a{at}", "timestamp": end, "source": "s", "n": 0}
+        events = run._intake.from_mappings([event if at else begun]).events
+        run.matcher.begin(min(one.start for one in events))
+        told += run.matcher.push(events, lambda _, end=end: end - 1)
+        held = max(held, run.matcher.held())
+    return held, run.dropped, told + run.matcher.push([], lambda _: WATERMARK_END)
+
+
+def test_silences_that_an_event_that_lasts_may_yet_break_are_held_up_to_the_limit():
+    """Each event ends a silence of twenty seconds, and begins one that may have been broken."""
+    ends = range(3_620_000, 4_600_000, 20_000)
+    held, dropped, told = silent(1_000, ends)
+    assert held > 40
+    assert (dropped, len(told)) == (0, len(ends) + 1)
+    bounded, gone, rest = silent(MOST, ends)
+    assert bounded <= MOST + 2  # the newest event waits for its turn, as P and to begin with
+    assert gone > 40
+    assert [one.id for one in rest] == [one.id for one in told[-len(rest) :]]
+    assert len(rest) + gone == len(told)
+
+
+def test_what_comes_long_after_the_beginning_is_not_kept_for_it():
+    """In a group, whose beginning an event that lasts may yet put earlier."""
+    held, dropped, told = silent(1_000, range(3_600_500, 4_600_000, 500), grouped=True)
+    assert dropped == 0
+    assert len(told) == 1
+    assert held < 8
