@@ -283,7 +283,16 @@ class NetworkBroker(CellOrigins):
         self.router.expire(_END)  # each key is asked for alone: nothing waits for a partner
         return found
 
+    def _comes_from(self, host: str, peer: str) -> bool:
+        """Whether a neighbour can know what a host says; a cell's home may speak for the cell."""
+        if is_cell(host) or (host != self.me and self.ways.via.get(host, peer) == peer):
+            return True
+        self.counts["frames_astray"] += 1
+        return False
+
     def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
+        if not self._comes_from(one.host, peer):
+            return
         if one.types:
             self.ways.open(one.origin, peer, one.host)
         else:
@@ -298,6 +307,9 @@ class NetworkBroker(CellOrigins):
     def _offer(self, peer: str, one: frames.Reoffer) -> None:
         """Answer a host: what it has not got yet, as far as it is still here."""
         network = self.durable.network
+        if not told.declarable(one.types):
+            self.counts["frames_malformed"] += 1
+            return
         known = network.own.hosts.get(one.host)
         position = stored = one.position if one.life == network.own.life else None
         if is_cell(one.host):
@@ -316,6 +328,8 @@ class NetworkBroker(CellOrigins):
         self._tick_soon(TICK_MS)
 
     def _stored_by(self, peer: str, one: frames.Stored) -> None:
+        if not self._comes_from(one.host, peer):
+            return
         if one.origin != self.me:
             via = self.ways.via.get(one.origin)
             if via is not None and via != peer:

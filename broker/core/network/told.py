@@ -11,16 +11,37 @@ counts them, so that an origin that lost its disk is not taken for the one befor
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias
+import re
+from collections.abc import Mapping
+from typing import ClassVar, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
 
 from broker.core.network.cell_told import CellMoved, CellNamed, CellResults, CellSaved
+from language.lexicon import QUOTED_NAME
+from language.tree import AttributeType
 
 Watermarks: TypeAlias = dict[str, int | None]  # by type; None: the origin has nothing to say of it
 Attributes: TypeAlias = dict[str, str]
 Asks: TypeAlias = tuple[tuple[str, int], ...] | None  # (broker, version) each; see `copies.Copy`
+
+
+_KINDS = frozenset(get_args(AttributeType))
+# What a definition makes travels under its name and its task's.
+_TYPE_NAME = re.compile(rf"{QUOTED_NAME.pattern}(?:@\w+)?")
+
+
+def declarable(types: Mapping[str, Attributes]) -> bool:
+    """Whether a text could declare these types; another broker may say anything."""
+    return all(
+        _TYPE_NAME.fullmatch(name) is not None
+        and all(
+            QUOTED_NAME.fullmatch(attribute) is not None and kind in _KINDS
+            for attribute, kind in attributes.items()
+        )
+        for name, attributes in types.items()
+    )
 
 
 class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
