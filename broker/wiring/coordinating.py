@@ -26,7 +26,7 @@ def planning_of(section: CoordinatorSection, broker: NetworkBroker, life: int) -
         measure_ms=section.measure_ms,
     )
     limits = (_whole(settings.capacity), _whole(settings.egress))
-    rounds = Rounds(0, rounds_settings(settings, 0), Random(), limits)
+    rounds = Rounds(0, rounds_settings(settings), Random(), limits)
     planning = Planning(broker, life, settings, rounds)
     broker.deciding = planning
     return planning

@@ -44,7 +44,7 @@ class PlannedPlace(Place):
             most = self.settings.capacity
             limits = (scaled(most) if most else None, None)
             draw = Random(f"{self.name} {self.connection}")
-            rounds = Rounds(0, rounds_settings(self.settings, 0), draw, limits)
+            rounds = Rounds(0, rounds_settings(self.settings), draw, limits)
             network = process.network
             self.planning = Planning(network, self.connection, self.settings, rounds)
             network.deciding = self.planning

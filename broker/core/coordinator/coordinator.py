@@ -251,8 +251,8 @@ class Coordinator:
         layout = self.laid.standing.layout
         self._numbers = Numbers(self.laid.standing.tree, len(layout.pieces), len(layout.streams))
         self.counts["epochs"] += 1
-        self.rounds.settings = rounds_settings(self.settings, len(layout.pieces))
         number = self.laid.numbers[self.me]
+        self.rounds.settings = rounds_settings(self.settings, self.laid.standing, number)
         self._carry(self.rounds.stand(number, epoch, self.laid.standing, self._now))
         self._rate()
         early = [one for one in self._early if one.epoch == epoch]

@@ -1,29 +1,44 @@
 """How hard the rounds look for a better plan in a broker that has other work to do.
 
-Owns the effort. Must not know what is planned. Invariant: a look takes no more than so many tries,
-however many tasks there are.
+Owns the effort. Must not know what is planned. Invariant: beyond the first descent a look takes
+about so many steps and no more. In that descent each task that runs here is tried at each broker of
+the vicinity, with what shares its inputs; those of others, too, while these are not too many.
 """
 
 from __future__ import annotations
 
-from broker.core.coordinator.bounds import KICKS_MAX, CoordinatorSettings
+from broker.core.coordinator.bounds import LOOK_STEPS, CoordinatorSettings
 from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
+from planner.rounds.tables import Standing
 
-KICKS_FIRST = 10
+AGAIN = 30  # times what is tried once is tried after a kick, with all that it draws along in groups
 
 
-def rounds_settings(settings: CoordinatorSettings, pieces: int) -> Settings:
-    """How the rounds plan so many pieces."""
-    most = (KICKS_MAX - KICKS_FIRST) / max(pieces, 1)
-    effort = Effort()
-    return Settings(
-        radius=settings.radius,
-        price=settings.price_percent / 100,
-        effort=Effort(
-            KICKS_FIRST,
-            min(effort.kicks_for_each, most),
-            effort.worse,
-            min(effort.deep_for_each, most),
-        ),
-    )
+def rounds_settings(
+    settings: CoordinatorSettings, standing: Standing | None = None, me: int = 0
+) -> Settings:
+    """How the rounds plan that network from this broker."""
+    usual = Effort()
+    effort = usual
+    if standing is not None and standing.layout.pieces:
+        tried, pieces = _kick_steps(standing, me, settings.radius)
+        kicks = max(1, LOOK_STEPS // max(1, tried))
+        effort = Effort(
+            min(usual.kicks, kicks),
+            min(usual.kicks_for_each, kicks / pieces),
+            usual.worse,
+            min(usual.deep_for_each, kicks / pieces) if tried <= LOOK_STEPS else 0.0,
+        )
+    price = settings.price_percent / 100
+    return Settings(radius=settings.radius, price=price, effort=effort)
+
+
+def _kick_steps(standing: Standing, me: int, radius: int) -> tuple[int, int]:
+    """(steps after one kick, which has all that shares an input tried anew; pieces looked at)."""
+    layout, tree = standing.layout, standing.tree
+    view = len(tree.within(me, radius))
+    part = view / max(1, len(tree.hops(me)))
+    pieces = max(1, round(len(layout.pieces) * part))
+    ends = sum(len(one.consumers) + 1 for one in layout.streams)
+    return round(AGAIN * 2 * view * ends * part), pieces
