@@ -7,7 +7,6 @@ import pytest
 
 import headwater
 from server.detection.mapping import event_of
-from server.history import table_of
 from tests.server.cluster import Cluster, bare_python
 from tests.server.logs import FakeLog, result
 from tests.server.test_on_spark import (
@@ -24,7 +23,11 @@ from tests.server.test_on_spark import (
 )
 from tests.server.test_with_brokers import Site
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(1800),
+    pytest.mark.filterwarnings("default"),
+]
 
 DETECT = """
 [jobs.both]
@@ -46,14 +49,14 @@ def feed(logs, number, rows_max):
             log.add(result(n, 1000 * n + (600 if name == "b" else 0), kind, f"hall-{n % 3}"))
 
 
-def exact(folder, logs):
-    rows = table_of(folder / "history", ["broker", "offset"]).to_pylist()
-    assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
+def exact(spark, folder, logs):
+    kept = spark.read.parquet(str(folder / "history")).select("broker", "offset").collect()
+    assert sorted(map(tuple, kept)) == all_rows(logs)
     rows = table(folder, "history")
     assert sorted((row["broker"], row["offset"]) for row in rows) == all_rows(logs)
 
 
-def test_ten_executors_of_a_cluster_are_killed(tmp_path):
+def test_ten_executors_of_a_cluster_are_killed(spark, tmp_path):
     """Master and node are real; executors have neither our packages nor a path to them."""
     number = Counter()
     with FakeLog("ea") as a, FakeLog("eb") as b, Cluster(tmp_path) as cluster:
@@ -87,7 +90,7 @@ def test_ten_executors_of_a_cluster_are_killed(tmp_path):
             assert last.end() == 0, (tmp_path / "driver.log").read_text()[-3000:]
         finally:
             last.kill()
-        exact(tmp_path, logs)
+        exact(spark, tmp_path, logs)
         engine = headwater.Engine(NEXT, lateness_ms=None)
         engine.push([event_of(one, broker, {}) for broker, one in said(logs)])
         expected = sorted(one["id"] for one in engine.finish())
@@ -95,7 +98,7 @@ def test_ten_executors_of_a_cluster_are_killed(tmp_path):
         assert sorted(row["id"] for row in table(tmp_path, "both")) == expected
 
 
-def test_brokers_are_killed_while_they_are_read(tmp_path):
+def test_brokers_are_killed_while_they_are_read(spark, tmp_path):
     """Ten times, in turns; each comes back at its address, with its disk."""
     with Site(tmp_path, "north") as north, Site(tmp_path, "south") as south:
         sites = [north, south]
@@ -120,8 +123,8 @@ def test_brokers_are_killed_while_they_are_read(tmp_path):
         finally:
             last.kill()
         expected = sorted((site.name, one) for site in sites for one in site.ids())
-        kept = table_of(tmp_path / "history", ["broker", "id"]).to_pylist()
-        assert sorted((row["broker"], row["id"]) for row in kept) == expected
+        kept = spark.read.parquet(str(tmp_path / "history")).select("broker", "id").collect()
+        assert sorted(map(tuple, kept)) == expected
         rows = table(tmp_path, "history")
         assert sorted((row["broker"], row["id"]) for row in rows) == expected
         assert len(expected) == sum(json.loads(row["values"])["value"] < 0 for row in rows)

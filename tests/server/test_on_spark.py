@@ -21,7 +21,6 @@ from server.config import read
 from server.detection.mapping import event_of
 from server.history import table_of
 from server.process import streams_of
-from server.session import SparkSettings, start
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.cluster import Cluster, bare_python
@@ -99,20 +98,6 @@ subscription Both seq 1 from team to desk
 detect Frost as a then[..1 s, next] Heat as b
 group by location
 """
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
-            known = os.environ.get(name)
-            patch.setenv(name, known or "set")  # so that it is put back afterwards
-            if not known:
-                patch.delenv(name)
-        session = start(SparkSettings(master="local[2]", partitions=1, memory="512m"))
-        yield session
-        session.stop()
 
 
 @pytest.fixture

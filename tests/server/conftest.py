@@ -1,0 +1,21 @@
+"""What tests of the server tier share: one Spark for all tests of a module."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    from server.session import SparkSettings, start
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+            known = os.environ.get(name)
+            patch.setenv(name, known or "set")  # so that it is put back afterwards
+            if not known:
+                patch.delenv(name)
+        session = start(SparkSettings(master="local[2]", partitions=1, memory="512m"))
+        yield session
+        session.stop()
