@@ -162,6 +162,16 @@ def test_contexts_are_filled_in_where_they_hold():
     )
 
 
+def test_an_alternative_has_no_context():
+    text = EVENTS + subscribed("(A as a1 or B as b1) and B as b2").replace(
+        "detect", "detect[recent]"
+    )
+    [task] = graph_of(text).tasks.values()
+    links = [one for one in descendants(task.node) if isinstance(one, tree.Link)]
+    contexts = {one.operator: one.context for one in links}
+    assert contexts == {"and": "recent", "or": "unrestricted"}
+
+
 # --- what is needed ---------------------------------------------------------------------------
 
 

@@ -46,6 +46,17 @@ def test_silence_is_told_of_a_type_that_never_came(machine):
     ]
 
 
+@pytest.mark.parametrize("order", [(60, 20, 40), (20, 60, 40)])
+def test_each_of_several_silences_is_told_in_its_time(machine, order):
+    for seconds in order:
+        submit(machine, f"absent Temp for {seconds} s", f"subscription S{seconds} from anna to a")
+    machine.send(event(0))
+    waited = LATENESS_MS + IDLE_MS  # how long the source may say nothing before time goes on
+    for seconds in sorted(order):
+        machine.wait(NOW + seconds * 1_000 + waited - machine.now)
+        assert [one["subscription"] for one in machine.results()] == [f"S{seconds}"]
+
+
 def test_silence_of_a_group_begins_with_its_first_event(machine):
     submit(machine, "absent Temp(val > 30) for 1 min\ngroup by source")
     machine.send(event(5_000, 20), source="a")

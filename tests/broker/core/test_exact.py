@@ -127,11 +127,12 @@ def test_sums_worked_out_by_hand(values, total):
 
 
 def test_what_condensing_a_run_rounds_off_is_kept():
-    """1e16 + 9 is no float; the 1 that rounding leaves shows once 1e16 is gone."""
+    """1e16 + 99 is no float; what rounding leaves shows once 1e16 is gone."""
     moments = Moments(squared=False)
-    moments.take([1e16, *[1.0] * 9])
-    moments.take([-1e16, *[0.0] * 9])
-    assert moments.sum_float() == 9.0
+    moments.take([1e16, *[1.0] * 99])
+    assert moments.sum_float() == 1e16 + 100  # 99 is no float at that height
+    moments.take([-1e16, *[0.0] * 99])
+    assert moments.sum_float() == 99.0
 
 
 def test_over_none_there_is_no_mean_and_no_deviation():
