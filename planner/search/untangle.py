@@ -16,6 +16,7 @@ from planner.search.loaded import LoadedState
 
 GAIN = 1e-9
 ALONE_MAX = 12  # streams in the way that are tried one by one
+LAID_MAX = 150  # so that a step of a search stays short
 PAIRED_MAX = 5  # and two at a time
 
 
@@ -23,7 +24,7 @@ def untangle(state: LoadedState) -> int:
     """Lays streams again while that makes the flow less; how many were laid."""
     laid = 0
     better = True
-    while better:
+    while better and laid < LAID_MAX:
         better = False
         waste = state.hops * state.all_rates - [state.least(n) for n in range(len(state.hops))]
         for number in np.argsort(-waste, kind="stable").tolist():
@@ -31,8 +32,8 @@ def untangle(state: LoadedState) -> int:
                 break
             good, count = _first(state, number)
             laid += count
-            if good:
-                better = True
+            if good or laid >= LAID_MAX:
+                better = good
                 break
     return laid
 
