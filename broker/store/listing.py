@@ -77,14 +77,14 @@ def _forget_text(connection: Connection, number: int) -> None:
 
 def all_rows(connection: Connection) -> list[tuple[Any, ...]]:
     """The fields of each entry, its text last, in the order in which they were put."""
+    found = connection.execute(select(TEXTS.c.number, TEXTS.c.text))
+    texts = {number: plain(said) for number, said in found}  # each once, however many rows have it
     columns = [CATALOGUE.c[name] for name in _PLAIN]
-    found = (
-        select(*columns, TEXTS.c.text)
-        .join(TEXTS, TEXTS.c.number == CATALOGUE.c.text_number)
-        .order_by(CATALOGUE.c.place)
-    )
-    rows = connection.execute(found)
-    return [tuple([plain(one) if isinstance(one, str) else one for one in row]) for row in rows]
+    rows = connection.execute(select(*columns, CATALOGUE.c.text_number).order_by(CATALOGUE.c.place))
+    return [
+        (*(plain(one) if isinstance(one, str) else one for one in said), texts[number])
+        for *said, number in rows
+    ]
 
 
 _BEFORE: Final = (

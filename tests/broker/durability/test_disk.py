@@ -1,7 +1,10 @@
 """A broker's process on a disk that is full, that another version wrote, or without one."""
 
 import asyncio
+import contextlib
 import resource
+import shutil
+import sqlite3
 import time
 
 from broker.core import records
@@ -117,4 +120,30 @@ def test_subscriptions_and_results_outlast_a_restart(tmp_path):
         assert log[0] == 200
         (line,) = [line for line in broker.lines if line["event"] == "recovered"]
         assert (line["records"], line["torn_bytes"]) == (0, 0)
+        assert broker.end() == 0
+
+
+def test_what_is_installed_outlasts_the_loss_of_the_journal(tmp_path):
+    """Any tool of SQL reads it meanwhile."""
+    with RunningBroker(tmp_path, CONFIG, *own(tmp_path)) as broker:
+        assert broker.get("/v1/subscriptions?client=cli", "POST", HOT.encode())[1]["ok"] is True
+        assert broker.end() == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "data" / "headwater.db")) as database:
+        rows = database.execute(
+            "SELECT subscription, subscriber, seq, actor, client, proven, text"
+            " FROM catalogue JOIN catalogue_texts ON number = text_number ORDER BY place"
+        )
+        assert rows.fetchall() == [("Hot", "anna", 1, "alerts", "cli", 0, HOT)]
+    shutil.rmtree(tmp_path / "data" / "journal")
+
+    async def found(broker):
+        async with client(broker.port(), "headwater/results/anna/Hot") as one:
+            await one.publish("headwater/events/Temp/t1", '{"val": 31, "id": "a"}', qos=1)
+            ((_, result),) = await take(one)
+            assert result["events"]["Temp"] == ["a"]
+
+    with RunningBroker(tmp_path, CONFIG, *own(tmp_path)) as broker:
+        (line,) = [line for line in broker.lines if line["event"] == "installed_again"]
+        assert (line["level"], line["subscriptions"]) == ("warning", 1)
+        asyncio.run(found(broker))
         assert broker.end() == 0

@@ -83,8 +83,13 @@ def test_a_text_of_many_subscriptions_is_stored_once(tmp_path):
     entries = [Entry("team", f"S{n}", 1, "alerts", "cli", False, 5, text) for n in range(300)]
 
     async def run() -> None:
-        async with opened(f"sqlite:///{tmp_path / 'headwater.db'}") as catalogue:
+        url = f"sqlite:///{tmp_path / 'headwater.db'}"
+        async with opened(url) as catalogue:
             catalogue.change(entries)
+        async with opened(url) as catalogue:
+            found = await catalogue.all()
+        assert found == entries
+        assert len({id(one.text) for one in found}) == 1  # nor is it read more than once
 
     asyncio.run(run())
     with contextlib.closing(sqlite3.connect(tmp_path / "headwater.db")) as database:
