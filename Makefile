@@ -26,7 +26,7 @@ demo-server: $(READY)  ## brokers, the replay and Spark in one go, ending with w
 	@$(BIN)/python -m server.demo
 
 test: check  ## the static checks and the fast tests
-	@$(BIN)/python -m pytest -n $(JOBS)
+	@$(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 16
 
 check: $(READY)  ## the static part: lint, format, types, layers
 	@$(BIN)/ruff check .
