@@ -236,6 +236,7 @@ class NetworkBroker(CellOrigins):
             "origins": origins,
             "actors": network.actors(),
             "copies": len(network.copies),
+            "roaming": len(network.roaming),
             "waits": network.waits(),
             "inactive": {name: list(waits) for (_, name), waits in self.needs.waits.items()},
             "cells": [said_of(one) for one in self.cells()],

@@ -131,3 +131,15 @@ def test_after_a_crash_the_same_result_goes_to_the_same_actor(with_snapshot: boo
     call = Payload("Call", "s1", json.dumps({"timestamp": NOW + 1, "room": "2"}).encode())
     disk.tell(EventsReceived((call,)))
     assert sorted(one.actor for one in disk.results[-2:]) == ["Tablet", "Tablet/k"]
+
+
+def test_who_cannot_be_reached_is_nearest_only_where_nobody_can():
+    actors = Actors(9)
+    actors.tell("b", 1, ["Tablet/a"], (), anew=True)
+    actors.tell("c", 3, ["Tablet/b"], (), anew=True)
+    actors.cut_off(["b"])
+    assert actors.nearest("Tablet") == "Tablet/b"
+    actors.cut_off(["b", "c"])
+    assert actors.nearest("Tablet") == "Tablet/a"
+    actors.cut_off([])
+    assert actors.nearest("Tablet") == "Tablet/a"
