@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.8
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo demo-server test check long bench papers docs
+.PHONY: help setup demo demo-lab demo-server test check long bench papers docs
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ setup: $(READY)  ## make .venv with everything locked in uv.lock; nothing to do 
 
 demo: $(READY)  ## the main job: six brokers and real measurements, offline
 	@$(BIN)/headwater demo
+
+demo-lab: $(READY)  ## a laboratory: six brokers that decide by themselves where its tasks run
+	@$(BIN)/python examples/placement/run_laboratory.py
 
 demo-server: $(READY)  ## brokers, the replay and Spark in one go, ending with what the history holds
 	@$(BIN)/python -m server.demo
