@@ -8,6 +8,8 @@ run of `simulation.network`, which also checks itself.
 import json
 from functools import partial
 
+from msgspec import structs
+
 from broker.core.messages import EventsReceived, Payload
 from language import check_text
 from simulation.crashes.clients import Asker, Packet, Sensor, Wish
@@ -18,6 +20,7 @@ BROKERS = 6
 TYPES = ["A", "B", "C", "D"]
 LEAD_MS = (READY_S_MAX + 5) * 1_000
 FAULTS_MS = 6_000  # at least so long, so that faults find their moments
+QUIET_MS = 30_000
 
 
 class Source(Sensor):
@@ -48,6 +51,9 @@ class Spread(Run):
 
     def __init__(self, seed, text, events, faults=0):
         self.text, self.events = text, events
+        times = [one["timestamp"] for one in events]
+        # No source is passed over before the last event: what it says then would rightly be late.
+        self._silent_ms = max(times) - min(times) + QUIET_MS
         # One in three runs looks at what actors of its own subscriptions are sent: not these.
         super().__init__(LISTENS_EACH * seed + 1, Shape(brokers=BROKERS, faults=faults))
 
@@ -57,6 +63,12 @@ class Spread(Run):
         for one in found:
             one.pop("detected_at", None)
         return found
+
+    def _place(self, name):
+        place = super()._place(name)
+        options = structs.replace(place.machine.options, idle_timeout_ms=self._silent_ms)
+        place.machine = structs.replace(place.machine, options=options)
+        return place
 
     def _plan_askers(self):
         found = check_text(self.text).demand()
@@ -86,6 +98,11 @@ class Spread(Run):
         for one in self._sensors:  # nothing more will come: what is open is decided
             self.world.at(end_ms + 10_000, one.withdraw)
         return end_ms
+
+    def _settle(self):
+        """Besides, wait until those who have withdrawn are waited for no more."""
+        self.world.run(self.world.now + self._silent_ms + QUIET_MS)
+        super()._settle()
 
 
 def moved(events):
