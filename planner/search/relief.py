@@ -18,6 +18,7 @@ RENEWED_MIN, RENEWED_MAX = 2, 7
 TRIED_BEST, TRIED_ANY = 3, 4  # of a piece's brokers, to relieve a limit
 AMONG = 40  # the brokers that any are taken from: the cheapest so many
 GAIN = 1e-12
+RENEWED, SQUEEZED = 0.3, 0.3  # of what may relieve a limit; else one piece goes elsewhere
 RELIEVED = 0.7  # of the steps, while a limit is broken and the descent is over
 
 
@@ -118,8 +119,12 @@ class Relief:
         if not pieces:
             return False
         piece = random.choice(pieces)
-        if random.random() < 0.3:
+        way = random.random()
+        if way < RENEWED:
             return self._attempt(recreate(state, random, self._some(piece)))
+        if way < RENEWED + SQUEEZED:
+            ends = [*state.ways[number], *(state.hosts[p] for p in pieces if p != piece)]
+            return bool(ends) and self._squeeze(piece, random.choice(ends))
         return self._elsewhere(piece)
 
     def _pieces_of(self, number: int) -> list[int]:
@@ -144,6 +149,26 @@ class Relief:
             if self._attempt([(piece, host)]) and self.excess < before:
                 return True
         return False
+
+    def _squeeze(self, piece: int, host: int) -> bool:
+        """Puts a piece at a broker from which others make way, each to its best with room."""
+        state, model = self.state, self.state.model
+        if not model.allowed[piece, host] or state.hosts[piece] == host:
+            return False
+        moves = [(piece, host)]
+        room = float(model.capacity[host] - state.work[host] - model.costs[piece])
+        others = list(self.at[host])
+        self.random.shuffle(others)
+        for other in others:
+            if room >= 0:
+                break
+            row = self._row(other)
+            row[host] = np.inf
+            best = int(np.argmin(row))
+            if model.costs[other] > 0 and np.isfinite(row[best]):
+                moves.append((other, best))
+                room += float(model.costs[other])
+        return self._attempt(moves)
 
     def _some(self, first: int | None = None) -> Sequence[int]:
         """A piece, some that concern it or share its broker, and so on from these."""
