@@ -141,6 +141,8 @@ class CellHosts(CellHomes):
         self.sessions.end(name)
         self._leave(name)
         self._routed(self.router.neighbour_removed(name))
+        for effect in [one for one in self._out if isinstance(one, SendFrame) and one.link == name]:
+            self._out.remove(effect)  # said before it was known that it ends
         self.counts["cells_ended"] += 1
 
     def _cell_ended(self, home: str, one: cell_frames.Ended) -> None:
