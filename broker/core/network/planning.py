@@ -21,6 +21,7 @@ from broker.core.coordinator.works import Work
 from broker.core.effects import Note
 from broker.core.network import frames
 from broker.core.network.cell_saving import SAVE_BYTES_S, SAVE_MS, SAVE_MS_MAX, SAVE_SHARE
+from broker.core.network.cell_view import is_cell
 from broker.core.network.messages import CellPlaced
 from broker.core.topology import Tree
 from planner.rounds.machine import Rounds
@@ -51,11 +52,15 @@ class Planning:
         self._do(lambda one: one.heard(peer, data, self._now))
 
     def stands(self, peer: str) -> None:
-        """A session stands with a neighbour since now."""
+        """A session stands with a neighbour since now; cells have nothing to decide."""
+        if is_cell(peer):
+            return
         self._do(lambda one: one.stands(peer, self._now))
 
     def gone(self, broker: str) -> None:
         """There is no way to a broker any more."""
+        if is_cell(broker):
+            return
         self._do(lambda one: one.gone(broker, self._now))
 
     def tree_changed(self) -> None:
@@ -104,7 +109,7 @@ class Planning:
 
     def peers(self) -> list[str]:
         """The neighbours with whom a session stands."""
-        return self._broker.sessions.standing
+        return [peer for peer in self._broker.sessions.standing if not is_cell(peer)]
 
     def via(self, broker: str) -> str | None:
         """The neighbour through whom another broker is reached."""
