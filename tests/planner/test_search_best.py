@@ -102,12 +102,12 @@ def test_a_limit_of_a_broker_bounds_all_its_links_together():
     """What is enough for one of two links alone is not enough for both."""
     task = {"id": "T", "inputs": ["C"], "rate": 4, "destinations": ["b", "c"], "hosts": ["a"]}
     document = {
-        "nodes": [{"id": "a", "egress": 6}, {"id": "b", "egress": 9}, {"id": "c"}],
-        "links": [{"a": "a", "b": "b"}, {"a": "a", "b": "c"}, {"a": "b", "b": "c"}],
+        "nodes": [{"id": "a", "egress": 6}, {"id": "b"}, {"id": "c"}],
+        "links": [{"a": "a", "b": "b"}, {"a": "a", "b": "c"}],
         "contents": [{"id": "C", "rates": {"a": 9}}],
-        "tasks": [task, {"id": "U", "inputs": ["T"], "rate": 2, "destinations": ["c"]}],
+        "tasks": [task],
     }
-    hold_against_all(document, 60)
+    hold_against_all(document, 20)
 
 
 def test_what_has_no_rate_passes_where_a_limit_is_just_met():
