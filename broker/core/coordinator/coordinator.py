@@ -173,7 +173,7 @@ class Coordinator:
         """See what is at home here, and say it if it is not as it was said."""
         self._look_at = None
         self.works.put(self._around.works(), self._now)
-        self._look_at = self.works.due()
+        self._look_at = self.works.due(self._now)
         stated = self.known.statements.get(self.me)
         if stated is None or self._anew or self._shape(self._own()) != self._shape(stated):
             self._restate()
@@ -292,9 +292,10 @@ class Coordinator:
                 name = self.laid.names[broker]
                 if home == self.me and (name == self.me or name in self.known.statements):
                     wanted[key] = name
-        self.works.want(wanted, self._place, self._now)
+        others = self.known.statements
+        self.works.want(wanted, others.__contains__, self._place, self._now)
         self._say_hosts()
-        due = self.works.due()
+        due = self.works.due(self._now)
         if due is not None and (self._look_at is None or due < self._look_at):
             self._look_at = due
 

@@ -38,6 +38,7 @@ class Works:
         self._refused: dict[str, dict[str, int]] = {}
         self._rates: dict[str, Rates] = {}
         self._wishes: dict[str, tuple[str, int]] = {}  # not asked for yet, and since when
+        self._lost: dict[str, int] = {}  # since when nothing is known of a host
         self._back: dict[str, None] = {}  # to be left where they are, as somebody had its time
 
     def __contains__(self, key: str) -> bool:
@@ -49,7 +50,13 @@ class Works:
         told = some[: bounds.SUBMISSIONS_MAX]
         self.untold = len(some) - len(told)
         self._works = {one.key: one for one in told}
-        kept: tuple[dict[str, Any], ...] = (self._asked, self._refused, self._rates, self._back)
+        kept: tuple[dict[str, Any], ...] = (
+            self._asked,
+            self._refused,
+            self._rates,
+            self._lost,
+            self._back,
+        )
         for by_key in kept:
             for key in [key for key in by_key if key not in self._works]:
                 del by_key[key]
@@ -74,9 +81,10 @@ class Works:
         """How many submissions are soon to be asked to run elsewhere."""
         return len(self._wishes)
 
-    def due(self) -> int | None:
+    def due(self, now: int) -> int | None:
         """When somebody is to be asked, has had its time, or may be asked again."""
         times = [at + bounds.STEADY_MS for _, at in self._wishes.values()]
+        times += [at + bounds.LOST_MS for at in self._lost.values() if at + bounds.LOST_MS > now]
         times += [at + bounds.REFUSED_MS for _, at in self._asked.values()]
         times += [
             at + bounds.REFUSALS_MS for some in self._refused.values() for at in some.values()
@@ -88,13 +96,24 @@ class Works:
         asked = self._asked.get(key)
         return asked[0] if asked is not None else self._works[key].host or self.me
 
-    def want(self, wanted: Mapping[str, str], place: Callable[[str, str], None], now: int) -> None:
-        """Have submissions run there; what is not named stays where it is."""
+    def want(
+        self,
+        wanted: Mapping[str, str],
+        known: Callable[[str], bool],
+        place: Callable[[str, str], None],
+        now: int,
+    ) -> None:
+        """Have submissions run there; what is not named stays where it is.
+
+        Where nothing is `known` of a host, it may be soon, and is waited for.
+        """
         back, self._back = self._back, {}
         for key in back:
             place(key, self._works[key].host or self.me)
         before, self._wishes = self._wishes, {}
         for key, one in self._works.items():
+            if self._is_missed(key, one.host, known, now):
+                continue
             goal = wanted.get(key, one.host or self.me)
             if goal in self._refused.get(key, {}):
                 continue
@@ -106,6 +125,13 @@ class Works:
                     continue
                 self._asked[key] = (goal, now)
                 place(key, goal)
+
+    def _is_missed(self, key: str, host: str, known: Callable[[str], bool], now: int) -> bool:
+        """Whether nothing is known of a host, and not for long."""
+        if not host or host == self.me or known(host) or key in self._asked:
+            self._lost.pop(key, None)
+            return False
+        return now - self._lost.setdefault(key, now) < bounds.LOST_MS
 
     def rate(self, key: str, rates: Rates) -> bool:
         """What a submission takes in and sends by now; whether it is at home here."""

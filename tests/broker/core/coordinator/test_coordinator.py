@@ -226,3 +226,14 @@ def test_a_flow_is_counted_once_for_all_who_share_it() -> None:
     town.run(1)
     assert town.flow({"b4/0": "b4", "b3/1": "b3"}) == 400
     assert Tree("b0", town.alive[0].topology.tree.edges).hops["b4"] == 4
+
+
+def test_a_home_that_starts_again_leaves_its_tasks_where_they_are() -> None:
+    """It knows nobody for a moment; what it placed runs on."""
+    town = settled(line(1000, 3000))
+    assert hosts(town) == {"b2/0": "b4"}
+    moves = town.moves
+    town.restart("b2")
+    settled(town)
+    check_sound(town)
+    assert town.moves == moves

@@ -223,6 +223,15 @@ class Town:
                 link.ends[name] = house
                 link.begin()
 
+    def restart(self, name: str) -> None:
+        """Its process ends and begins anew; what it placed runs on meanwhile."""
+        house = self.houses[name]
+        house.alive = False
+        for ends, link in self.links.items():
+            if name in ends:
+                link.down()
+        self.revive(name)
+
     def _bring_home(self, lost: str) -> None:
         """What ran there is lost with it; homes that are back begin with what they have."""
         for job in self.jobs.values():
