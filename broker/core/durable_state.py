@@ -51,11 +51,24 @@ class RestorableBroker(Broker):
         self._texts: dict[Key, tuple[Installed, Source]] = {}
         self.came: tuple[Key, ...] = ()  # subscriptions that the last request installed
         self.left: tuple[Key, ...] = ()  # and those that it ended
+        self._overdue = False  # a state was taken up, and nothing was decided since
 
     @property
     def now(self) -> int:
         """The time of the last message."""
         return self._now
+
+    def next_wake(self) -> int | None:
+        """See Broker. Under other settings time may have come further than under those before."""
+        return self._now + 1 if self._overdue else super().next_wake()
+
+    def _woken(self, message: messages.Woken, out: Outgoing) -> None:
+        super()._woken(message, out)
+        self._overdue = False
+
+    def _events_received(self, message: messages.EventsReceived, out: Outgoing) -> None:
+        super()._events_received(message, out)
+        self._overdue = False
 
     # --- which text what came from ---------------------------------------------------------
 
@@ -125,6 +138,7 @@ class RestorableBroker(Broker):
         if self._now or len(self.catalogue):
             raise ValueError("a broker that was told something takes up no state")
         self._now = state["now"]
+        self._overdue = True
         self._matcher.restore_shared(state["shared"])
         self._installer.restore(state["declared"])
         self._restore_tasks(state)

@@ -276,6 +276,21 @@ def test_other_settings_hold_from_the_process_on_that_has_them():
     assert disk.results == results
 
 
+def test_what_other_settings_let_be_decided_waits_for_no_further_event():
+    pattern = "[recent] Temp(val < 10) as a and Temp(val > 30) as b within 30 s"
+    disk = Disk(lateness_ms=60_000)
+    disk.submit(DECLARED + subscription("Both", pattern))
+    disk.send(event(1, 5, id="a"), event(2, 31, id="b"), event(30_000, 20, id="c"))
+    assert disk.said() == []
+    disk.start(lateness_ms=0)
+    wake = disk.broker.next_wake()
+    assert wake is not None
+    disk.now = wake
+    disk.tell(Woken())
+    assert [one["events"] for one in disk.said()] == [{"a": ["a"], "b": ["b"]}]
+    assert disk.broker.next_wake() is None or disk.broker.next_wake() > wake + 1
+
+
 def test_a_subscription_means_what_its_table_said_when_it_was_submitted():
     tables = {"limits.csv": "place,top\nhall,30\n"}
     text = (
