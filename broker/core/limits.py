@@ -139,7 +139,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cells_max: Annotated[
         int,
         said(
-            "cells that run here, and likewise terms of cells that events are kept for",
+            "cells that run here; and ten times as many terms of cells that events are kept for",
             "further ones refused: too_many_cells",
         ),
     ] = 1_000

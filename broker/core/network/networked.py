@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from language.tree import AttributeType
 
 PROMISE_MS = 50  # watermarks are promised anew at most so often
+TERMS_EACH = 10  # for each cell that may run here, those elsewhere that need something of it
 
 
 class Upstream(Struct):
@@ -205,7 +206,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         """Whether there are as many brokers, or terms of cells, as are allowed."""
         cells = sum(map(is_cell, self.own.hosts))
         if is_cell(host):
-            if cells < self.limits.cells_max:
+            if cells < TERMS_EACH * self.limits.cells_max:
                 return False
             self.ledger.note("too_many_cells")
             return True

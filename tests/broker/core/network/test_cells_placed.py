@@ -1,0 +1,221 @@
+"""Cells among a few brokers with links that lose nothing: placed, refused, changed and ended."""
+
+import json
+from collections import deque
+from itertools import pairwise
+
+import pytest
+
+from broker.core import messages
+from broker.core.broker import BrokerOptions
+from broker.core.durable import DurableBroker
+from broker.core.effects import Emit, Reply, SendFrame
+from broker.core.limits import Limits
+from broker.core.network import cell_hosts
+from broker.core.network.messages import (
+    CellPlaced,
+    ForgetRequested,
+    FramesReceived,
+    LinkDown,
+    LinkUp,
+)
+from broker.core.network.network_broker import NetworkBroker
+
+TEXT = """event Temp(val: float)
+subscription Hot from x to y detect Temp(val > 3)
+subscription Cold from x to y detect Temp(val < 1)
+"""
+BEGIN_MS = 1_700_000_000_000
+
+
+class Net:
+    """Brokers in a line, with one clock; each keeps what it wrote, told and found."""
+
+    def __init__(self, *names, cells_max=100):
+        self.now = BEGIN_MS
+        self.under_way = deque()
+        self.found = {name: [] for name in names}
+        self.replies = []
+        self.brokers = {}
+        for name in names:
+            options = BrokerOptions(name=name, networked=True, lateness_ms=0, cells=True)
+            limits = Limits(cells_max=cells_max)
+            core, _ = DurableBroker.recover(options, limits, None, (), 0, self.now)
+            self.brokers[name] = NetworkBroker(core, 1)
+            self.perform(name, self.brokers[name].begun())
+        for one, other in pairwise(names):
+            self.link(one, other)
+        said = json.dumps({"source": "s", "types": ["Temp"]}).encode()
+        self.tell("b", messages.SourceAdvertised("s", said))
+        self.run(10_000)
+
+    def link(self, one, other, message=None):
+        self.tell(one, message or LinkUp(other, fresh=True))
+        self.tell(other, LinkDown(one) if message else LinkUp(one, fresh=True))
+
+    def tell(self, name, message):
+        self.perform(name, self.brokers[name].handle(message, self.now))
+
+    def perform(self, name, effects):
+        for effect in effects:
+            match effect:
+                case SendFrame(link, data):
+                    assert link in self.brokers, "what is for a cell must not leave its broker"
+                    self.under_way.append((name, link, data))
+                case Emit(results):
+                    self.found[name] += [json.loads(one.payload) for one in results]
+                case Reply():
+                    self.replies.append(json.loads(effect.payload))
+
+    def run(self, for_ms):
+        end = self.now + for_ms
+        while True:
+            while self.under_way:
+                sender, to, data = self.under_way.popleft()
+                self.tell(to, FramesReceived(sender, (data,)))
+            wakes = {name: one.next_wake() for name, one in self.brokers.items()}
+            due = min([at for at in wakes.values() if at is not None], default=end)
+            if due >= end and not self.under_way:
+                break
+            self.now = max(due, self.now)
+            for name, at in wakes.items():
+                if at is not None and at <= self.now:
+                    self.tell(name, messages.Woken())
+        self.now = end
+
+    def submit(self, name, text=TEXT):
+        self.tell(name, messages.SpecificationSubmitted("x", "r", text))
+        self.run(2_000)
+
+    def event(self, name, val):
+        data = json.dumps({"id": f"e{self.now}", "timestamp": self.now, "val": val}).encode()
+        self.tell(name, messages.EventsReceived((messages.Payload("Temp", "s", data),)))
+        self.run(1_000)
+
+    def cell(self, home):
+        (one,) = [cell for cell in self.brokers[home].cells() if cell.home == home]
+        return one
+
+    def values(self, home):
+        return [one["values"]["Temp"]["val"] for one in self.found[home]]
+
+
+@pytest.fixture
+def net():
+    """Three brokers; the cell of the first runs at the last, events enter in the middle."""
+    one = Net("a", "b", "c")
+    one.submit("a")
+    one.tell("a", CellPlaced("a/1", "c"))
+    one.run(3_000)
+    return one
+
+
+def test_a_submission_is_active_when_its_cell_is(net):
+    assert [one["state"] for one in net.replies] == ["accepted", "active"]
+
+
+def test_a_cell_goes_where_it_is_placed_and_its_results_come_home(net):
+    assert (net.cell("a").host, net.cell("a").state) == ("c", "active")
+    assert net.brokers["c"].cells_here() == ["a/1#2"]
+    assert net.brokers["a"].cells_here() == []
+    net.event("b", 5.0)
+    assert net.values("a") == [5.0]
+    (there,) = net.brokers["c"].cells()
+    assert there.counts.inputs["b", "Temp"].events == 1
+    assert (there.home, there.host, there.subscriptions) == (
+        "a",
+        "c",
+        (("x", "Hot"), ("x", "Cold")),
+    )
+
+
+def test_the_same_place_again_changes_nothing(net):
+    net.tell("a", CellPlaced("a/1", "c"))
+    net.run(1_000)
+    assert net.cell("a").term == 2
+    assert net.brokers["a"].counts["cells_moved"] == 1
+
+
+@pytest.mark.parametrize(("cell", "broker"), [("a/9", "c"), ("b/1", "c"), ("a/1", "nobody")])
+def test_what_cannot_be_placed_is_counted(net, cell, broker):
+    net.tell("a", CellPlaced(cell, broker))
+    assert net.cell("a").host == "c"
+    assert net.brokers["a"].counts["cells_not_placed"] == 1
+
+
+def test_a_broker_that_has_no_room_refuses_and_the_cell_stays():
+    net = Net("a", "b", cells_max=1)
+    net.submit("a")
+    net.submit("b", TEXT.replace("from x", "from z"))
+    net.tell("a", CellPlaced("a/1", "b"))
+    net.run(3_000)
+    assert (net.cell("a").host, net.cell("a").state) == ("a", "active")
+    assert "cells_max" in net.cell("a").reason
+    net.event("b", 5.0)
+    assert net.values("a") == net.values("b") == [5.0]
+
+
+def test_a_subscription_that_is_cancelled_ends_in_its_cell_and_the_last_one_ends_that(net):
+    net.tell("a", messages.CancelRequested("x", "r", "Hot"))
+    net.run(1_000)
+    net.event("b", 5.0)
+    net.event("b", 0.0)
+    assert net.values("a") == [0.0]
+    net.tell("a", messages.CancelRequested("x", "r", "Cold"))
+    net.run(6_000)
+    assert net.brokers["c"].cells_here() == []
+    assert net.brokers["a"].cells() == ()
+    for one in net.brokers.values():
+        assert not one.durable.network.own.hosts  # nothing is kept for it any more
+
+
+def test_a_text_that_replaces_another_is_another_cell(net):
+    net.submit("a", TEXT.replace("Hot", "Hot seq 2").replace("> 3", "> 7"))
+    net.run(3_000)
+    cells = {one.cell: one.subscriptions for one in net.brokers["a"].cells()}
+    assert cells == {"a/1": (("x", "Cold"),), "a/2": (("x", "Hot"),)}
+    for val in (5.0, 9.0, 0.0):
+        net.event("b", val)
+    assert sorted(net.values("a")) == [0.0, 9.0]
+
+
+def test_a_host_that_is_not_reached_is_left_and_what_it_found_meanwhile_comes_once(net):
+    net.event("b", 4.0)
+    net.link("b", "c", LinkDown("c"))
+    net.run(5_000)
+    net.event("b", 5.0)
+    assert net.values("a") == [4.0]
+    net.run(30_000)
+    assert (net.cell("a").host, net.cell("a").term) == ("a", 3)
+    assert net.values("a") == [4.0, 5.0]
+    net.link("b", "c")
+    net.run(10_000)
+    assert net.brokers["c"].cells_here() == []
+    net.event("b", 6.0)
+    assert net.values("a") == [4.0, 5.0, 6.0]
+
+
+def test_the_cells_of_a_home_that_is_forgotten_end(net):
+    net.link("a", "b", LinkDown("b"))
+    net.run(30_000)
+    assert net.brokers["c"].cells_here() == ["a/1#2"]
+    net.tell("b", ForgetRequested("a"))
+    net.run(2_000)
+    assert net.brokers["c"].cells_here() == []
+    assert not net.brokers["b"].durable.network.own.hosts
+
+
+def test_results_that_wait_too_many_for_a_home_that_is_away_come_again_from_the_snapshot(
+    net, monkeypatch
+):
+    monkeypatch.setattr(cell_hosts, "RESULTS_WAITING_MAX", 2)
+    net.run(20_000)
+    net.link("a", "b", LinkDown("b"))
+    net.run(5_000)
+    for val in (5.0, 6.0, 7.0, 8.0):
+        net.event("b", val)
+    assert net.brokers["c"].counts["cells_overflowed"] == 1
+    monkeypatch.undo()
+    net.link("a", "b")
+    net.run(20_000)
+    assert net.values("a") == [5.0, 6.0, 7.0, 8.0]
