@@ -59,6 +59,7 @@ class Cell(Hosting):
         self.life = life
         self.counted = CellCounts()
         self.faults = 0
+        self.fault: BaseException | None = None  # of a message, until it is told
         self.replies: list[Reply] = []
         self.said = False  # whether its home was told of the snapshot that waits for it,
         self.said_names = False  # and of origins
@@ -143,7 +144,7 @@ class Cell(Hosting):
             effects = self.durable.handle(message, self._now)
         except CoreFaultError as error:
             self.faults += 1
-            self._out.append(Note("error", "cell_failed", {"cell": self.me}))
+            self.fault = error.__cause__ or error
             effects = error.effects
         for effect in effects:
             match effect:

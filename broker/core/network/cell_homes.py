@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from broker.core.effects import Note
 from broker.core.network import cell_frames, cell_told, told
 from broker.core.network.cell_book import Kept, Term
 from broker.core.network.cell_frames import Which
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from broker.core.network.messages import CellPlaced
 
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
+BEGIN_AGAIN_MS = 60_000  # after a cell failed at its home, where it begins anew
 MOVING_MS_MAX = 60_000  # a move that takes longer is given up, if it runs where it was meanwhile
 
 
@@ -40,6 +42,8 @@ class CellHomes(Posting):
         self._wishes: dict[str, _Wish] = {}  # by the term's name
         self._away: dict[str, int] = {}  # brokers with cells of this home, since when
         self._moving: dict[str, int] = {}  # terms that come, since when
+        self._failed: dict[str, None] = {}  # terms that serve, and failed where they were
+        self._again_at: dict[str, int] = {}  # terms that failed here, at home
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
         self._on_said |= {
             cell_frames.Missing: self._cell_missing,
@@ -85,7 +89,8 @@ class CellHomes(Posting):
                 self._wish(one)
         for name, one in before.items():
             if name not in wanted:
-                self._last_stored.pop(name, None)
+                for known in (self._last_stored, self._failed, self._again_at):
+                    known.pop(name, None)
                 self._tell_broker(one.broker, cell_frames.Ended(one.which))
 
     def _wish(self, one: _Wish) -> None:
@@ -133,8 +138,20 @@ class CellHomes(Posting):
         return [
             (name, since)
             for name, since in self._moving.items()
-            if not self._is_away(cells[cell_of(name)[0]].serving.broker)
+            if not self._is_lost(cells[cell_of(name)[0]])
         ]
+
+    def _is_lost(self, cell: Kept) -> bool:
+        """Whether it runs no more where it serves, as far as this is known here."""
+        failed = _which(cell, cell.serving).name in self._failed
+        return failed or self._is_away(cell.serving.broker)
+
+    def _begin_again(self) -> None:
+        """Have cells begin anew that failed here, a while ago."""
+        for name, at in list(self._again_at.items()):
+            if at <= self._now:
+                del self._again_at[name]
+                self._wish(self._wishes[name])
 
     def _leave_host(self, broker: str, reason: str) -> None:
         for cell in list(self.durable.network.book.cells.values()):
@@ -150,7 +167,8 @@ class CellHomes(Posting):
     def _homes_wake(self) -> list[int]:
         """When something is due of all this."""
         moving = [since + MOVING_MS_MAX for _, since in self._moves_to_give_up()]
-        return [since + HOST_LOST_MS for since in self._away.values()] + moving
+        lost = [since + HOST_LOST_MS for since in self._away.values()]
+        return [*lost, *moving, *self._again_at.values()]
 
     # --- what hosts say --------------------------------------------------------------------
 
@@ -184,11 +202,18 @@ class CellHomes(Posting):
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
         cell = self._goes_on(host, one.which)
-        if cell is None or host == self.me:
+        if cell is None:
+            return
+        name = one.which.name
+        if host == self.me:
+            self._again_at[name] = self._now + BEGIN_AGAIN_MS
             return
         self.counts["cells_refused"] += 1
-        comes = cell.coming is not None and cell.coming.number == one.which.term
-        self._move(cell.name, cell.serving.broker if comes else self.me, one.reason)
+        words: dict[str, str | int] = {"cell": name, "broker": host, "reason": one.reason}
+        self._out.append(Note("warning", "cell_refused", words))
+        if cell.coming is None or cell.coming.number != one.which.term:
+            self._failed[name] = None
+        self._move(cell.name, self.me if self._is_lost(cell) else cell.serving.broker, one.reason)
 
     def _cell_named(self, host: str, one: cell_frames.Named) -> None:
         if self._goes_on(host, one.which) is None:

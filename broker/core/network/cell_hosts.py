@@ -4,11 +4,17 @@ Owns their beginning and end, and what goes between them and this broker. Must n
 home wants of them otherwise. Invariant: what a cell sends leaves this broker behind all that the
 broker was told before, as a cell may have been fed what no disk holds yet; the tree, and the
 sessions with true neighbours, stay as they are when a cell comes or goes.
+
+A cell that fails is nobody's trouble but its own: it ends here, which is counted and told, and goes
+on at its home from its last snapshot. At its home it goes on where it can: past a message on which
+it fails, as a broker does, and without the snapshots that cannot be made.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -16,13 +22,13 @@ from broker.core import messages as core_messages
 from broker.core.broker import BrokerOptions
 from broker.core.durable import DurableBroker, head_of
 from broker.core.durable_listed import RecoveryError
-from broker.core.effects import Effect, SendFrame
+from broker.core.effects import Effect, Note, SendFrame
 from broker.core.network import cell_frames
 from broker.core.network.cell import Cell
 from broker.core.network.cell_frames import Which
 from broker.core.network.cell_homes import CellHomes
 from broker.core.network.cell_posting import SAY_AGAIN_MS
-from broker.core.network.cell_view import home_of
+from broker.core.network.cell_view import home_of, is_cell
 from broker.core.network.messages import FramesReceived
 
 RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
@@ -79,6 +85,8 @@ class CellHosts(CellHomes):
             self._begin_cell(one)
         except CellRefusedError as error:
             self._tell_broker(home, cell_frames.Refused(one.which, str(error)))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is this cell's alone
+            self._cell_failed(one.which, error)
 
     def _begin_cell(self, one: cell_frames.Hosted) -> None:
         maximum = self.durable.limits.cells_max
@@ -138,6 +146,7 @@ class CellHosts(CellHomes):
     def _end_cell(self, cell: Cell) -> None:
         name = cell.me
         del self._cells[name], self._inside[name]
+        self._out = [one for one in self._out if not _is_for(name, one)]
         self.sessions.end(name)
         self._leave(name)
         self._routed(self.router.neighbour_removed(name))
@@ -182,13 +191,56 @@ class CellHosts(CellHomes):
                 cell.say_again()
                 self._tell_broker(origin, cell_frames.Running(cell.which, cell.life))
 
+    # --- what fails ------------------------------------------------------------------------
+
+    @contextmanager
+    def _alone(self, cell: Cell) -> Iterator[None]:
+        """Let what a cell fails on be its own end and no more."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  # see the module
+            self._cell_failed(cell.which, error)
+
+    def _cell_failed(self, which: Which, error: BaseException) -> None:
+        """End it here; its home has it again."""
+        self._tell_failed(which.name, error)
+        cell = self._cells.get(which.name)
+        if cell is not None:
+            self._end_cell(cell)
+        reason = f"it failed at {self.me}: {type(error).__name__}"
+        self._tell_broker(home_of(which.cell), cell_frames.Refused(which, reason))
+
+    def _tell_failed(self, name: str, error: BaseException) -> None:
+        self.counts["cells_failed"] += 1
+        words: dict[str, str | int] = {"cell": name, "error": f"{type(error).__name__}: {error}"}
+        self._out.append(Note("error", "cell_failed", words))
+
+    def _look_after(self, cell: Cell) -> None:
+        """See whether its core failed, and have it make a snapshot where it is time for one."""
+        at_home = home_of(cell.which.cell) == self.me
+        fault, cell.fault = cell.fault, None
+        if fault is not None:
+            if not at_home:
+                self._cell_failed(cell.which, fault)
+                return
+            self._tell_failed(cell.me, fault)
+        try:
+            cell.save_if_due()
+        except Exception as error:
+            if not at_home:
+                raise
+            cell.faults += 1
+            cell.saver.put_off(self._now)
+            self._tell_failed(cell.me, error)
+
     # --- at work ---------------------------------------------------------------------------
 
     def _wake_cells(self) -> None:
         for cell in list(self._cells.values()):
-            due = cell.next_wake()
-            if due is not None and due <= self._now:
-                cell.wake(self._now)
+            with self._alone(cell):
+                due = cell.next_wake()
+                if due is not None and due <= self._now:
+                    cell.wake(self._now)
         if self._say_again_at is not None and self._say_again_at <= self._now:
             self._say_again_at = None
             for cell in self._cells.values():
@@ -211,25 +263,30 @@ class CellHosts(CellHomes):
                 return
 
     def _is_inside(self, effect: Effect) -> bool:
-        return isinstance(effect, SendFrame) and effect.link in self._inside
+        return isinstance(effect, SendFrame) and is_cell(effect.link)
 
     def _hand_in(self) -> None:
         """Bring frames to the cells that they are for."""
         out, self._out = self._out, []
         for effect in out:
-            if not isinstance(effect, SendFrame) or effect.link not in self._inside:
+            if not isinstance(effect, SendFrame) or not is_cell(effect.link):
                 self._out.append(effect)
                 continue
             cell = self._cells.get(effect.link)
             if cell is not None:
-                cell.tree_is(self.sessions.tree, self._now)
-                cell.hear(effect.data, self._now)
+                with self._alone(cell):
+                    cell.tree_is(self.sessions.tree, self._now)
+                    cell.hear(effect.data, self._now)
 
     def _hand_out(self) -> bool:
         """Take what cells have for this broker and for their homes; whether there was anything."""
         moved = False
         for name, cell in list(self._cells.items()):
-            cell.save_if_due()
+            with self._alone(cell):
+                self._look_after(cell)
+            if name not in self._cells:
+                moved = True
+                continue
             sent, effects = cell.take_out()
             self._out += effects
             if sent:
@@ -259,3 +316,7 @@ class CellHosts(CellHomes):
         """By such a name: the events that came behind what its tasks had left behind."""
         late = "late_from_afar"
         return {name: cell.durable.ledger.notes.get(late, 0) for name, cell in self._cells.items()}
+
+
+def _is_for(name: str, effect: Effect) -> bool:
+    return isinstance(effect, SendFrame) and effect.link == name

@@ -83,6 +83,7 @@ class CellOrigins(CellHosts):
         self._wake_cells()
         self._leave_lost_hosts()
         self._give_up_moves()
+        self._begin_again()
         if self._ask_homes_at is not None and self._ask_homes_at <= self._now:
             self._look_for_lost_terms()
 

@@ -67,6 +67,10 @@ class Saver:
         self.size_bytes, self.came_bytes = len(one.snapshot), 0
         self._at, self._last = now, one
 
+    def put_off(self, now: int) -> None:
+        """It could not be made: the next one is not due before a while."""
+        self._at = now + SAVE_MS_MAX
+
     def came(self, origin: str, position: int, size_bytes: int) -> None:
         """Events of an origin came; the last one stands there."""
         self.came_bytes += size_bytes

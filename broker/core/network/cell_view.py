@@ -61,6 +61,7 @@ class CellView(Struct, frozen=True):
     reason: str = ""  # why it did not go where it was placed last
     life: int = 0
     counts: CellCounts | None = None
+    faults: int = 0  # messages and snapshots on which it failed where it runs here
 
 
 def is_cell(name: str) -> bool:

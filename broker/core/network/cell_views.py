@@ -46,6 +46,7 @@ def _of_home(core: NetworkedBroker, one: Kept, cell: Cell | None) -> CellView:
         reason=one.reason,
         life=0 if cell is None else cell.life,
         counts=None if cell is None else cell.counted,
+        faults=0 if cell is None else cell.faults,
     )
 
 
@@ -62,6 +63,7 @@ def _of_another(cell: Cell, me: str) -> CellView:
         snapshot_bytes=cell.saver.size_bytes,
         life=cell.life,
         counts=cell.counted,
+        faults=cell.faults,
     )
 
 
@@ -79,6 +81,8 @@ def said_of(one: CellView) -> dict[str, Any]:
     }
     if one.moving_to:
         said["moving_to"] = one.moving_to
+    if one.faults:
+        said["faults"] = one.faults
     if one.reason:
         said["reason"] = one.reason
     if one.counts is not None:

@@ -263,6 +263,7 @@ COUNTED = (
     "asked_again",
     "cells_begun",
     "cells_ended",
+    "cells_failed",
     "cells_moved",
     "cells_not_placed",
     "cells_overflowed",

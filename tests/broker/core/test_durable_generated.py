@@ -74,7 +74,7 @@ def _comparable(case: Case, site: Site) -> list[str] | None:
     the end of all time decides is in neither.
     """
     lasting = any("start" in one for one in case.events)
-    if case.changed or site.late or lasting or "absent" in case.text:
+    if case.changed or site.late or lasting or {"absent", "for"} & set(case.text.split()):
         return None
     engine = headwater.Engine(
         case.text,
