@@ -367,3 +367,20 @@ def test_a_choice_among_windows_outlasts_a_move_of_the_agent():
     for moved_after in range(0, len(events), 3):
         found = Bench(text).run_moving(events, moved_after)
         assert found[: len(whole)] == whole
+
+
+def test_nothing_fits_into_a_list_of_a_chain_that_stands_for_other_times_alone():
+    """By its nominal time c3 lies before a, and so does not come within 6 s from it."""
+    text = (
+        "event A()\nevent C()\nsubscription S from tester to out\n"
+        "detect A then C as y then[..4 s] C* as z within 6 s from A"
+    )
+    events = [
+        {"type": "C", "id": "c3", "timestamp": 3_000, "uncertainty": 1_000},
+        {"type": "A", "id": "a4", "timestamp": 4_000, "uncertainty": 1_000},
+        {"type": "C", "id": "c4", "timestamp": 4_000},
+    ]
+    engine = headwater.Engine(text, lateness_ms=None)
+    engine.push(events)
+    found = [(one["events"]["y"], one["events"].get("z", [])) for one in engine.finish()]
+    assert sorted(found) == [(["c3"], []), (["c4"], [])]

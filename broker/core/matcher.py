@@ -210,6 +210,7 @@ class Matcher:
         active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
+        mixed = bool(results)  # what one agent alone reports is in order
         for level, inboxes in enumerate(active):
             for domain in self._levels[level]:
                 self._wake(domain, inboxes, watermark_of, foreseen)
@@ -223,10 +224,13 @@ class Matcher:
                     continue
                 if seat.task.kind == "definition":
                     self._ledger.detected.received += len(made)
+                    before = len(results)
                     self._deliver(made, active, results)
+                    mixed = mixed or len(results) > before
                 else:
+                    mixed = mixed or bool(results)
                     results += made
-        if len(results) > 1:
+        if mixed:
             sort_results(results)
         return results
 

@@ -377,8 +377,8 @@ class SubscriptionOutcome:
         """The result of an occurrence."""
         if occurrence.__class__ is not tuple:
             return self._of_event(occurrence, group)
-        certainty = WORDS[certainty_of(occurrence)]
         end, start = occurrence[:2]
+        certainty = "yes" if end.__class__ is int else WORDS[certainty_of(occurrence)]
         events = occurrence[2:]
         return OccurrenceResult(
             self._template, start, int(end), events, group, occurrence, certainty

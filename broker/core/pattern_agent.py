@@ -24,7 +24,6 @@ from broker.core.occurrence import (
     order_of,
     sort_in_order,
     sorted_events,
-    span_of,
 )
 from broker.core.outcome import SubscriptionOutcome
 from broker.core.partition import Partition, instant, instants, take
@@ -40,7 +39,15 @@ def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[Found], Any]:
     return lambda found: key(found[0])
 
 
-IN_ORDER = tuple(map(_of_occurrence, (span_of, head_of, order_of)))
+def _span(found: Found) -> tuple[int, int]:
+    occurrence = found[0]
+    if occurrence.__class__ is tuple:
+        span: tuple[int, int] = occurrence[:2]
+        return span
+    return (occurrence.end, occurrence.start)
+
+
+IN_ORDER = (_span, *map(_of_occurrence, (head_of, order_of)))
 
 
 @dataclass(frozen=True, slots=True)

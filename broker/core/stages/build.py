@@ -279,7 +279,7 @@ class Builder:
             member.operand.low - gathered.low,
             member.operand.high - gathered.low,
             member.optional,
-            fits_test(self._layout, gathered, member, self._keys),
+            fits_test(self._layout, gathered, member, self._keys, certain=self._doubt is None),
             tuple(ends),
             tuple(starts),
             _places_of(member.after, gathered),

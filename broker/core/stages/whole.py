@@ -11,7 +11,7 @@ from typing import Any
 from broker.core.choices import YES
 from broker.core.geometry import near
 from broker.core.occurrence import Occurrence, after_anchor, bound_events, flat, touches
-from broker.core.operands import Member, Negation, Operand, composite, silent_places
+from broker.core.operands import Gathered, Member, Negation, Operand, composite, silent_places
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
@@ -154,10 +154,13 @@ def fits_test(
     gathered: Operand,
     member: Member,
     keys: tuple[str, ...],
+    *,
+    certain: bool = True,
 ) -> Callable[..., bool]:
     """`fits(o, m, g)`: whether a candidate fits singly into a list of the chain's occurrence o.
 
-    It goes by nominal times, also where these are uncertain.
+    It goes by nominal times, also where these are uncertain (not `certain`); then the chain itself
+    may be one that stands for other times alone, and nothing fits into that.
     """
     constants = Constants()
     start, end = _times("m", member.operand)
@@ -197,16 +200,19 @@ def fits_test(
     if gathered.within_ms is not None:
         limit = constants.add(gathered.within_ms)
         parts.append(f"max({end}, o[0]) - min({start}, o[1]) <= {limit}")
-    parts += _anchored(gathered, member, constants)
+    parts += _anchored(gathered, member, constants, certain=certain)
     parts.append(f"{constants.helper('strangers', strangers)}(o, m)")
     parts += _conjuncts(layout, gathered, member, keys, constants)
     text = f"def fits(o, m, g):\n    return {' and '.join(parts)}\n"
     return build(text, "fits", constants)
 
 
-def _anchored(gathered: Operand, member: Member, constants: Constants) -> list[str]:
+def _anchored(
+    gathered: Operand, member: Member, constants: Constants, *, certain: bool
+) -> list[str]:
     own = range(member.operand.low, member.operand.high)
     silent = silent_places(member.operand)
+    others = [] if certain else _chain_places(gathered)
     parts = []
     for anchor, within_ms in gathered.anchors:
         if not gathered.low <= anchor < gathered.high:
@@ -222,7 +228,22 @@ def _anchored(gathered: Operand, member: Member, constants: Constants) -> list[s
             for place in own
             if place != anchor and place not in silent
         ]
+        if anchor not in own:
+            parts += [
+                f"after_anchor({a}, {_member('o', gathered, place)}, {limit})"
+                for place in others
+                if place != anchor
+            ]
     return parts
+
+
+def _chain_places(gathered: Operand) -> list[int]:
+    """The places of a chain's elements that are no lists and bind something."""
+    assert isinstance(gathered, Gathered)
+    lists = [range(one.operand.low, one.operand.high) for one in gathered.members]
+    silent = silent_places(gathered)
+    places = range(gathered.low, gathered.high)
+    return [at for at in places if at not in silent and not any(at in one for one in lists)]
 
 
 def _conjuncts(
