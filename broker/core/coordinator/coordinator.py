@@ -72,6 +72,7 @@ class Coordinator:
         self._now = 0
         self._anew = True
         self._numbers: Numbers
+        self._stand_ins: set[str] = set()  # planned as if at home, as nothing is known of the host
         self._look_at: int | None = 0
         self._changed: tuple[int, int] | None = None  # first and last since the epoch began
         self._measure_at = 0
@@ -249,6 +250,9 @@ class Coordinator:
         self._past.append(self.epoch)
         self.epoch, self.laid = epoch, lay(self.known, overlay)
         layout = self.laid.standing.layout
+        own = self.known.statements[self.me].submissions
+        hosts = {one.key: one.host for one in own}
+        self._stand_ins = {key for key, host in hosts.items() if self.works.host_of(key) != host}
         self._numbers = Numbers(self.laid.standing.tree, len(layout.pieces), len(layout.streams))
         self.counts["epochs"] += 1
         number = self.laid.numbers[self.me]
@@ -290,7 +294,9 @@ class Coordinator:
             for piece, broker in self.rounds.keeping.claims.items():
                 home, key = self.laid.pieces[piece]
                 name = self.laid.names[broker]
-                if home == self.me and (name == self.me or name in self.known.statements):
+                if home != self.me or (name == self.me and key in self._stand_ins):
+                    continue
+                if name == self.me or name in self.known.statements:
                     wanted[key] = name
         others = self.known.statements
         self.works.want(wanted, others.__contains__, self._place, self._now)

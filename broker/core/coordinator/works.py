@@ -92,9 +92,11 @@ class Works:
         return min(times, default=None)
 
     def host_of(self, key: str) -> str:
-        """Who runs a submission, or is about to."""
-        asked = self._asked.get(key)
-        return asked[0] if asked is not None else self._works[key].host or self.me
+        """Who runs a submission, or is about to; the home, where it has just gone."""
+        asked, known = self._asked.get(key), self._works.get(key)
+        if asked is not None:
+            return asked[0]
+        return self.me if known is None else known.host or self.me
 
     def want(
         self,
@@ -112,9 +114,10 @@ class Works:
             place(key, self._works[key].host or self.me)
         before, self._wishes = self._wishes, {}
         for key, one in self._works.items():
-            if self._is_missed(key, one.host, known, now):
+            missed_ms = self._missed_ms(key, one.host, known, now)
+            if 0 <= missed_ms < bounds.LOST_MS:
                 continue
-            goal = wanted.get(key, one.host or self.me)
+            goal = wanted.get(key, self.me if missed_ms >= 0 else one.host or self.me)
             if goal in self._refused.get(key, {}):
                 continue
             if goal != self.host_of(key) or (not one.host and key not in self._asked):
@@ -126,12 +129,12 @@ class Works:
                 self._asked[key] = (goal, now)
                 place(key, goal)
 
-    def _is_missed(self, key: str, host: str, known: Callable[[str], bool], now: int) -> bool:
-        """Whether nothing is known of a host, and not for long."""
+    def _missed_ms(self, key: str, host: str, known: Callable[[str], bool], now: int) -> int:
+        """For how long nothing has been known of a host; -1 where it is known."""
         if not host or host == self.me or known(host) or key in self._asked:
             self._lost.pop(key, None)
-            return False
-        return now - self._lost.setdefault(key, now) < bounds.LOST_MS
+            return -1
+        return now - self._lost.setdefault(key, now)
 
     def rate(self, key: str, rates: Rates) -> bool:
         """What a submission takes in and sends by now; whether it is at home here."""

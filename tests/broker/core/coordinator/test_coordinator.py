@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from broker.core.coordinator.bounds import CoordinatorSettings
+from broker.core.coordinator.statement import Measured, encoded
 from broker.core.topology import Tree
 from tests.broker.core.coordinator.town import Town, best, drawn
 
@@ -237,3 +238,20 @@ def test_a_home_that_starts_again_leaves_its_tasks_where_they_are() -> None:
     settled(town)
     check_sound(town)
     assert town.moves == moves
+
+
+def test_rates_of_what_has_just_been_cancelled_are_nobodys() -> None:
+    town = settled(line(1000, 3000))
+    home = town.houses["b2"].coordinator
+    del town.jobs["b2/0"]
+    for host in ("b4", "b2"):
+        said = Measured("b2", host, "b2/0", {"b4": {"B": 9_000}}, 5)
+        home.heard("b3", encoded(said), town.world.now)
+    home.touched(town.world.now)
+    for host in ("b4", "b2"):
+        home.heard("b3", encoded(Measured("b2", host, "b2/0", {}, 5)), town.world.now)
+    settled(town)
+    assert not home.known.statements["b2"].submissions
+    said = Measured("b2", "b2", "b2/0", {"b4": {"B": 9_000}}, 5)
+    home.heard("b3", encoded(said), town.world.now)
+    assert all(house.counts["frames_malformed"] == 0 for house in town.alive)

@@ -215,13 +215,13 @@ class Town:
                 link.down()
         self.world.after(LOST_MS, lambda: self._bring_home(name))
 
-    def revive(self, name: str) -> None:
-        """It is back, with nothing but its submissions."""
+    def revive(self, name: str, alone_ms: int = 0) -> None:
+        """It is back, with nothing but its submissions; its links a while later."""
         house = self.houses[name] = House(self, name, self.world.now)
         for ends, link in self.links.items():
             if name in ends:
                 link.ends[name] = house
-                link.begin()
+                self.world.after(alone_ms, link.begin)
 
     def restart(self, name: str) -> None:
         """Its process ends and begins anew; what it placed runs on meanwhile."""
@@ -230,7 +230,7 @@ class Town:
         for ends, link in self.links.items():
             if name in ends:
                 link.down()
-        self.revive(name)
+        self.revive(name, alone_ms=2_000)
 
     def _bring_home(self, lost: str) -> None:
         """What ran there is lost with it; homes that are back begin with what they have."""
