@@ -10,6 +10,7 @@ from functools import partial
 
 from msgspec import structs
 
+from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload
 from language import check_text
 from simulation.crashes.clients import Asker, Packet, Sensor, Wish
@@ -67,7 +68,9 @@ class Spread(Run):
     def _place(self, name):
         place = super()._place(name)
         options = structs.replace(place.machine.options, idle_timeout_ms=self._silent_ms)
-        place.machine = structs.replace(place.machine, options=options)
+        # None of these events lasts, and nobody waits a week for one that does.
+        limits = Limits(event_duration_ms_max=1_000)
+        place.machine = structs.replace(place.machine, options=options, limits=limits)
         return place
 
     def _plan_askers(self):
