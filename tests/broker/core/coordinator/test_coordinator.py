@@ -255,3 +255,12 @@ def test_rates_of_what_has_just_been_cancelled_are_nobodys() -> None:
     said = Measured("b2", "b2", "b2/0", {"b4": {"B": 9_000}}, 5)
     home.heard("b3", encoded(said), town.world.now)
     assert all(house.counts["frames_malformed"] == 0 for house in town.alive)
+
+
+def test_steps_on_which_brokers_agree_are_not_carried_out_one_by_one() -> None:
+    """Nobody sees the whole line: it is agreed in two steps, and the task moves once."""
+    town = Town(1, 5, LINE, {("b4", "A"): 1000.0})
+    town.submit("b0", {("b4", "A"): 1.0})
+    settled(town)
+    assert sum(house.coordinator.rounds.agreed for house in town.alive) > 1
+    assert [host for _, host in town.jobs["b0/0"].moves] == ["b0", "b4"]
