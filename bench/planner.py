@@ -129,9 +129,11 @@ def large(size: int, seconds: tuple[float, float]) -> Report:
     short, long = seconds
     rows = []
     firsts, parts, planted_gaps = [], [], []
+    tight = Limits(1.4, 1.3, 1.3)
     makers: dict[str, Callable[[], tuple[Any, int | None]]] = {
         "geometric": lambda: (problem("geometric", size, size, 1), None),
-        "grid, all limits": lambda: (problem("grid", size, size, 1, Limits(1.4, 1.3, 1.3)), None),
+        "grid, all limits": lambda: (problem("grid", size, size, 1, tight), None),
+        "geometric, all limits": lambda: (problem("geometric", size, size, 1, tight), None),
         "planted, geometric": lambda: planted("geometric", size, size, 1),
         "planted, grid": lambda: planted("grid", size, size, 1),
     }
