@@ -33,10 +33,12 @@ def compare(construct, context, seed, faults):
     if not events or not check_text(text).ok or "absent" in text:
         return None
     expected = plain(replayed(text, events))
+    assert plain(on_spark(text, events, random.Random(seed))) == expected, f"on Spark:\n{text}"
+    if plain(on_spark(text, events, random.Random(seed), finished=False)) != expected:
+        return None  # something is open until the end of all time, to which no broker comes
     run = Spread(seed, text, events, faults)
     run.run()
     assert plain(run.results) == expected, f"in the network:\n{text}"
-    assert plain(on_spark(text, events, random.Random(seed))) == expected, f"on Spark:\n{text}"
     return len(expected)
 
 
