@@ -159,7 +159,7 @@ def _book(place: Place) -> CellBook:
 
 def _lasts(name: str) -> bool:
     """Whether events that last are in it: what is found of these depends on what came before."""
-    definitions, detect = texts.SUBSCRIPTIONS[name]
+    definitions, detect = texts.SUBSCRIPTIONS.get(name, ((), ""))
     parts = [detect, *[texts.DEFINITIONS[one] for one in definitions]]
     return any(texts.LASTING in part for part in parts)
 
