@@ -17,6 +17,7 @@ from simulation.crashes.clients import Asker, Packet, Sensor, Wish
 from simulation.network import checks
 from simulation.network.scenario import BEGIN_MS, LISTENS_EACH, READY_S_MAX, Run, Shape
 
+ASSIGNED_MS = 10_000  # generated definitions assign intervals that last so long at most
 BROKERS = 6
 TYPES = ["A", "B", "C", "D"]
 LEAD_MS = (READY_S_MAX + 5) * 1_000
@@ -68,8 +69,8 @@ class Spread(Run):
     def _place(self, name):
         place = super()._place(name)
         options = structs.replace(place.machine.options, idle_timeout_ms=self._silent_ms)
-        # None of these events lasts, and nobody waits a week for one that does.
-        limits = Limits(event_duration_ms_max=1_000)
+        # None of the sources' events lasts, and nobody waits a week for one that does.
+        limits = Limits(event_duration_ms_max=ASSIGNED_MS)
         place.machine = structs.replace(place.machine, options=options, limits=limits)
         return place
 

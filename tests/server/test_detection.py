@@ -25,6 +25,7 @@ from server.errors import JobsError
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.logs import result
+from tests.server.spread import ASSIGNED_MS
 
 NEVER_MS = 2**53
 
@@ -86,7 +87,7 @@ def replayed(text, events):
 
 def on_spark(text, events, draw, *, finished=True):
     """Events in batches, disordered by no more than the delay of the watermark."""
-    longest_ms = max((lasted(event) for event in events), default=0)
+    longest_ms = max([ASSIGNED_MS, *(lasted(event) for event in events)])
     delay_ms = draw.choice([0, 500, 5_000])
     spark = Spark(Program(text, longest_ms=longest_ms, raw=True), draw, delay_ms)
     waiting = sorted(events, key=lambda one: end_of(one) + draw.uniform(0, delay_ms))

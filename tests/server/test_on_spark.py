@@ -25,7 +25,7 @@ from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.cluster import Cluster, bare_python
 from tests.server.logs import FakeLog, result
-from tests.server.spread import Spread, moved
+from tests.server.spread import ASSIGNED_MS, Spread, moved
 from tests.server.test_detection import end_of, lasted, on_spark, plain, replayed
 from tests.server.test_with_brokers import Site
 
@@ -292,7 +292,7 @@ def run_generated(spark, folder, seed, cases):
         here = folder / f"case{number}"
         (here / "events").mkdir(parents=True)
         (here / "found.hw").write_text(text)
-        longest_ms = max(lasted(one) for one in events)
+        longest_ms = max([ASSIGNED_MS, *(lasted(one) for one in events)])
         jobs = FROM_FILES.format(folder=here, longest_ms=longest_ms)
         (here / "jobs.toml").write_text(jobs)
         shuffled = random.Random(seed).sample(events, len(events))
