@@ -49,6 +49,10 @@ STEADY_MS = 1_500
 """A task is asked to run elsewhere once nobody has wanted it to be yet another place for so long:
 what brokers agree on goes step by step, and each that is carried out costs the task's state."""
 
+STAYS = 2
+"""Times of a mean that a task stays where it was moved to, so that rates that go up and down do not
+have it go to and fro: what was measured of it before says little of what it is there."""
+
 LOST_MS = 5_000
 """A host that nothing is known of for so long has lost its tasks: a tree that changes, and a home
 that starts, have every broker unknown for a moment."""

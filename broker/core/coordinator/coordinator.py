@@ -21,6 +21,7 @@ import msgspec
 
 from broker.core.coordinator import bounds
 from broker.core.coordinator.around import Around
+from broker.core.coordinator.bounds import STAYS, CoordinatorSettings
 from broker.core.coordinator.checking import Numbers
 from broker.core.coordinator.effort import rounds_settings
 from broker.core.coordinator.known import Known
@@ -52,7 +53,7 @@ class Coordinator:
         self,
         me: str,
         life: int,
-        settings: bounds.CoordinatorSettings,
+        settings: CoordinatorSettings,
         rounds: Rounds,
         around: Around,
     ) -> None:
@@ -60,7 +61,7 @@ class Coordinator:
         self.settings = settings
         self.rounds = rounds
         self.known = Known()
-        self.works = Works(me)
+        self.works = Works(me, STAYS * settings.measure_ms)
         self.metering = Metering(settings, around.state_rate)
         self.drained = False
         self.laid: Laid | None = None
@@ -298,8 +299,8 @@ class Coordinator:
                     continue
                 if name == self.me or name in self.known.statements:
                     wanted[key] = name
-        others = self.known.statements
-        self.works.want(wanted, others.__contains__, self._place, self._now)
+        known = {name: one.drained for name, one in self.known.statements.items()}
+        self.works.want(wanted, known, self._place, self._now)
         self._say_hosts()
         due = self.works.due(self._now)
         if due is not None and (self._look_at is None or due < self._look_at):

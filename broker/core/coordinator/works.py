@@ -30,8 +30,10 @@ class Work(Struct, frozen=True):
 class Works:
     """See the module; `untold` counts those of which too much would have to be said."""
 
-    def __init__(self, me: str) -> None:
+    def __init__(self, me: str, stay_ms: int) -> None:
         self.me = me
+        self.stay_ms = stay_ms
+        self._moved_at: dict[str, int] = {}
         self.untold = 0
         self._works: dict[str, Work] = {}
         self._asked: dict[str, tuple[str, int]] = {}
@@ -55,6 +57,7 @@ class Works:
             self._refused,
             self._rates,
             self._lost,
+            self._moved_at,
             self._back,
         )
         for by_key in kept:
@@ -83,7 +86,7 @@ class Works:
 
     def due(self, now: int) -> int | None:
         """When somebody is to be asked, has had its time, or may be asked again."""
-        times = [at + bounds.STEADY_MS for _, at in self._wishes.values()]
+        times = [self._ripe_at(key, at) for key, (_, at) in self._wishes.items()]
         times += [at + bounds.LOST_MS for at in self._lost.values() if at + bounds.LOST_MS > now]
         times += [at + bounds.REFUSED_MS for _, at in self._asked.values()]
         times += [
@@ -101,13 +104,14 @@ class Works:
     def want(
         self,
         wanted: Mapping[str, str],
-        known: Callable[[str], bool],
+        known: Mapping[str, bool],
         place: Callable[[str, str], None],
         now: int,
     ) -> None:
         """Have submissions run there; what is not named stays where it is.
 
-        Where nothing is `known` of a host, it may be soon, and is waited for.
+        Where nothing is `known` of a host, it may be soon, and is waited for; who is known, and
+        whether it is to be rid of all.
         """
         back, self._back = self._back, {}
         for key in back:
@@ -123,15 +127,24 @@ class Works:
             if goal != self.host_of(key) or (not one.host and key not in self._asked):
                 wish = before.get(key, (goal, now))
                 since = wish[1] if wish[0] == goal else now
-                if one.host and goal != self.me and now - since < bounds.STEADY_MS:
+                chosen = bool(one.host) and missed_ms < 0 and not known.get(one.host, False)
+                if chosen and now < self._ripe_at(key, since):
                     self._wishes[key] = (goal, since)
                     continue
+                if chosen:
+                    self._moved_at[key] = now
                 self._asked[key] = (goal, now)
                 place(key, goal)
 
-    def _missed_ms(self, key: str, host: str, known: Callable[[str], bool], now: int) -> int:
+    def _ripe_at(self, key: str, since: int) -> int:
+        """When a wish may be carried out: others have had their say, and the last move is over."""
+        moved_at = self._moved_at.get(key)
+        steady_at = since + bounds.STEADY_MS
+        return steady_at if moved_at is None else max(steady_at, moved_at + self.stay_ms)
+
+    def _missed_ms(self, key: str, host: str, known: Mapping[str, bool], now: int) -> int:
         """For how long nothing has been known of a host; -1 where it is known."""
-        if not host or host == self.me or known(host) or key in self._asked:
+        if not host or host == self.me or host in known or key in self._asked:
             self._lost.pop(key, None)
             return -1
         return now - self._lost.setdefault(key, now)

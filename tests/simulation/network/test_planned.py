@@ -104,14 +104,14 @@ def test_what_a_host_that_dies_ran_goes_on_and_comes_back_with_it() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_a_task_follows_the_load_once_for_each_change_and_its_results_go_on() -> None:
-    """At an end it saves what comes in there, and pays for its snapshots on their way home."""
-    run = Line(1, [(SLOW, FAST), (FAST, SLOW)])
+def test_a_task_goes_to_where_more_comes_in_than_before_and_its_results_go_on() -> None:
+    run = Line(1, [(SLOW, SLOW), (SLOW, FAST)])
     outcome = run.run()
-    assert run.hosts == ["b4", "b0"]
+    assert run.hosts[0] == "b2"
+    process = run.places[4].process
+    assert process is not None
+    assert process.network.counts["cells_begun"] > 0
     assert outcome.results > 0
-    (cell,) = [one for one in cells_of(run) if one.home == "b2"]
-    assert cell.term <= 4  # it began, moved twice, and perhaps went home when all was silent
 
 
 @pytest.mark.long
