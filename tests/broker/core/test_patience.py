@@ -92,8 +92,7 @@ def test_a_pattern_has_a_prospect(pattern):
     assert prospect_of(lay_out(case_of(pattern)), in_order=True) is not None
 
 
-@pytest.mark.parametrize("lasting", [False, True])
-@pytest.mark.parametrize("lateness_ms", [0, 25])
+@pytest.mark.parametrize(("lateness_ms", "lasting"), [(25, False), (0, True)])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_results_are_those_of_one_that_waits_for_nothing(
     pattern, lateness_ms, lasting, monkeypatch
