@@ -16,8 +16,8 @@ from planner.plan import Plan
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
 TIME_LIMIT_S = 10.0
 RADIUS = 3
-STALL_STEPS = 3000  # and STALL_STEPS_A_PIECE: without a better plan, a search ends
-STALL_STEPS_A_PIECE = 150
+STALL_STEPS = 8000  # and STALL_STEPS_A_PIECE: without a better plan, a search ends
+STALL_STEPS_A_PIECE = 500
 START_SHARE = 0.1  # of the time for an optimum goes to finding a plan to begin with
 
 

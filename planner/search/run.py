@@ -38,7 +38,7 @@ POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
 MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
-FAITHLESS_KICKS = 30  # after so many that found no better plan, back to the best
+FAITHLESS_KICKS_MIN, FAITHLESS_KICKS_MAX = 10, 30  # that find no better plan: then elsewhere
 KICKED_MAX = 12
 LAYS_A_STEP, LAYS_MAX = 2, 100  # streams laid in better orders; more would take half the time
 EXACT = 0.5  # of the descents try out what two pieces that concern each other change together
@@ -179,6 +179,7 @@ class Search:
         patience = SHORT_STEPS + self.model.pieces
         base = self._descend(tabu, 3 * patience, stop, observer)
         since = self.kicks
+        faithless = min(max(FAITHLESS_KICKS_MIN, self.model.pieces // 2), FAITHLESS_KICKS_MAX)
         while not self._ends(stop):
             improved_at = self.improved_at
             self._kick(tabu, base[2])
@@ -191,7 +192,7 @@ class Search:
             if self.best.excess > 0 and self.kicks % MENDED_KICKS == 0:
                 mended = self.best.hosts if self.kicks % (2 * MENDED_KICKS) else found[2]
                 self._mend(mended, stop, observer)
-            if self.kicks - since > FAITHLESS_KICKS:
+            if self.kicks - since > faithless:
                 since, base = self.kicks, self._anew(tabu, patience, stop, observer)
 
     def _descend(
