@@ -65,8 +65,8 @@ ACTORS = part(
     "broker/core/actors.py",
     r"""
 farther-actor: among actors the name decides before the hops
-- if known is None or (hops, actor) < known:
-+ if known is None or actor < known[1]:
+- one = (far, hops, actor)
++ one = (far, 0, actor)
 
 gone-actor-known: who listens no more is chosen still
 - actors.pop(name, None)

@@ -117,9 +117,9 @@ half-a-file-left: what could not be written stays there
 folder-made-and-lost: a new folder's name may be lost
 -         self.sync_folder(path.parent)
 -
--     def names
+-     def try_to_write
 +
-+     def names
++     def try_to_write
 """,
     tests=JOURNAL,
 )

@@ -65,8 +65,8 @@ planner-linked-twice: two links between the same brokers are taken
 +         if ends in seen and link.capacity:
 
 planner-below-zero: a rate below zero is taken
--     if math.isnan(value) or not 0 <= value <= NUMBER_MAX:
-+     if math.isnan(value) or not value <= NUMBER_MAX:
+-     if not 0 <= value <= most:
++     if not value <= most:
 """,
         tests=READING,
     ),
