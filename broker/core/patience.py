@@ -85,6 +85,15 @@ class Patience(Generic[P]):
         return touched
 
     @property
+    def trial(self) -> list[int]:
+        """How many events were asked about, and how many of them gave hope, for snapshots."""
+        return [self._asked, self._hopeful]
+
+    @trial.setter
+    def trial(self, told: list[int]) -> None:
+        self._asked, self._hopeful = told
+
+    @property
     def in_vain(self) -> bool:
         """Whether most events may complete something, so that asking costs more than it spares."""
         return self._asked >= TRIAL_EVENTS and 2 * self._hopeful > self._asked

@@ -89,8 +89,8 @@ class StagedAgent(StagedGroups):
         return min(known, default=None)
 
     def held(self) -> int:
-        """See agent.Agent."""
-        self._catch_up()
+        """See agent.Agent; asking moves no group on, as what is due next would show it."""
+        self._forget_waiting()
         waiting = 0 if self._patience is None else self._patience.count
         return len(self._pending) + self._size + waiting
 
@@ -229,8 +229,7 @@ class StagedAgent(StagedGroups):
     # --- snapshots -----------------------------------------------------------------------
 
     def state(self) -> Any:
-        """See agent.Agent."""
-        self._catch_up()
+        """See agent.Agent; what waits with its group goes on waiting, here and where this goes."""
         shelf = Shelf(self._classes)
         partitions = [packed(one, shelf) for one in self._partitions.values()]
         return {
@@ -243,6 +242,7 @@ class StagedAgent(StagedGroups):
             "overflow": self.dropped_overflow,
             "inverted": self._outcome.dropped_inverted,
             "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
+            "patience": None if self._patience is None else self._patience.trial,
             "partitions": partitions,
             "events": shelf.packed(),
         }
@@ -264,26 +264,22 @@ class StagedAgent(StagedGroups):
             self._pending.add(at, (shelf.get(n),))
         self._partitions, self._agenda, self._size = {}, Agenda(), 0
         self._holds, self._moved = {}, {}
+        if self._patience is not None and state.get("patience", [0, 0]) is None:
+            self._patience = None
         if self._patience is not None:
-            self._patience.count = 0
+            self._patience.count, self._patience.trial = 0, state.get("patience", [0, 0])
         for one in state["partitions"]:
             self._restore_partition(tuple(one[0]), one, shelf)
 
     def _restore_partition(self, key: Group, packed: list[Any], shelf: Shelf) -> None:
-        without_stages = isinstance(self._patience, Solving) and not packed[3]
+        without_stages = self._patience is not None and not packed[3]
         if without_stages:
             assert self._patience is not None
             partition = self._partitions[key] = Partition(key, self._patience.reach(()))
         else:
             partition = self._partition(key)
         unpack(partition, packed, shelf, self._manner.selection)
-        if without_stages:
-            assert self._patience is not None
+        if self._patience is not None:
             self._patience.count += len(partition.fresh)
-            return
-        waited, partition.fresh = partition.fresh, []
-        for at, event in waited:
-            self._give(partition.site, at, event)
-        if waited:
-            self._found(partition)  # nothing comes of what could wait
-        self._settle(key, partition)
+        if not without_stages:
+            self._settle(key, partition)

@@ -115,28 +115,25 @@ class StagedGroups:
         most = self._patience.count + self._size + len(self._pending) + coming
         self._crowded = most > self._occurrences_max
         if self._crowded:
-            self._catch_up(everything=True)
+            self._catch_up()
 
-    def _catch_up(self, *, everything: bool = False) -> None:
-        """Let all groups go on as far as the watermark, though nothing can come of it.
-
-        Those that do without stages forget what they can; `everything`: they get stages, too.
-        """
-        patience = self._patience
-        if patience is not None and patience.count:
-            solves = isinstance(patience, Solving) and not everything
-            behind = []
-            for key, one in self._partitions.items():
-                if solves and not one.open:
-                    patience.forget(one, self._watermark)
-                elif one.fresh:
-                    behind.append(key)
+    def _catch_up(self) -> None:
+        """Give all groups stages as far as the watermark, though nothing can come of it."""
+        if self._patience is not None and self._patience.count:
+            behind = [key for key, one in self._partitions.items() if one.fresh]
             found = [one for key in behind for one in self._advance(key)]
             assert not found, "what may be complete does not wait"
 
+    def _forget_waiting(self) -> None:
+        """Let groups that do without stages forget what they can."""
+        if isinstance(self._patience, Solving) and self._patience.count:
+            for one in self._partitions.values():
+                if not one.open:
+                    self._patience.forget(one, self._watermark)
+
     def _give_up_waiting(self) -> None:
         """From now on all is given to stages at once."""
-        self._catch_up(everything=True)
+        self._catch_up()
         for key, partition in self._partitions.items():
             if not partition.open:
                 self._open(key, partition)

@@ -174,10 +174,6 @@ def logged(
     return found
 
 
-def _remembers(partition: Partition) -> bool:
-    return partition.open and partition.site.memory is not None
-
-
 def waiting_state(waiting: Waiting) -> list[Any]:
     """What waits, as occurrences and plain values in lists."""
     return [
@@ -192,6 +188,7 @@ def waiting_state(waiting: Waiting) -> list[Any]:
 
 def packed(partition: Partition, shelf: Shelf) -> list[Any]:
     """A partition as plain data."""
+    memory = partition.site.memory if partition.open else None
     return [
         list(partition.group),
         partition.site.begin if partition.open else None,
@@ -199,7 +196,7 @@ def packed(partition: Partition, shelf: Shelf) -> list[Any]:
         shelf.put_all(partition.root.state()) if partition.open else [],
         shelf.put_all(waiting_state(partition.waiting)),
         [[at, shelf.put(event)] for at, event in partition.log],
-        shelf.put_all(partition.site.memory.state()) if _remembers(partition) else [],
+        [] if memory is None else shelf.put_all(memory.state()),
         partition.reach,
         [[at, shelf.put(event)] for at, event in partition.fresh],
     ]
