@@ -8,6 +8,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from broker.config.links import address_of
+from broker.config.mappings import faults, may_meet, settled
 from broker.config.table import Config
 
 OPEN_DOOR = (
@@ -48,6 +49,7 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
         yield "mqtt.plain", "without TLS nobody could connect; set `tls_cert` and `tls_key`"
     yield from _joins(config)
     yield from _links(config)
+    yield from _mappings(config)
 
 
 def _links(config: Config) -> Iterator[tuple[str, str]]:
@@ -111,6 +113,22 @@ def _joins(config: Config) -> Iterator[tuple[str, str]]:
             why = f"[joins.{seen[where]}] is at the same place under the same client identifier"
             yield f"{key}.client_id", f"{why}; each would throw out the other: name another"
         seen.setdefault(where, name)
+
+
+def _mappings(config: Config) -> Iterator[tuple[str, str]]:
+    """What has to hold within mappings, and that none takes what is Headwater's own."""
+    prefixes = {"mqtt.prefix": config.mqtt.prefix}
+    prefixes |= {f"joins.{name}.prefix": one.prefix for name, one in config.joins.items()}
+    for name, section in config.mappings.items():
+        key = f"mappings.{name}"
+        wrong = list(faults(section))
+        yield from ((f"{key}.{part}", why) for part, why in wrong)
+        topic = settled(section).topic
+        met = "" if wrong else next((k for k, v in prefixes.items() if may_meet(topic, v)), "")
+        if met:
+            why = f"`{topic}` would take topics below `{prefixes[met]}` ({met})"
+            at = "topic" if section.topic else "preset"
+            yield f"{key}.{at}", f"{why}, which are Headwater's own; name others"
 
 
 def _own_ports(config: Config) -> list[int]:

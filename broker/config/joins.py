@@ -5,16 +5,12 @@ Owns their meaning, as `table` does that of all others; there is such a section 
 carries its meaning.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from broker.config.about import About
 
-NAME_PATTERN = r"[a-z](?:_?[a-z0-9]){0,31}"
-NAME_SAYS = "a small letter, then up to 31 small letters or digits, with single `_` between"
 JOINS_MAX = 16  # a site has one or two; each is a connection and two queues
 
 
@@ -76,6 +72,9 @@ class JoinSection(msgspec.Struct, frozen=True, kw_only=True):
     results: Annotated[
         bool, About("publish results, late and rejected events and the broker's state to it")
     ] = True
+    mappings: Annotated[
+        bool, About("take from it what the [mappings] name, outside of `prefix`")
+    ] = True
     session_expiry_s: Annotated[
         int,
         About(
@@ -132,44 +131,3 @@ class JoinSection(msgspec.Struct, frozen=True, kw_only=True):
     def is_5(self) -> bool:
         """Whether MQTT 5 is spoken."""
         return self.protocol == "5"
-
-
-SECTION = "joins"
-_VARIABLE = "HEADWATER__JOINS__"
-
-
-def join_names(
-    tables: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, str]
-) -> list[str]:
-    """The servers that any source tells of, in the order of the file, then of their names."""
-    named = tables.get(SECTION)
-    inside = named.items() if isinstance(named, dict) else ()
-    found = dict.fromkeys(name for name, table in inside if isinstance(table, dict))
-    others = {key.removeprefix(_VARIABLE).lower() for key in environ if key.startswith(_VARIABLE)}
-    others = {name.partition("__")[0] for name in others if "__" in name}
-    others |= {
-        key.split(".")[1] for key in flags if key.startswith("joins.") and key.count(".") > 1
-    }
-    found |= dict.fromkeys(sorted(others))
-    return [name for name in found if re.fullmatch(NAME_PATTERN, name)][:JOINS_MAX]
-
-
-def tables_of(tables: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], object]]:
-    """The sections of a file with their paths: of `joins` those of each server."""
-    for section, table in tables.items():
-        if section == SECTION and isinstance(table, dict):
-            yield from (((section, name), inner) for name, inner in table.items())
-        else:
-            yield (section,), table
-
-
-def not_a_join(path: Sequence[str], table: object = None) -> str | None:
-    """Why a section of this path is no server's; None where it is something else altogether."""
-    if not path or path[0] != SECTION:
-        return None
-    if len(path) == 1 or not isinstance(table, dict | None):
-        return "each server has a section of its own: write [joins.NAME] above its keys"
-    name = ".".join(path[1:])
-    if re.fullmatch(NAME_PATTERN, name):
-        return f"more than {JOINS_MAX} servers are not joined"
-    return f"the name `{name}` will not do, expected {NAME_SAYS}"

@@ -16,10 +16,12 @@ import msgspec
 from broker.config.checks import contradictions
 from broker.config.document import Document
 from broker.config.errors import ConfigError, RefusedError, did_you_mean
-from broker.config.joins import join_names, not_a_join, tables_of
+from broker.config.kinds import NAMED
 from broker.config.links import PEERS_MAX, peers_of_text
-from broker.config.table import JOINS, Config, Setting, sections, settings
-from broker.config.values import check_peer, check_user, checked, from_text
+from broker.config.mappings import ATTRIBUTES_MAX, attributes_of_text
+from broker.config.named import not_named, section_names, tables_of
+from broker.config.table import Config, Setting, sections, settings
+from broker.config.values import check_attribute, check_peer, check_user, checked, from_text
 
 PREFIX = "HEADWATER__"
 NO_FLAG = "every user of this machine can read a command line; set it in the environment or a file"
@@ -64,8 +66,8 @@ def load(
     are dotted keys with the text of their values. Raises ConfigError.
     """
     document = None if path is None else Document(Path(path))
-    joins = join_names(document.tables if document else {}, environ or {}, flags or {})
-    rows = {setting.key: setting for setting in settings(joins)}
+    named = section_names(NAMED, document.tables if document else {}, environ or {}, flags or {})
+    rows = {setting.key: setting for setting in settings(named)}
     folder = str(Path(path).parent) if path is not None else ""
     default = Origin("default", "default", folder)
     given = {key: _Given(row.default, default) for key, row in rows.items()}
@@ -85,7 +87,7 @@ def load(
     if problems:
         raise ConfigError(*sorted(problems, key=_in_file(path)))
     origins = {key: one.origin for key, one in given.items()}
-    config = _assembled(values, origins, joins)
+    config = _assembled(values, origins, named)
     if wrong := [f"{_where(key, origins[key])}: {why}" for key, why in contradictions(config)]:
         raise ConfigError(*wrong)
     return Loaded(config, origins)
@@ -108,10 +110,10 @@ def _in_file(path: str | Path | None) -> Callable[[str], tuple[int, int]]:
 
 
 def _assembled(
-    values: Mapping[str, Any], origins: Mapping[str, Origin], joins: Iterable[str]
+    values: Mapping[str, Any], origins: Mapping[str, Origin], named: Iterable[str]
 ) -> Config:
     parts: dict[str, Any] = {}
-    for section, type_ in sections(joins).items():
+    for section, type_ in sections(named).items():
         prefix = f"{section}."
         own = {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
         try:
@@ -120,8 +122,11 @@ def _assembled(
             key = prefix + str(error).partition(" ")[0]  # it begins with one of their names
             place = f"{_where(key, origins[key])}: " if key in origins else f"[{section}]: "
             raise ConfigError(f"{place}{error}") from None
-    joined = {name: parts.pop(f"{JOINS}{name}") for name in joins}
-    return Config(**parts, joins=joined)
+    parts |= {kind: {} for kind in NAMED}
+    for section in named:
+        kind, _, name = section.partition(".")
+        parts[kind][name] = parts.pop(section)
+    return Config(**parts)
 
 
 def _settled(setting: Setting, given: _Given) -> Any:
@@ -129,8 +134,8 @@ def _settled(setting: Setting, given: _Given) -> Any:
     value, origin = given.value, given.origin
     if origin.kind in {"env", "flag"} and isinstance(value, str):
         value = from_text(setting, value)
-    if setting.kind is dict and setting.about.entries == "peer":
-        return _peers(setting, given)
+    if setting.kind is dict and setting.about.entries != "user":
+        return _listed(setting, given)
     if setting.kind is dict:
         if isinstance(value, str) and "\0" not in value:
             document = Document(Path(origin.folder, value))
@@ -143,19 +148,26 @@ def _settled(setting: Setting, given: _Given) -> Any:
     return value
 
 
-def _peers(setting: Setting, given: _Given) -> dict[str, str]:
-    """Brokers with their addresses: a table, or a text from the environment or a flag."""
+_LISTED = {
+    "peer": (peers_of_text, check_peer, PEERS_MAX, "brokers, at most {} are linked to"),
+    "attribute": (attributes_of_text, check_attribute, ATTRIBUTES_MAX, "attributes, at most {}"),
+}
+
+
+def _listed(setting: Setting, given: _Given) -> dict[str, str]:
+    """Names with a text each: a table, or a text from the environment or a flag."""
     value, origin = given.value, given.origin
+    of_text, check, at_most, beyond = _LISTED[setting.about.entries]
     if isinstance(value, str) and origin.kind in {"env", "flag"}:
         try:
-            value = peers_of_text(value)
+            value = of_text(value)
         except ValueError as error:
             raise RefusedError(str(error)) from None
     table: dict[str, object] = checked(setting, value)
-    if len(table) > PEERS_MAX:
-        raise RefusedError(f"found {len(table)} brokers, at most {PEERS_MAX} are linked to")
+    if len(table) > at_most:
+        raise RefusedError(f"found {len(table)} {beyond.format(at_most)}")
     place = given.entry_place or (lambda _: _where(setting.key, origin))
-    return _entries(table, place, check_peer)
+    return _entries(table, place, check)
 
 
 def _entries(
@@ -179,10 +191,10 @@ def _entries(
 
 def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
     known = {row.section for row in rows.values()}
-    for path, table in tables_of(document.tables):
+    for path, table in tables_of(NAMED, document.tables):
         section = ".".join(path)
         if section not in known:
-            why = not_a_join(path, table) or _unknown_section(section, table, rows)
+            why = not_named(NAMED, path, table) or _unknown_section(section, table, rows)
             problems.append(f"{document.place(*path)}: {why}")
             continue
         if not isinstance(table, dict):
@@ -199,7 +211,7 @@ def _from_file(document: Document, rows: _Rows, problems: list[str]) -> _Givens:
 
 
 def _places_under(document: Document, section: str, name: str) -> Callable[[str], str]:
-    return lambda entry: document.place(section, name, entry)
+    return lambda entry: document.place(*section.split("."), name, entry)
 
 
 def _from_environment(environ: Mapping[str, str], rows: _Rows, problems: list[str]) -> _Givens:
@@ -217,7 +229,7 @@ def _from_environment(environ: Mapping[str, str], rows: _Rows, problems: list[st
             why = (
                 _unknown_key(section, name, rows)
                 if any(row.section == section for row in rows.values())
-                else not_a_join(path[:-1]) or _unknown_section(path[0], None, rows)
+                else not_named(NAMED, path[:-1]) or _unknown_section(path[0], None, rows)
             )
             problems.append(f"{variable}: {why}")
 
@@ -239,7 +251,7 @@ def _unknown_section(section: str, table: object, rows: _Rows) -> str:
     homes = [row.key for row in rows.values() if row.name == section]
     if homes and not isinstance(table, dict):
         return f"the key `{section}` belongs into a section: {_or(homes)}"
-    return f"no such section `{section}`{did_you_mean(section, sections())}"
+    return f"no such section `{section}`{did_you_mean(section, [*sections(), *NAMED])}"
 
 
 def _unknown_key(section: str, name: str, rows: _Rows) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from broker.config.kinds import NAMED
 from broker.config.reader import Loaded, Origin
 from broker.config.table import Setting, introduction, sections, settings
 
@@ -45,7 +46,7 @@ class Shown(msgspec.Struct, frozen=True):
 def shown(loaded: Loaded) -> list[Shown]:
     """Every value in the order of the table; of users only the names."""
     rows = []
-    for row in settings(loaded.config.joins):
+    for row in settings(loaded.config.named()):
         value = getattr(loaded.config.section(row.section), row.name)
         if row.about.secret and value:
             value = dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else HIDDEN
@@ -78,8 +79,9 @@ def as_toml(rows: list[Shown], *, origins: bool) -> str:
 def page() -> str:
     """docs/configuration.md."""
     lines = [PAGE_HEAD.strip()]
-    rows = settings(["NAME"])
-    for section, type_ in sections(["NAME"]).items():
+    named = [f"{kind}.NAME" for kind in NAMED]
+    rows = settings(named)
+    for section, type_ in sections(named).items():
         lines += ["", f"## [{section}]", "", introduction(section, type_), ""]
         lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
         lines += [_page_row(row) for row in rows if row.section == section]

@@ -16,7 +16,9 @@ import msgspec
 from broker.config.about import About
 from broker.config.coordinator import CoordinatorSection
 from broker.config.joins import JoinSection
+from broker.config.kinds import NAMED, NAMED_TYPES
 from broker.config.links import LinksSection
+from broker.config.mappings import MappingSection
 from broker.core.limits import Limits
 from broker.core.links.limits import LinkLimits
 from broker.core.topology.limits import TopologyLimits
@@ -297,15 +299,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     coordinator: CoordinatorSection = CoordinatorSection()
     log: LogSection = LogSection()
     joins: dict[str, JoinSection] = msgspec.field(default_factory=dict)
+    mappings: dict[str, MappingSection] = msgspec.field(default_factory=dict)
 
     def section(self, name: str) -> Any:
         """The section of this name, also one such as `joins.hall`."""
-        if name.startswith(JOINS):
-            return self.joins[name.removeprefix(JOINS)]
-        return getattr(self, name)
+        kind, _, one = name.partition(".")
+        return getattr(self, kind)[one] if one else getattr(self, kind)
+
+    def named(self) -> list[str]:
+        """The sections that have names of their own, such as `joins.hall`."""
+        return [f"{kind}.{one}" for kind in NAMED for one in getattr(self, kind)]
 
 
-JOINS = "joins."
 _LIMITS_SAY = {
     "limits": "Bounds of the core, the reason for each, and what happens to what exceeds it.",
     "mqtt_limits": "Bounds of the MQTT face, and the reason for each.",
@@ -341,6 +346,8 @@ class Setting(msgspec.Struct, frozen=True):
             return "true or false"
         if self.kind is dict and self.about.entries == "peer":
             return "a table of broker name = address with port"
+        if self.kind is dict and self.about.entries == "attribute":
+            return "a table of attribute = path"
         if self.kind is dict:
             return "a table of name = password hash, or the name of a file"
         if self.choices:
@@ -352,15 +359,15 @@ class Setting(msgspec.Struct, frozen=True):
         return f"{bounds} ({self.about.unit})" if self.about.unit else bounds
 
 
-def sections(joins: Iterable[str] = ()) -> dict[str, type[Any]]:
-    """The section types by name, in the order of the table; of the servers joined, of these."""
-    named = {name: type_ for name, type_ in get_type_hints(Config).items() if name != "joins"}
-    return named | {f"{JOINS}{name}": JoinSection for name in joins}
+def sections(named: Iterable[str] = ()) -> dict[str, type[Any]]:
+    """The section types by name, in the order of the table; behind them, such as `joins.hall`."""
+    whole = {name: type_ for name, type_ in get_type_hints(Config).items() if name not in NAMED}
+    return whole | {name: NAMED_TYPES[name.partition(".")[0]] for name in named}
 
 
-def settings(joins: Iterable[str] = ()) -> tuple[Setting, ...]:
+def settings(named: Iterable[str] = ()) -> tuple[Setting, ...]:
     """Every row, in order; see `sections`."""
-    found = sections(joins)
+    found = sections(named)
     return tuple(row for section, type_ in found.items() for row in _rows(section, type_))
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from broker.config.errors import RefusedError
 from broker.config.links import ADDRESS_SAYS, address_of
+from broker.config.mappings import PATH_SAYS
+from broker.config.mappings import check_attribute as good_attribute
 from broker.config.table import NAME_PATTERN, NAME_SAYS, Setting
 from broker.credentials import check_hash
 
@@ -72,6 +74,16 @@ def check_peer(name: str, address: object) -> str:
     except ValueError as error:
         raise RefusedError(str(error)) from None
     return address
+
+
+def check_attribute(name: str, path: object) -> str:
+    """The path of a mapping's attribute, or `RefusedError`."""
+    if not isinstance(path, str):
+        raise RefusedError(f"found {_found(path)}, expected {PATH_SAYS}")
+    try:
+        return good_attribute(name, path)
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
 
 
 def _check_text(setting: Setting, value: str) -> None:

@@ -240,10 +240,14 @@ class Broker:
                 self._notes.once("warning", "conflicting_repeat", source, **words)
 
     def _topic_refused(self, message: messages.TopicRefused, out: Outgoing) -> None:
-        self.ledger.note("topics_refused")
-        found = f"nothing is published to {message.topic} from outside"
-        self._reject(message.topic, message.data, [Rejection("unknown_topic", found[:400])], out)
-        out.acknowledge(message.token, "no_such_topic")
+        code, mapping, found = "unknown_topic", message.mapping, message.found
+        if mapping:
+            code = "not_mapped"
+        else:
+            found = f"nothing is published to {message.topic} from outside"
+        self.ledger.note("payloads_not_mapped" if mapping else "topics_refused")
+        self._reject(message.topic, message.data, [Rejection(code, found[:400])], out)
+        out.acknowledge(message.token, "refused" if mapping else "no_such_topic")
 
     # --- sources -------------------------------------------------------------------------
 

@@ -39,11 +39,16 @@ class EventsReceived(Struct, frozen=True):
 
 
 class TopicRefused(Struct, frozen=True):
-    """A client published below the prefix where nothing is to be published."""
+    """A client published below the prefix where nothing is to be published.
+
+    Or, with `found`, what a mapping of that name cannot make an event of.
+    """
 
     topic: str
     data: bytes
     token: Any = None
+    mapping: str = ""
+    found: str = ""
 
 
 class SourceAdvertised(Struct, frozen=True):

@@ -86,6 +86,9 @@ def accept(
     if packet.retain and not hub.router.retain(message):
         counters.refuse("retained_full")
         return Reason.QUOTA_EXCEEDED
+    if route.mapped:
+        _hand_up(hub, client, packet, connection)
+        return HANDED_UP
     return Reason.SUCCESS if count else Reason.NO_MATCHING_SUBSCRIBERS
 
 

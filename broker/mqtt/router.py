@@ -31,11 +31,13 @@ SWEEP_AFTER = 1_000
 class Prefix(Struct, frozen=True):
     """Which topics the application takes: all at or beneath `name`; an empty name: none.
 
-    Those that also match one of `shown` (filters) go to clients subscribed to them as well.
+    Those that also match one of `shown` (filters) go to clients subscribed to them as well. Other
+    topics that match one of `mapped` it takes, too, and they are as plain for everybody as before.
     """
 
     name: str = ""
     shown: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
 
     def holds(self, topic: str) -> bool:
         """Whether the application takes this topic."""
@@ -56,10 +58,11 @@ class Route(Struct):
 
     topic: str
     head: bytes
-    plain: bool  # neither of the two below, and nobody has to be asked
+    plain: bool  # none of those below, and nobody has to be asked
     taken: bool  # by the application
     reserved: bool  # clients must not publish to it
     shown: bool  # to clients, though taken
+    mapped: bool  # plain for clients, and the application gets it as well
     version: int = -1
     deliveries: tuple[Delivery, ...] = ()
 
@@ -239,8 +242,9 @@ class Router:
         taken = self._prefix.holds(topic)
         shown = any(matches(item, topic) for item in self._prefix.shown)
         reserved = topic.startswith("$")
-        plain = not (taken or reserved or self._authorized)
-        route = Route(topic, text(topic), plain, taken, reserved, shown)
+        mapped = not taken and any(matches(item, topic) for item in self._prefix.mapped)
+        plain = not (taken or mapped or reserved or self._authorized)
+        route = Route(topic, text(topic), plain, taken, reserved, shown, mapped)
         self.routes[topic] = route
         return route
 

@@ -1,7 +1,8 @@
 """From what MQTT clients publish to what the core is told.
 
 Owns that translation. Must not judge payloads: the core does. Invariant: every message handed up
-becomes exactly one message (or one payload of one) to the core, in the order in which it came.
+becomes exactly one message (or one payload of one) to the core, in the order in which it came; one
+on a mapped topic may become several, or none where nobody waits.
 """
 
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from broker.core.messages import (
 if TYPE_CHECKING:
     from broker.core.registry import Format
     from broker.mqtt.application import InboundMessage
+    from broker.wiring.mapping import Mappings
 
 MSGPACK = frozenset(("application/msgpack", "application/x-msgpack", "application/vnd.msgpack"))
 
@@ -48,6 +50,8 @@ class Arrivals:
         request: Callable[[Request], None],
         flush: Callable[[], None],
     ) -> None:
+        self.mappings: Mappings | None = None
+        self._own = f"{prefix}/"
         self._skip = len(prefix) + 1
         self._prefix = prefix
         self._payload = payload
@@ -58,6 +62,9 @@ class Arrivals:
     def on_publish(self, messages: list["InboundMessage"]) -> None:
         """Pass on the messages of one socket read."""
         for message in messages:
+            if self.mappings is not None and not message.topic.startswith(self._own):
+                self._map(self.mappings, message)
+                continue
             address = topics.read(message.topic[self._skip :])
             if address is None:
                 topic = message.topic[self._skip :]
@@ -71,6 +78,13 @@ class Arrivals:
             else:
                 self._ask(address, message)
         self._flush()
+
+    def _map(self, mappings: "Mappings", message: "InboundMessage") -> None:
+        for one in mappings.read(message):
+            if isinstance(one, Payload):
+                self._payload(one)
+            else:
+                self._message(one)
 
     def _ask(self, address: topics.Address, message: "InboundMessage") -> None:
         client, request = address.names

@@ -31,6 +31,7 @@ from broker.store import StoreError
 from broker.wiring import logs
 from broker.wiring.arrivals import AnswerTo, Arrivals, Request
 from broker.wiring.errors import StartError
+from broker.wiring.mapping import Mappings
 from broker.wiring.runner import Outside, Runner
 from broker.wiring.supply import Result, Supply, forget_others
 
@@ -55,8 +56,15 @@ class AnswerThere(msgspec.Struct, frozen=True):
 class Way:
     """Between one joined server and the core."""
 
-    def __init__(self, join: Join, settings: JoinSection, client_id: str) -> None:
+    def __init__(
+        self,
+        join: Join,
+        settings: JoinSection,
+        client_id: str,
+        mappings: Mappings | None = None,
+    ) -> None:
         self.join = join
+        self._mappings = mappings
         self._prefix = settings.prefix
         self._results = settings.results
         self._client = ClientInfo(client_id, None, join.address, 5 if settings.is_5 else 4)
@@ -77,6 +85,7 @@ class Way:
             lambda request: ask(self._answered_here(request)),
             runner.flush,
         )
+        self._arrivals.mappings = self._mappings
 
     def _answered_here(self, request: T) -> T:
         return replace(request, reply_to=AnswerThere(self, request.reply_to))
@@ -155,8 +164,11 @@ class Joined:
         self._faults = 0
         for name, settings in config.joins.items():
             terms = _terms(name, settings, config)
-            join = Join(name, terms, filters(settings), Backoff(draw), logs.tell)
-            self.ways.append(Way(join, settings, terms.client_id))
+            mappings = _mappings(config, settings)
+            foreign = mappings.filters() if mappings is not None else []
+            subscribed = [*filters(settings), *foreign]
+            join = Join(name, terms, subscribed, Backoff(draw), logs.tell)
+            self.ways.append(Way(join, settings, terms.client_id, mappings))
 
     def attach(self, runner: Runner, ask: Callable[[Request], None]) -> None:
         """Have what comes go to the core; requests by the line in which they are checked."""
@@ -290,6 +302,13 @@ def filters(settings: JoinSection) -> list[str]:
     kinds = [topics.EVENTS, topics.SOURCES] if settings.events else []
     kinds += [topics.SUBMIT, topics.CANCEL] if settings.requests else []
     return [f"{settings.prefix}/{kind}/#" for kind in kinds]
+
+
+def _mappings(config: Config, settings: JoinSection) -> Mappings | None:
+    """What of this server's other topics becomes events; None where nothing does."""
+    if not (config.mappings and settings.mappings):
+        return None
+    return Mappings(config.mappings, config.limits, joined=True)
 
 
 def _terms(name: str, settings: JoinSection, config: Config) -> Terms:

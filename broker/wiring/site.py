@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.config import Config, ConfigError
+from broker.config.mappings import filter_of, settled
 from broker.config.rights import load_rights
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.messages import Started, Stopped
@@ -77,7 +78,7 @@ class Site:
             door,
             listeners=listeners(config),
             users=users,
-            prefix=Prefix(prefix, (f"{prefix}/{EVENTS}/#",)),
+            prefix=Prefix(prefix, (f"{prefix}/{EVENTS}/#",), _mapped(config)),
             limits=config.mqtt_limits,
             authorize=_rights(config),
         )
@@ -164,13 +165,18 @@ class Site:
         self._listening = Listening(self._server, runner, prefix, name)
         self._server.on_subscriptions(self._listening.changed)
         self._requests = Requests(runner, self._config.limits)
-        self._door.on_publish = Arrivals(
+        arrivals = Arrivals(
             self._config.mqtt.prefix,
             runner.add_payload,
             runner.add,
             self._requests.put,
             runner.flush,
-        ).on_publish
+        )
+        if self._config.mappings:
+            from broker.wiring.mapping import Mappings
+
+            arrivals.mappings = Mappings(self._config.mappings, self._config.limits)
+        self._door.on_publish = arrivals.on_publish
         if self._joined is not None:
             self._joined.attach(runner, self._requests.put)
 
@@ -278,6 +284,11 @@ def is_networked(config: Config) -> bool:
 def faces(config: Config) -> list[str]:
     """What the MQTT listeners are called."""
     return [*(["mqtt"] if config.mqtt.plain else []), *(["mqtts"] if config.mqtt.tls_cert else [])]
+
+
+def _mapped(config: Config) -> tuple[str, ...]:
+    """The filters of the foreign topics that are mapped to events."""
+    return tuple(filter_of(settled(one).topic) for one in config.mappings.values())
 
 
 def _joined(config: Config, delivery: Delivery) -> "Joined | None":

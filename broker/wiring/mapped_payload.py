@@ -1,0 +1,171 @@
+"""What a mapping makes of a payload.
+
+Owns the reading of foreign payloads. Must not know topics or who waits. Invariant: the outcome for
+any bytes is an event as JSON, None, or an UnmappableError whose text is bounded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from broker.config.mappings import PLAIN
+from broker.core.faults import DECODE_ERRORS, bounded
+from broker.core.registry import RESERVED
+
+if TYPE_CHECKING:
+    from broker.config.mappings import MappingSection
+
+SHOWN_CHARS_MAX = 60  # of a payload or value, in a reason
+DIGITS_MAX = 18  # of a whole number; with more it is read as a float
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_WHITE = b" \t\r\n"
+_OPENINGS = (b"{", b"[")  # of what can be nothing but JSON
+_WORDS = {"true": True, "false": False}
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+class UnmappableError(Exception):
+    """A payload of which the mapping can make nothing; the text says what was found."""
+
+
+class PayloadReader:
+    """The payloads of one mapping."""
+
+    def __init__(self, section: MappingSection) -> None:
+        """`section` is settled, see `broker.config.mappings`."""
+        self._form = section.payload
+        self._attributes = [(name, path.split(".")) for name, path in section.attributes.items()]
+        self._timestamp = section.timestamp.split(".") if section.timestamp else None
+        self._factor = 1_000 if section.timestamp_unit == "s" else 1
+        self._ignored = frozenset(filter(None, map(str.strip, section.ignore.split(","))))
+
+    def event(self, data: bytes, location: str) -> bytes | None:
+        """The event as JSON, without type and source; None where the payload says nothing of it.
+
+        Raises UnmappableError.
+        """
+        said = self._object(data)
+        values = self._chosen(said) if self._attributes else self._all(said)
+        if not values:
+            return None
+        if location:
+            values["location"] = location
+        time = self._time(said)
+        if time is not None:
+            values["timestamp"] = time
+        try:
+            return _encode(values)
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise UnmappableError(f"found what JSON cannot say: {bounded(str(error))}") from None
+
+    # --- values ---------------------------------------------------------------------------
+
+    def _all(self, said: dict[str, Any]) -> dict[str, Any]:
+        found = {}
+        for name, value in said.items():
+            if name not in RESERVED and not isinstance(value, dict | list) and self._is_said(value):
+                found[name] = _finite(name, value)
+        return found
+
+    def _chosen(self, said: dict[str, Any]) -> dict[str, Any]:
+        found = {}
+        for name, path in self._attributes:
+            value = _at(said, path)
+            if not self._is_said(value):
+                continue
+            if isinstance(value, dict | list):
+                kind = "an object" if isinstance(value, dict) else "an array"
+                raise UnmappableError(f"found {kind} at `{'.'.join(path)}`, expected one value")
+            found[name] = _finite(".".join(path), value)
+        return found
+
+    def _is_said(self, value: object) -> bool:
+        if isinstance(value, str):
+            return value.strip() not in self._ignored
+        return value is not None
+
+    def _time(self, said: dict[str, Any]) -> int | str | None:
+        """The time for the core to judge, in ms where it is a number."""
+        value = _at(said, self._timestamp) if self._timestamp else None
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            path = ".".join(self._timestamp or ())
+            raise UnmappableError(f"found no time at `{path}`, expected a number or ISO 8601")
+        time = value * self._factor
+        if not math.isfinite(time):
+            raise UnmappableError("found a time beyond all numbers")
+        return round(time)
+
+    # --- payloads -------------------------------------------------------------------------
+
+    def _object(self, data: bytes) -> dict[str, Any]:
+        """The payload as an object; what is none stands in it as the one value."""
+        if self._form == "bytes":
+            return {PLAIN: data}
+        if self._form == "json" or (self._form == "any" and data.lstrip(_WHITE)[:1] in _OPENINGS):
+            return _json(data)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise UnmappableError("found bytes that are no UTF-8") from None
+        if self._form == "text":
+            return {PLAIN: text}
+        plain = text.strip()
+        if plain in self._ignored:
+            return {}
+        number = _number(plain)
+        if number is not None:
+            return {PLAIN: number}
+        if self._form == "number":
+            raise UnmappableError(f"found {_shown(plain)}, expected a number")
+        return {PLAIN: _WORDS.get(plain, text)}
+
+
+def _json(data: bytes) -> dict[str, Any]:
+    try:
+        value = _decode(data)
+    except DECODE_ERRORS as error:
+        what = "too deep nesting" if isinstance(error, RecursionError) else bounded(str(error))
+        raise UnmappableError(f"found no JSON that can be read: {what}") from None
+    if isinstance(value, list):
+        raise UnmappableError("found an array, expected an object or one value")
+    return value if isinstance(value, dict) else {PLAIN: value}
+
+
+def _number(text: str) -> int | float | None:
+    """The number that a text is; no digits but those of ASCII, no words."""
+    if len(text) <= DIGITS_MAX and _WHOLE.fullmatch(text):
+        return int(text)
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    if not math.isfinite(number):
+        raise UnmappableError(f"found {_shown(text)}, which is beyond all numbers")
+    return number
+
+
+def _at(said: object, path: list[str]) -> Any:
+    for key in path:
+        if not isinstance(said, dict):
+            return None
+        said = said.get(key)
+    return said
+
+
+def _finite(path: str, value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UnmappableError(f"found a number beyond all at `{_shown(path)}`")
+    return value
+
+
+def _shown(text: str) -> str:
+    return f'"{bounded(text, SHOWN_CHARS_MAX)}"'

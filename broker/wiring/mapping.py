@@ -1,0 +1,163 @@
+"""From messages on foreign topics to events, as the configuration maps them.
+
+Owns which mappings a message has and what each makes of it. Must not judge events: the core does.
+Invariant: whatever a payload holds, a mapping makes of it one event, or none, or a refusal with its
+reason; and of a message for whose outcome a publisher waits, the last that is made carries that.
+
+A message is never judged as a whole: where several mappings take it, one may make an event of it
+and another refuse it. The journal keeps the order, so the last tells that all are on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from broker.config.mappings import filled, filter_of, level_name, settled
+from broker.core.messages import Payload, TopicRefused
+from broker.mqtt.topics import matches
+from broker.wiring.mapped_payload import PayloadReader, UnmappableError
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from broker.config.mappings import MappingSection
+    from broker.core.limits import Limits
+    from broker.mqtt.application import InboundMessage
+
+    Made: TypeAlias = Payload | TopicRefused
+
+TOPICS_CACHED = 4_096  # a home has some hundred; beyond: the memory begins anew
+NOTHING = b"[]"  # no event, and still an answer to who waits
+
+
+class Rule:
+    """One mapping."""
+
+    def __init__(self, name: str, section: MappingSection) -> None:
+        whole = settled(section)
+        self.name = name
+        self.filter = filter_of(whole.topic)
+        self.retained = whole.retained
+        self.reader = PayloadReader(whole)
+        self._levels = whole.topic.split("/")
+        self._type, self._source, self._location = whole.type, whole.source, whole.location
+
+    def place(self, topic: str) -> Place | None:
+        """What the topic says, or None where it is not the mapping's.
+
+        No wildcard or name stands for a level that is empty or begins with `$`: these are what a
+        convention says about itself, as Homie's `$state`.
+        """
+        levels = topic.split("/")
+        names: dict[str, str] = {}
+        for index, wanted in enumerate(self._levels):
+            if wanted == "#":
+                return self._said(names)
+            if index >= len(levels):
+                return None
+            level, name = levels[index], level_name(wanted)
+            if name is None and wanted != "+":
+                if wanted != level:
+                    return None
+            elif not level or level.startswith("$"):
+                return None
+            elif name is not None:
+                names[name] = level
+        return self._said(names) if len(levels) == len(self._levels) else None
+
+    def _said(self, names: Mapping[str, str]) -> Place:
+        return Place(
+            self,
+            filled(self._type, names),
+            filled(self._source, names),
+            filled(self._location, names),
+        )
+
+
+class Place:
+    """A topic as one mapping sees it."""
+
+    def __init__(self, rule: Rule, type_name: str, source: str, location: str) -> None:
+        self.rule = rule
+        self.type_name = type_name
+        self.source = source
+        self.location = location
+
+
+class Mappings:
+    """All mappings, for the broker's own face or for a joined server."""
+
+    def __init__(
+        self, sections: Mapping[str, MappingSection], limits: Limits, *, joined: bool = False
+    ) -> None:
+        self._rules = [Rule(name, section) for name, section in sections.items()]
+        self._payload_bytes_max = limits.payload_bytes_max
+        self._joined = joined
+        self._places: dict[str, tuple[Place, ...]] = {}
+
+    def filters(self) -> list[str]:
+        """What to subscribe to at a joined server: each filter that no other takes in."""
+        found: list[str] = []
+        for one in dict.fromkeys(rule.filter for rule in self._rules):
+            if not any(_covers(other, one) for other in found):
+                found = [other for other in found if not _covers(one, other)] + [one]
+        return found
+
+    def read(self, message: InboundMessage) -> list[Made]:
+        """What the core is to be told of a message.
+
+        One without payload makes no event: it takes back what was retained. What a joined server
+        had retained before is old, and passed over unless the mapping wants it. A client that
+        publishes a message to be retained publishes it now.
+        """
+        made: list[Made] = []
+        if message.payload:
+            stored = self._joined and message.retain
+            for place in self._places_of(message.topic):
+                if not stored or place.rule.retained:
+                    one = self._made(place, message)
+                    if one is not None:
+                        made.append(one)
+        return _with_token(made, message)
+
+    def _places_of(self, topic: str) -> tuple[Place, ...]:
+        places = self._places.get(topic)
+        if places is None:
+            if len(self._places) >= TOPICS_CACHED:
+                self._places.clear()
+            found = (rule.place(topic) for rule in self._rules)
+            places = self._places[topic] = tuple(one for one in found if one is not None)
+        return places
+
+    def _made(self, place: Place, message: InboundMessage) -> Made | None:
+        rule = place.rule
+        try:
+            if len(message.payload) > self._payload_bytes_max:
+                found = f"found {len(message.payload)} bytes, at most {self._payload_bytes_max}"
+                raise UnmappableError(found)
+            data = rule.reader.event(message.payload, place.location)
+        except UnmappableError as error:
+            found = f"[mappings.{rule.name}] {error}"
+            return TopicRefused(message.topic, message.payload, None, rule.name, found)
+        return Payload(place.type_name, place.source, data) if data is not None else None
+
+
+def _with_token(made: list[Made], message: InboundMessage) -> list[Made]:
+    """The same, with the last as that of which the publisher hears."""
+    token = message.token
+    if token is None:
+        return made
+    if not made:
+        return [Payload("", "", NOTHING, token)]
+    last = made[-1]
+    if isinstance(last, Payload):
+        made[-1] = Payload(last.type_name, last.source, last.data, token)
+    else:
+        made[-1] = TopicRefused(last.topic, last.data, token, last.mapping, last.found)
+    return made
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    """Whether one filter takes all that another takes."""
+    return (wide.endswith("#") or not narrow.endswith("#")) and matches(wide, narrow)

@@ -1,0 +1,56 @@
+"""Foreign topics of a joined server become events as those of the broker's own face do."""
+
+import asyncio
+
+import pytest
+
+from broker.config.mappings import MappingSection
+from tests.broker.joining.scene import Scene, client, section, until
+from tests.broker.joining.servers import OwnFace
+
+TEXT = "event Climate(val: float)\nsubscription Hot from anna to alerts\ndetect Climate(val > 30)\n"
+
+
+@pytest.mark.parametrize("retained", [False, True])
+def test_what_comes_is_taken_and_what_was_retained_before_only_where_it_is_wanted(retained):
+    mapping = MappingSection(
+        preset="zigbee2mqtt",
+        type="Climate",
+        attributes={"val": "temperature"},
+        retained=retained,
+    )
+
+    async def scene(server):
+        async with client(server) as sensor:
+            await sensor.publish("zigbee2mqtt/old", '{"temperature": 40}', qos=1, retain=True)
+            mappings = {"climate": mapping}
+            async with Scene(section(server), mappings=mappings) as found:
+                found.submit(TEXT)
+                await found.up()
+                await sensor.publish("zigbee2mqtt/new", '{"temperature": 41}', qos=1, retain=True)
+                await sensor.publish("zigbee2mqtt/new", '{"temperature": 42}', qos=1)
+                await until(
+                    lambda: any(
+                        one["values"]["Climate"]["val"] == 42 for one in found.inside.results
+                    )
+                )
+                await until(lambda: not found.join.counts()["unacknowledged"])
+                return [one["values"]["Climate"]["val"] for one in found.inside.results]
+
+    with OwnFace() as server:
+        values = asyncio.run(scene(server))
+    assert values == ([40, 41, 42] if retained else [41, 42])
+
+
+def test_a_join_may_leave_them_out():
+    async def scene(server):
+        mappings = {"homie": MappingSection(preset="homie")}
+        joins = section(server), section(server, mappings=False, client_id="b")
+        found = Scene(*joins, mappings=mappings)
+        return [way.join._filters for way in found.joined.ways]
+
+    class Nowhere:
+        port = 1
+
+    own = ("headwater/events/#", "headwater/sources/#")
+    assert asyncio.run(scene(Nowhere)) == [(*own, "homie/+/+/+"), own]
