@@ -30,14 +30,17 @@ from broker.core.messages import (
 from broker.core.own import Aggregate, Function
 from broker.core.records import Record
 from tests.oracles import spec as s
+from tests.oracles.draw import SeededDraw
 from tests.oracles.generate import random_case
 from tests.oracles.recipes_values import files_of
 from tests.oracles.render import text_of
+from tests.oracles.traces import Profile, trace
 from tests.streams import Events, end_of
 
 BEGIN_MS = 1_700_000_000_000
 WAKES_MAX = 25  # between two messages: some want to be woken at every moment
 ENDS_SHARE = 0.2
+WINDOWS_CHOSEN = "windows-chosen"
 END_MS = 3_600_000  # after the last message: time decides what is still open
 # As the language's own ones, so that any text may call them instead.
 OWN = {
@@ -64,8 +67,11 @@ def drawn(seed: int, construct: str, context: s.Context) -> Case:
     """The run of a seed."""
     name = f"{construct}/{context}/{seed}"
     draw = random.Random(name)
-    spec, events = random_case(seed, construct, context)
-    text = text_of(spec)
+    if construct == WINDOWS_CHOSEN:
+        spec, (text, events) = None, _windows_chosen(draw, context)
+    else:
+        spec, events = random_case(seed, construct, context)
+        text = text_of(spec)
     functions = OWN if draw.random() < 0.5 else {}
     for before, after in OWN_FOR.items() if functions else ():
         text = text.replace(before, after)
@@ -73,13 +79,37 @@ def drawn(seed: int, construct: str, context: s.Context) -> Case:
         lateness_ms=draw.choice((0, 0, 1_000, 4_000)),
         idle_timeout_ms=draw.choice((60_000, 60_000, 2_500)),
         drift_ppm=draw.choice((0, 0, 0, 100_000)),
-        tables=dict(files_of(spec)),
+        tables={} if spec is None else dict(files_of(spec)),
     )
     if draw.random() < 0.6:
         events = [_of_a_moment(one) for one in events]
     case = Case(name, text, _of_today(events), options, functions)
     _plan(case, draw)
     return case
+
+
+def _windows_chosen(draw: random.Random, context: s.Context) -> tuple[str, Events]:
+    """A choice among windows, and what it consumes: the reference matcher has no such construct."""
+    kept = draw.choice(("Mean as y", "B as y", "last Mean as y"))
+    group = draw.choice(("", "\n  group by source"))
+    link = draw.choice(("and", "then"))
+    within_ms = draw.choice((5_000, 9_000))
+    lines = (
+        *("event A(n: int, v: float)", "event B(n: int, v: float)"),
+        (
+            f"define Count(n, source) aggr every {draw.randint(1, 3)} s detect A"
+            f" assign n = Count(A), source = Last(A.source){group}"
+        ),
+        (
+            f"define Mean(n, source) aggr range {draw.randint(2, 5)} s detect B"
+            f" assign n = Avg(B.n), source = Last(B.source){group}"
+        ),
+        "subscription S1 from tester to out",
+        f"  detect last Count(n > 0) as x {link}[{context}] {kept} within {within_ms} ms",
+        f"  consuming {draw.choice(('x', 'y', 'x, y'))}",
+    )
+    told = Profile(events_min=12, events_max=18, durative=0)
+    return "\n".join(lines), trace(SeededDraw(str(draw.random())), ("A", "B"), told)
 
 
 def _of_a_moment(event: dict[str, Any]) -> dict[str, Any]:
