@@ -179,7 +179,7 @@ class Search:
         patience = SHORT_STEPS + self.model.pieces
         base = self._descend(tabu, 3 * patience, stop, observer)
         since = self.kicks
-        faithless = min(max(FAITHLESS_KICKS_MIN, self.model.pieces // 2), FAITHLESS_KICKS_MAX)
+        faithless = min(max(FAITHLESS_KICKS_MIN, self.model.pieces // 3), FAITHLESS_KICKS_MAX)
         while not self._ends(stop):
             improved_at = self.improved_at
             self._kick(tabu, base[2])
