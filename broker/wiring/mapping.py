@@ -5,7 +5,8 @@ Invariant: whatever a payload holds, a mapping makes of it one event, or none, o
 reason; and of a message for whose outcome a publisher waits, the last that is made carries that.
 
 A message is never judged as a whole: where several mappings take it, one may make an event of it
-and another refuse it. The journal keeps the order, so the last tells that all are on disk.
+and another refuse it. Refusals come first, as they are not written to the journal; that keeps the
+order of events, so the last of them tells that all are on disk.
 """
 
 from __future__ import annotations
@@ -144,12 +145,13 @@ class Mappings:
 
 
 def _with_token(made: list[Made], message: InboundMessage) -> list[Made]:
-    """The same, with the last as that of which the publisher hears."""
+    """The same, refusals first, with the last as that of which the publisher hears."""
     token = message.token
     if token is None:
         return made
     if not made:
         return [Payload("", "", NOTHING, token)]
+    made.sort(key=lambda one: isinstance(one, Payload))
     last = made[-1]
     if isinstance(last, Payload):
         made[-1] = Payload(last.type_name, last.source, last.data, token)

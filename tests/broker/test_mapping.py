@@ -135,6 +135,17 @@ def test_several_mappings_may_take_one_message_each_what_it_names():
     assert [one.token for one in made] == [None, "token"]
 
 
+def test_who_waits_hears_of_an_event_that_is_in_the_journal_where_another_mapping_refuses():
+    both = mappings(
+        good=MappingSection(topic="a/{source}", type="T", attributes={"v": "v"}),
+        bad=MappingSection(topic="a/{source}", type="T", attributes={"w": "w"}),
+    )
+    refused, taken = both.read(message("a/s", '{"v": 1, "w": []}', "token"))
+    assert isinstance(refused, TopicRefused)
+    assert isinstance(taken, Payload)
+    assert (refused.token, taken.token) == (None, "token")
+
+
 def test_what_is_subscribed_at_a_joined_server_never_comes_twice_for_its_filters():
     topics = ["a/{x}", "a/{y}", "a/b", "a/+/c", "a/#", "b/{x}", "c/d"]
     sections = {f"m{n}": MappingSection(topic=one, type="T") for n, one in enumerate(topics)}
