@@ -32,7 +32,7 @@ TOPICS_CACHED = 4_096  # a home has some hundred; beyond: the memory begins anew
 NOTHING = b"[]"  # no event, and still an answer to who waits
 
 
-class Rule:
+class Mapper:
     """One mapping."""
 
     def __init__(self, name: str, section: MappingSection) -> None:
@@ -79,8 +79,8 @@ class Rule:
 class Place:
     """A topic as one mapping sees it."""
 
-    def __init__(self, rule: Rule, type_name: str, source: str, location: str) -> None:
-        self.rule = rule
+    def __init__(self, mapper: Mapper, type_name: str, source: str, location: str) -> None:
+        self.mapper = mapper
         self.type_name = type_name
         self.source = source
         self.location = location
@@ -92,7 +92,7 @@ class Mappings:
     def __init__(
         self, sections: Mapping[str, MappingSection], limits: Limits, *, joined: bool = False
     ) -> None:
-        self._rules = [Rule(name, section) for name, section in sections.items()]
+        self._mappers = [Mapper(name, section) for name, section in sections.items()]
         self._payload_bytes_max = limits.payload_bytes_max
         self._joined = joined
         self._places: dict[str, tuple[Place, ...]] = {}
@@ -100,7 +100,7 @@ class Mappings:
     def filters(self) -> list[str]:
         """What to subscribe to at a joined server: each filter that no other takes in."""
         found: list[str] = []
-        for one in dict.fromkeys(rule.filter for rule in self._rules):
+        for one in dict.fromkeys(mapper.filter for mapper in self._mappers):
             if not any(_covers(other, one) for other in found):
                 found = [other for other in found if not _covers(one, other)] + [one]
         return found
@@ -116,7 +116,7 @@ class Mappings:
         if message.payload:
             stored = self._joined and message.retain
             for place in self._places_of(message.topic):
-                if not stored or place.rule.retained:
+                if not stored or place.mapper.retained:
                     one = self._made(place, message)
                     if one is not None:
                         made.append(one)
@@ -127,20 +127,20 @@ class Mappings:
         if places is None:
             if len(self._places) >= TOPICS_CACHED:
                 self._places.clear()
-            found = (rule.place(topic) for rule in self._rules)
+            found = (mapper.place(topic) for mapper in self._mappers)
             places = self._places[topic] = tuple(one for one in found if one is not None)
         return places
 
     def _made(self, place: Place, message: InboundMessage) -> Made | None:
-        rule = place.rule
+        mapper = place.mapper
         try:
             if len(message.payload) > self._payload_bytes_max:
                 found = f"found {len(message.payload)} bytes, at most {self._payload_bytes_max}"
                 raise UnmappableError(found)
-            data = rule.reader.event(message.payload, place.location)
+            data = mapper.reader.event(message.payload, place.location)
         except UnmappableError as error:
-            found = f"[mappings.{rule.name}] {error}"
-            return TopicRefused(message.topic, message.payload, None, rule.name, found)
+            found = f"[mappings.{mapper.name}] {error}"
+            return TopicRefused(message.topic, message.payload, None, mapper.name, found)
         return Payload(place.type_name, place.source, data) if data is not None else None
 
 
