@@ -62,7 +62,7 @@ class Arrivals:
     def on_publish(self, messages: list["InboundMessage"]) -> None:
         """Pass on the messages of one socket read."""
         for message in messages:
-            if self.mappings is not None and not message.topic.startswith(self._own):
+            if self.mappings is not None and not f"{message.topic}/".startswith(self._own):
                 self._map(self.mappings, message)
                 continue
             address = topics.read(message.topic[self._skip :])

@@ -279,6 +279,7 @@ def test_events_go_the_way_of_any_other_and_refusals_are_told_counted_and_logged
             message("a/s", "{", "2"),
             message("a/s", "{", "3"),
             message("headwater/events/T/t", '{"v": 32}', "4"),
+            message("headwater", "1", "5"),
         ]
     )
     effects = []
@@ -294,13 +295,15 @@ def test_events_go_the_way_of_any_other_and_refusals_are_told_counted_and_logged
         if one.topic == "rejected"
     ]
     assert [(one["topic"], one["reason"], one["payload"]) for one in told] == [
-        ("a/s", "not_mapped", "{")
-    ] * 2
+        ("a/s", "not_mapped", "{"),
+        ("a/s", "not_mapped", "{"),
+        ("", "unknown_topic", "1"),
+    ]
     assert machine.broker.ledger.notes["payloads_not_mapped"] == 2
     lines = [e for e in effects if getattr(e, "event", "") == "rejected"]
-    assert [line.fields["reason"] for line in lines] == ["not_mapped"]
+    assert [line.fields["reason"] for line in lines] == ["not_mapped", "unknown_topic"]
     answered = [t for e in effects for t in getattr(e, "tokens", ())]
-    assert answered == ["1", "2", "3", "4"]
+    assert answered == ["1", "2", "3", "4", "5"]
 
 
 # --- any payload ----------------------------------------------------------------------------------
