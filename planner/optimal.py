@@ -279,6 +279,7 @@ def solve(
         ) from None
     formulation = _Formulation(layout)
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.resetGlobalScheduler(True)  # else it refuses another number of threads
     for option, value in (
         ("output_flag", False),
         ("time_limit", float(time_limit_s)),

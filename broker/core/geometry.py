@@ -82,7 +82,9 @@ def _flat_test(region: RegionLiteral) -> Callable[[float, float], bool]:
             return lambda x, y: hypot(x - lat, y - lon) <= radius_m
         return lambda x, y: haversine_m(lat, lon, x, y) <= radius_m
     if region.shape == "box":
-        low_x, low_y, high_x, high_y = numbers  # the checker refuses corners the other way
+        a, b, c, d = numbers  # the checker refuses corners the other way, a neighbour might not
+        low_x, high_x = min(a, c), max(a, c)
+        low_y, high_y = min(b, d), max(b, d)
         return lambda x, y: low_x <= x <= high_x and low_y <= y <= high_y
     corners = list(zip(numbers[::2], numbers[1::2], strict=True))
     return lambda x, y: _in_polygon(corners, x, y)

@@ -139,3 +139,17 @@ def test_the_best_is_the_best_in_any_unit(seed, scale):
         told = ("cost", "rate", "merge_cost", "partial_rate")
         task |= {key: scaled(task[key]) for key in told if key in task}
     hold_against_all(document)
+
+
+def test_the_program_is_solved_however_many_threads_the_one_before_had():
+    document = {
+        "nodes": [{"id": "a"}, {"id": "b"}],
+        "links": [{"a": "a", "b": "b"}],
+        "contents": [{"id": "C", "rates": {"a": 2}}],
+        "tasks": [{"id": "T", "inputs": ["C"], "rate": 5, "destinations": ["b"]}],
+    }
+    layout = lay_out(read_problem(document))
+    for threads in (2, 1, 3, 0, 1):
+        best = solve(layout, 20.0, threads=threads)
+        assert best.proven
+        assert best.flow == pytest.approx(2)
