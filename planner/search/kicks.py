@@ -4,7 +4,7 @@ Owns which pieces, and where they go. Must not know when to kick, nor what is ke
 moves put pieces at allowed brokers only; the state is as it was when they are handed back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
 import numpy as np
@@ -72,6 +72,27 @@ def recreate(state: State, random: Random, pieces: Sequence[int]) -> Moves:
         moves.append((piece, host))
     state.hosts[:] = before
     return moves
+
+
+def some_around(
+    state: State, at: Sequence[Iterable[int]], random: Random, first: int, size: int
+) -> list[int]:
+    """A piece, some that concern it or share its broker, and so on from these.
+
+    `at` are the pieces by broker, which the searches of large problems keep.
+    """
+    found = [first]
+    met = set(found)
+    for piece in found:  # grows while it is walked
+        near = [other for other in state.model.near[piece] if other not in met]
+        near += [other for other in at[state.hosts[piece]] if other not in met]
+        random.shuffle(near)
+        for other in dict.fromkeys(near[: min(3, size - len(found))]):
+            met.add(other)
+            found.append(other)
+        if len(found) >= size:
+            break
+    return found
 
 
 def scatter(state: State, random: Random, pieces: Sequence[int]) -> Moves:

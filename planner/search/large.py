@@ -14,7 +14,7 @@ from random import Random
 
 import numpy as np
 
-from planner.search.kicks import recreate
+from planner.search.kicks import recreate, some_around
 from planner.search.state import State
 
 RENEWED_MIN, RENEWED_MAX = 2, 9
@@ -132,8 +132,10 @@ class Renewal:
 
     def _renew(self) -> bool:
         """Takes up some pieces and places them anew; undone where that is no better."""
-        size = self.random.randint(RENEWED_MIN, RENEWED_MAX)
-        moves = recreate(self.state, self.random, self._some(size))
+        random = self.random
+        size = random.randint(RENEWED_MIN, RENEWED_MAX)
+        first = random.randrange(self.state.model.pieces)
+        moves = recreate(self.state, random, some_around(self.state, self.at, random, first, size))
         return self._kept([(p, h) for p, h in moves if self.state.hosts[p] != h])
 
     def _kept(self, moves: list[tuple[int, int]]) -> bool:
@@ -150,19 +152,3 @@ class Renewal:
             state.flow = flow
             return False
         return after < excess or state.flow < flow * (1 - 1e-12)
-
-    def _some(self, size: int) -> list[int]:
-        """A piece, some that concern it or share its broker, and so on from these."""
-        random, model = self.random, self.state.model
-        found = [random.randrange(model.pieces)]
-        met = set(found)
-        for piece in found:  # grows while it is walked
-            near = [other for other in model.near[piece] if other not in met]
-            near += [other for other in self.at[self.state.hosts[piece]] if other not in met]
-            random.shuffle(near)
-            for other in dict.fromkeys(near[: min(3, size - len(found))]):
-                met.add(other)
-                found.append(other)
-            if len(found) >= size:
-                break
-        return found

@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from planner.search.kicks import Moves, recreate
+from planner.search.kicks import Moves, recreate, some_around
 from planner.search.traffic import TrafficState
 
 RENEWED_MIN, RENEWED_MAX = 2, 7
@@ -171,20 +171,9 @@ class Relief:
         return self._attempt(moves)
 
     def _some(self, first: int | None = None) -> Sequence[int]:
-        """A piece, some that concern it or share its broker, and so on from these."""
-        random, model = self.random, self.state.model
+        """Some pieces that concern each other, from this one on or from any, by its weight."""
+        random = self.random
         size = random.randint(RENEWED_MIN, RENEWED_MAX)
         if first is None:
-            first = random.choices(range(model.pieces), cum_weights=self.weights)[0]
-        found = [first]
-        met = set(found)
-        for piece in found:  # grows while it is walked
-            near = [other for other in model.near[piece] if other not in met]
-            near += [other for other in self.at[self.state.hosts[piece]] if other not in met]
-            random.shuffle(near)
-            for other in dict.fromkeys(near[: min(3, size - len(found))]):
-                met.add(other)
-                found.append(other)
-            if len(found) >= size:
-                break
-        return found
+            first = random.choices(range(self.state.model.pieces), cum_weights=self.weights)[0]
+        return some_around(self.state, self.at, random, first, size)
