@@ -10,6 +10,8 @@ lateness L and the greatest end m so far, W = m - L - 1.
 
 from __future__ import annotations
 
+from itertools import islice
+from operator import le, lt
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -26,8 +28,9 @@ class Split(Struct, frozen=True):
     """Events by the clocks' judgement, each list in the order given.
 
     `refused` are those of sources for which no place is left. Of the events on time, `ordered` says
-    that none is known to end before the one before it, `apart` that no two then end together, and
-    `newest` after which time none of them ends, where that is known without looking.
+    that none is known to end before the one before it, `apart` that no two then end together;
+    `newest` is the time after which none of them ends and `ends` are their ends, where these are
+    known without looking.
     """
 
     on_time: list[Event]
@@ -36,6 +39,7 @@ class Split(Struct, frozen=True):
     ordered: bool = False
     apart: bool = False
     newest: int | None = None
+    ends: list[int] | None = None
 
 
 class Clock(Protocol):
@@ -105,7 +109,7 @@ class StreamClock:
         ahead = course(events, self._newest, WATERMARK_NONE, lateness_ms)
         if not ahead.late:
             self._newest = ahead.newest
-            return Split(events, [], [], ahead.ordered, ahead.apart, ahead.newest)
+            return Split(events, [], [], ahead.ordered, ahead.apart, ahead.newest, ahead.ends)
         split, self._newest = sifted(events, self._newest, {}, lateness_ms)
         return split
 
@@ -160,26 +164,34 @@ class Course(Struct, frozen=True, gc=False):
 
     newest: int
     late: bool
-    ordered: bool  # none ended before one before it, those of earlier batches too
-    apart: bool  # nor with it, where they are ordered
+    ordered: bool = False  # none ended before one before it, those of earlier batches too
+    apart: bool = False  # nor with it, where they are ordered
+    ends: list[int] | None = None
 
 
 def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> Course:
-    """The clock's course from `newest`; what ends at or before `passed` is late in any case."""
-    ordered = apart = True
-    for event in events:
-        end = event.end
+    """The clock's course from `newest`; what ends at or before `passed` is late in any case.
+
+    The ends are looked through as a list: of a stream in order that takes one pass at the pace of
+    Python's own loops.
+    """
+    ends: list[int] = [event.end for event in events]
+    if not ends:
+        return Course(newest, False, True, True, ends)
+    first = ends[0]
+    if first > newest and first > passed and all(map(lt, ends, islice(ends, 1, None))):
+        return Course(ends[-1], False, True, True, ends)
+    if passed > WATERMARK_NONE and min(ends) <= passed:
+        return Course(newest, True)
+    ordered = first >= newest and all(map(le, ends, islice(ends, 1, None)))
+    floor = newest - lateness_ms
+    for end in ends:
         if end > newest:
-            if end <= passed:
-                return Course(newest, True, False, False)
             newest = end
-        elif end < newest - lateness_ms or end <= passed:
-            return Course(newest, True, False, False)
-        elif end == newest:
-            apart = False
-        else:
-            ordered = False
-    return Course(newest, False, ordered, apart)
+            floor = end - lateness_ms
+        elif end < floor:
+            return Course(newest, True)
+    return Course(newest, False, ordered, False, ends)
 
 
 def sifted(

@@ -200,5 +200,5 @@ def sorted_by_class(events: Sequence[Event]) -> dict[type[Event], list[Event]]:
         return {events[0].__class__: list(events)}
     by_class: dict[type[Event], list[Event]] = defaultdict(list)
     for event in events:
-        by_class[event.__class__].append(event)
+        by_class[type(event)].append(event)
     return by_class

@@ -190,7 +190,11 @@ class Intake:
 
     def _admitted(self, split: Split, now: int) -> Admitted:
         fresh, repeats = self._repeats.admit(
-            split.on_time, ordered=split.ordered, apart=split.apart, newest=split.newest
+            split.on_time,
+            ordered=split.ordered,
+            apart=split.apart,
+            newest=split.newest,
+            ends=split.ends,
         )
         if self._repeats.due:
             self._repeats.advance(self._clock.floor(now))

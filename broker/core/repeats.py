@@ -73,11 +73,13 @@ class Repeats:
         ordered: bool = False,
         apart: bool = False,
         newest: int | None = None,
+        ends: list[int] | None = None,
     ) -> tuple[list[Event], list[tuple[Event, bool]]]:
         """(new events, repeats); each repeat comes with whether it says something else.
 
         `ordered` says that none of the events is known to end before the one before it, `apart`
-        that no two of them end at the same time, and `newest` after which time none ends.
+        that no two of them end at the same time, and `newest` after which time none ends; `ends`
+        are their ends, where these are known.
         """
         if not events:
             return events, []
@@ -93,7 +95,7 @@ class Repeats:
         else:
             if self._batches:
                 self._fold()
-            repeats = self._enter(events)
+            repeats = self._enter(events, ends)
             if repeats:
                 events = _without(events, repeats)
         if self._unfolded + self._folded > self._events_max:
@@ -115,15 +117,28 @@ class Repeats:
                 batches[0] = (newest, events[gone:])
                 self._unfolded -= gone
         if self._by_end:
-            kept = {end: one for end, one in self._by_end.items() if end > watermark}
+            by_end = self._by_end
+            kept = {end: by_end[end] for end in [end for end in by_end if end > watermark]}
             self._by_end = kept
             several = [len(one) for one in kept.values() if isinstance(one, dict)]
             self._folded = len(kept) - len(several) + sum(several)
         self.prune_at = 2 * len(self) + self._slack
 
-    def _enter(self, events: list[Event]) -> list[tuple[Event, bool]]:
+    def _enter(
+        self, events: list[Event], ends: list[int] | None = None
+    ) -> list[tuple[Event, bool]]:
         """Remember events that are new by their ends; the repeats among them."""
         by_end = self._by_end
+        if ends is None:
+            ends = [event.end for event in events]
+        if by_end.keys().isdisjoint(ends):
+            count = len(by_end) + len(events)
+            by_end.update(zip(ends, events, strict=True))
+            if len(by_end) == count:
+                self._folded += len(events)
+                return []
+            for end in set(ends):  # some end together: these are told apart one by one
+                del by_end[end]
         put = by_end.__setitem__
         beside = [event for event in events if (end := event.end) in by_end or put(end, event)]
         repeats = []

@@ -207,7 +207,7 @@ class SourceClocks:
         self._heard(one, ahead.newest, now)
         if name not in one.types:
             self._join(one, name)
-        return Split(events, [], [], ahead.ordered, ahead.apart)
+        return Split(events, [], [], ahead.ordered, ahead.apart, ends=ahead.ends)
 
     def _of_types(self, events: list[Event], now: int, one: _Source) -> Split:
         split, newest = sifted(events, self._clock(one, now), self._given, self._lateness_ms)
