@@ -186,7 +186,7 @@ class Intake:
 
     def admit_judged(self, events: list[Event], now: int) -> Admitted:
         """The same of events that another broker has judged: behind what was given out, or new."""
-        return self._admitted(self.clock.behind(events), now)
+        return self._admitted(self.clock.behind(events, now), now)
 
     def _admitted(self, split: Split, now: int) -> Admitted:
         fresh, repeats = self._repeats.admit(

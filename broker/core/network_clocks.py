@@ -10,6 +10,7 @@ the type. An origin that has gone silent is waited for without end.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_NONE
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker.core.event import Event
+
+_end = attrgetter("end")
 
 
 class NetworkClocks(SourceClocks):
@@ -58,14 +61,21 @@ class NetworkClocks(SourceClocks):
             if not self._afar[name]:
                 del self._afar[name]
 
-    def behind(self, events: list[Event]) -> Split:
-        """Events that another broker judged: late are those that a task here has left behind."""
+    def behind(self, events: list[Event], now: int) -> Split:
+        """Events that another broker judged: late are those that a task here has left behind.
+
+        The others show how far the foremost source has come: all that is promised of a type may be
+        that it has ended, and types without a source go on from there.
+        """
         passed = self._passed
         late = [one for one in events if one.end <= passed.get(one.event_type, WATERMARK_NONE)]
-        if not late:
-            return Split(events, [], [])
-        gone = set(map(id, late))
-        return Split([one for one in events if id(one) not in gone], late, [])
+        if late:
+            gone = set(map(id, late))
+            events = [one for one in events if id(one) not in gone]
+        newest = max(map(_end, events), default=WATERMARK_NONE)
+        if newest > WATERMARK_NONE and newest >= self._foremost:
+            self._foremost, self._foremost_at = newest, now
+        return Split(events, late, [])
 
     def waited_for(self, type_name: str) -> list[tuple[int, str]]:
         """The origins that say something of the type, the hindmost first."""
@@ -105,6 +115,10 @@ class NetworkClocks(SourceClocks):
             return None
         reached = least[0] - self._lateness_ms - 1 if least[0] > WATERMARK_NONE else least[0]
         return max(reached, self._promised.get(type_name, WATERMARK_NONE))
+
+    def promised_last(self, type_name: str) -> int:
+        """What was promised of the type last, which holds for ever."""
+        return self._promised.get(type_name, WATERMARK_NONE)
 
     # --- watermarks ------------------------------------------------------------------------
 

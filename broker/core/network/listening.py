@@ -78,6 +78,10 @@ class ListeningBroker(Hosting):
         super()._found(origin)
         for one in self.durable.network.copies.kept_for(origin):
             self._copy(one)
+        for (home, life), last in self._copied.items():
+            if home == origin:  # a copy may have come before the way back was known all along it
+                taken = frames.CopiesTaken(home, self.me, life, last)
+                self._say(self.ways.via[home], taken, self.durable.number)
 
     def _send_copies(self) -> None:
         copies = self.durable.network.copies

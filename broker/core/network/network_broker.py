@@ -322,7 +322,9 @@ class NetworkBroker(CellOrigins):
         if not one.types or one.host not in network.own.hosts:
             return
         wanted = judge(one.keys)
-        for part in offers(self.me, network.own, network.told, position, one.types, wanted):
+        left_off = network.left_off(one.types)
+        asked = (position, one.types, wanted, left_off)
+        for part in offers(self.me, network.own, network.told, *asked):
             what, last, more = part
             body = frames.Offered(one.host, one.serial, what, last, more)
             self._say(peer, body, self.durable.number, len(what.positions))

@@ -8,7 +8,7 @@ fed once, as an origin's positions are passed in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
@@ -140,6 +140,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             if one != self.told.get(name):
                 changed[name] = one
         return changed
+
+    def left_off(self, types: Iterable[str]) -> dict[str, int]:
+        """What was promised last of those types of which nothing is told any more."""
+        last = self._intake.clock.promised_last
+        found = {name: last(name) for name in types if name not in self.told}
+        return {name: one for name, one in found.items() if one > WATERMARK_NONE}
 
     def due_to_promise(self, now: int) -> bool:
         """Whether others would be told something new; asking changes nothing."""

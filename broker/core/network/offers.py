@@ -2,16 +2,19 @@
 
 Owns how much is answered at once and what is promised meanwhile. Must not know links. Invariant:
 the parts of an answer are complete in themselves and follow each other without a gap; until the
-last of the last answer nothing is promised, so that the host's watermark waits for what is missing.
+last of the last answer nothing is promised, so that the host's watermark waits for what is missing,
+also of types that no source here sends any more. How far those had come is said before it is said
+that they have ended: a host that was away would not know from where its time goes on otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from broker.core.agent import WATERMARK_NONE
+from broker.core.durable_events import packed
 from broker.core.event import Event
 from broker.core.network.own import OwnLog
 from broker.core.network.sending import Row, forwarded
@@ -28,20 +31,28 @@ def offers(  # noqa: PLR0917  # an origin's own and a host's
     position: int | None,
     types: Collection[str],
     wanted: Callable[[Event], bool] = lambda _: True,
+    left_off: Mapping[str, int] | None = None,
 ) -> Iterator[tuple[Forwarded, bool, bool]]:
     """The parts: (what, whether it is the last one, whether the host is to ask again).
 
-    `wanted` may let through more than the host needs, and must let through all of that.
+    `wanted` may let through more than the host needs, and must let through all of that. `left_off`
+    is the last promise of types of which nothing is told any more.
     """
     after = own.position if position is None else max(min(position, own.position), own.floor)
     rows, upto = _rows(own, after, types, wanted)
     more = upto < own.position
-    nothing: Watermarks = dict.fromkeys(told, WATERMARK_NONE)
+    gone = [name for name in types if name not in told]
+    nothing: Watermarks = dict.fromkeys([*told, *gone], WATERMARK_NONE)
+    come_to = {**told, **{name: at for name, at in (left_off or {}).items() if name in gone}}
     parts = forwarded(origin, own.life, (after, upto), rows, {})
     for number, part in enumerate(parts):
         first, last = number == 0, number == len(parts) - 1
-        promised = told if last and not more else nothing if first else {}
-        yield replace(part, watermarks=promised, whole=first), last, last and more
+        promised = come_to if last and not more else nothing if first else {}
+        is_end = last and (more or not gone)
+        yield replace(part, watermarks=promised, whole=first), is_end, is_end and more
+    if gone and not more:
+        ended: Watermarks = dict.fromkeys(gone)
+        yield Forwarded(origin, own.life, upto, upto, [], packed([]), ended), True, False
 
 
 def _rows(

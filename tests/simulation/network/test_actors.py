@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from broker.core.messages import ActorsListening
-from broker.core.network import giving
+from broker.core.network import frames, giving
 from broker.core.network.listening import NAMES_CHARS_MAX
 from broker.core.network.messages import ForgetRequested
 from broker.core.network.roaming import ROAMING_MS
@@ -221,3 +221,20 @@ def test_what_a_forgotten_broker_did_not_take_goes_to_where_its_actor_is_now():
     town.run(5_000)
     assert [actor for actor, _, _ in town.heard] == ["alerts"]
     assert town.heard.total() == 1
+
+
+def test_a_copy_that_came_before_the_way_back_was_known_is_released_when_it_is():
+    town = Town(5, LINE[:2])
+    town.start({"alerts": "b2"})
+    between = town.sites["b1"].process.network
+    say = between._on_frame[frames.CopiesTaken]
+    between._on_frame[frames.CopiesTaken] = lambda *_: None  # it knows of no way to the home yet
+    town.alarm("b0")
+    town.run(1_000)
+    assert len(town.home.process.core.network.copies) == 1
+    between._on_frame[frames.CopiesTaken] = say
+    between._say("b2", frames.Here("b0", ("Alarm",)))
+    town.sites["b1"].process._perform(between.begun(), None)
+    town.run(1_000)
+    assert len(town.home.process.core.network.copies) == 0
+    assert town.heard["alerts", "Plain", town.found[0][2]] == 1

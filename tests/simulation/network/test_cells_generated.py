@@ -7,7 +7,6 @@ at six brokers. Cells move and hosts end at any moment, as in `test_cells.py`.
 import json
 import re
 from collections import Counter
-from functools import partial
 
 import pytest
 
@@ -21,7 +20,6 @@ from tests.server.spread import Spread, moved
 
 CONSTRUCTS = list(CONSTRUCTS_WHOLE)
 WHOLE_MS = 2**45
-REST_MS = 60_000  # whatever was lost is given up by then, and has begun elsewhere
 # Counted from when the tasks begin, which is the first event of a recording.
 FROM_THE_BEGINNING = {"absent", "for"}
 TIMED = re.compile(r"\b(start|end|timestamp) = ")  # which is waited for for a week
@@ -33,11 +31,6 @@ class CellSpread(CellRun, Spread):
     def __init__(self, seed, text, events, faults):
         self.moves = 0
         Spread.__init__(self, seed, text, events, faults)
-
-    def _plan_sensors(self):
-        super()._plan_sensors()
-        for one in self._sensors:  # they say that they leave when all cells are at rest
-            one.withdraw = partial(self.world.after, REST_MS, one.withdraw)
 
 
 def plain(results):

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from broker.core.agent import WATERMARK_NONE
 from broker.core.event import event_class
 from broker.core.network import offers, sending
 from broker.core.network.copies import Copies
@@ -171,9 +172,23 @@ def test_an_answer_holds_what_is_wanted_alone_and_looks_at_so_many_at_a_time(loo
     assert answers == -(-20 // looked)
 
 
+def test_how_far_an_ended_type_had_come_is_said_behind_its_events_and_then_that_it_ended(
+    monkeypatch,
+):
+    monkeypatch.setattr(sending, "PART_EVENTS", 8)
+    told = {"Wind": 7}
+    parts = list(offers.offers("o", log(20), told, 0, TYPES, left_off={"Temp": 99, "Wind": 3}))
+    *_, final = [what.watermarks for what, _, _ in parts]
+    assert [what.watermarks.get("Temp") for what, _, _ in parts] == [WATERMARK_NONE, None, 99, None]
+    assert [last for _, last, _ in parts] == [False, False, False, True]
+    assert final == {"Temp": None}
+    assert parts[-2][0].watermarks["Wind"] == 7
+    assert parts[-1][0].after == parts[-1][0].upto == 20
+
+
 def test_an_answer_tells_what_is_no_longer_there():
     own = log(20, retained_events_max=5)
-    ((what, _, _),) = offers.offers("o", own, {}, 3, TYPES)
+    ((what, _, _),) = offers.offers("o", own, {"Temp": 99}, 3, TYPES)
     assert what.after == own.floor == 15
     assert what.positions == [16, 17, 18, 19, 20]
 
