@@ -117,9 +117,18 @@ class Renewal:
             return False
         before = np.where(model.allowed[piece], before, np.inf)
         after = np.where(model.allowed[other], after, np.inf)
-        ways = before[:, None] + model.rates[number] * state.metric(number).distance
-        there = int((ways.min(axis=0) + after).argmin())
-        hosts = ((piece, int(ways[:, there].argmin())), (other, there))
+        rate, distance = model.rates[number], state.metric(number).distance
+        least = before.min() + after.min()
+        near = (before + rate * distance[:, after.argmin()]).min() + after.min()
+        from_near = (after + rate * distance[before.argmin()]).min() + before.min()
+        spare = (min(near, from_near) - least) * (1 + 1e-9) + GAIN * abs(least)
+        # No pair with one of them elsewhere is as cheap as a pair that is known.
+        starts = np.flatnonzero(before <= before.min() + spare)
+        ends = np.flatnonzero(after <= after.min() + spare)
+        ways = before[starts, None] + rate * distance[np.ix_(starts, ends)]
+        place = int((ways.min(axis=0) + after[ends]).argmin())
+        there = int(ends[place])
+        hosts = ((piece, int(starts[ways[:, place].argmin()])), (other, there))
         moves = [(one, host) for one, host in hosts if state.hosts[one] != host]
         flow = state.flow
         back = [(one, state.hosts[one]) for one, _ in moves]
