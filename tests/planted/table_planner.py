@@ -177,7 +177,7 @@ planner-relieved-at-any-price: a step that breaks limits more is kept where it i
         tests=TRAFFIC,
     ),
     *part(
-        "planner/optimal.py",
+        "planner/program.py",
         """
 planner-one-partial-too-many: a partial beside its header pays for a link
 -                     program.cost[column] = float(aggregate.rate) * max(0, hops[node])

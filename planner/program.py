@@ -1,0 +1,345 @@
+"""The least flow as a mixed-integer program: its columns and rows.
+
+Owns the formulation. Must not know the solver, nor how a search works. Invariant: every plan of the
+problem, with any routes, is a solution of the program at its flow; so a bound on the program holds
+for all plans.
+
+Where a piece runs decides where a stream enters and leaves the network. On a tree a link carries a
+stream in a direction if it is sent on the one side and wanted on the other; and on which side of a
+link a piece runs is a column of its own, so that a solver may decide that first. On other networks
+each end of a stream has a flow of one unit from where the stream is sent to where it is wanted; a
+link carries the stream if it carries any of these. An aggregate's partials, each with one end, are
+flows of their own.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.flow import ROOM_RELATIVE
+from planner.layout import Aggregate, Layout, Stream, carried
+from planner.network import Arc, Network
+from planner.plan import Plan
+
+SCALED = 1e4  # what limits, and the greatest rate of a stream, come to in the program
+VARIABLES_MAX = 3_000_000  # beyond this a solver would need more memory than a usual machine has
+
+Terms = list[tuple[int, float]]
+Side = tuple[float, int | None]
+"""Whether an end of a stream is on one side of a link: a constant, and a column to add."""
+
+
+class TooLargeError(RuntimeError):
+    """The problem has more columns than an exact method can bear."""
+
+
+@dataclass
+class Program:
+    """Columns and rows, all columns from 0 on."""
+
+    cost: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    whole: list[bool] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    starts: list[int] = field(default_factory=lambda: [0])
+    index: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def column(self, cost: float = 0.0, *, whole: bool = False, upper: float = 1.0) -> int:
+        """A new column; its number."""
+        self.cost.append(float(cost))
+        self.upper.append(upper)
+        self.whole.append(whole)
+        if len(self.cost) > VARIABLES_MAX:
+            raise TooLargeError("the problem is too large for an exact method")
+        return len(self.cost) - 1
+
+    def row(self, terms: Iterable[tuple[int, float]], low: float, high: float) -> None:
+        """A new row: a sum that is between two numbers."""
+        for column, value in terms:
+            self.index.append(column)
+            self.value.append(value)
+        self.starts.append(len(self.index))
+        self.low.append(low)
+        self.high.append(high)
+
+
+class Formulation:
+    """The program of one layout; `at` are the columns by piece and broker."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.net = Network(layout.problem)
+        self.arcs: list[Arc] = [
+            (a, b) for a, others in enumerate(self.net.neighbours) for b in others
+        ]
+        self.numbers = {arc: number for number, arc in enumerate(self.arcs)}
+        self.outward: list[list[int]] = [[] for _ in self.net.names]
+        self.inward: list[list[int]] = [[] for _ in self.net.names]
+        for number, (a, b) in enumerate(self.arcs):
+            self.outward[a].append(number)
+            self.inward[b].append(number)
+        egress = [node.egress for node in layout.problem.nodes]
+        self.limited = bool(self.net.limits) or any(x is not None for x in egress)
+        self.hops = [self.net.hops_from(node) for node in range(len(self.net.names))]
+        joined = all(there >= 0 for there in self.hops[0])
+        is_tree = joined and len(self.arcs) == 2 * (len(self.net.names) - 1)
+        self.parents = self.net.tree_from(0) if is_tree else []
+        """Each broker's parent towards the first, where the network is a tree."""
+        self.program = Program()
+        self.at: list[dict[int, int]] = []
+        self.below: list[dict[int, int]] = []
+        """Of each piece by broker, on a tree: whether it runs there or farther from the first."""
+        self.carries: dict[str, list[int]] = {}
+        self.rates: dict[str, float] = {}
+        self._pieces()
+        for stream in layout.streams:
+            if stream.consumers or stream.destinations:
+                self._stream(stream)
+        for aggregate in layout.aggregates:
+            self._aggregate(aggregate)
+        self._limits()
+
+    # --- pieces -------------------------------------------------------------------------------
+
+    def _pieces(self) -> None:
+        """Each piece at one allowed broker, within the brokers' capacities."""
+        capacity = [node.capacity for node in self.layout.problem.nodes]
+        work: list[Terms] = [[] for _ in capacity]
+        for piece in self.layout.pieces:
+            columns = {host: self.program.column(whole=True) for host in piece.hosts}
+            self.at.append(columns)
+            self.program.row([(column, 1.0) for column in columns.values()], 1.0, 1.0)
+            for host, column in columns.items():
+                if piece.cost and capacity[host] is not None:
+                    work[host].append((column, float(piece.cost)))
+            self.below.append(self._sums_below(columns) if self.parents else {})
+        for terms, limit in zip(work, capacity, strict=True):
+            if terms and limit is not None:
+                self._bounded(terms, float(limit))
+
+    def _sums_below(self, columns: dict[int, int]) -> dict[int, int]:
+        """On a tree, by broker: a column that is whether a piece is there or farther out."""
+        found: dict[int, int] = {}
+        parts: list[list[int]] = [[] for _ in self.net.names]
+        for node in sorted(range(len(self.net.names)), key=lambda n: -self.hops[0][n]):
+            own = [columns[node]] if node in columns else []
+            inner = parts[node] + own
+            if not inner or self.parents[node] == node:
+                continue
+            if len(inner) == 1:
+                found[node] = inner[0]
+            else:
+                found[node] = self.program.column(whole=True)
+                terms = [(column, 1.0) for column in inner]
+                self.program.row([*terms, (found[node], -1.0)], 0.0, 0.0)
+            parts[self.parents[node]].append(found[node])
+        return found
+
+    def _bounded(self, terms: Iterable[tuple[int, float]], limit: float) -> None:
+        """Loads within a limit; what alone exceeds it cannot be.
+
+        The row is scaled, as the solver's tolerance is absolute and that of a plan a part of the
+        limit.
+        """
+        most = limit * (1 + ROOM_RELATIVE)
+        fitting = []
+        for column, load in terms:
+            if load > most:
+                self.program.upper[column] = 0.0
+            elif load:
+                fitting.append((column, load / limit * SCALED))
+        if fitting:
+            self.program.row(fitting, -np.inf, SCALED * (1 + ROOM_RELATIVE))
+
+    # --- streams ------------------------------------------------------------------------------
+
+    def _stream(self, stream: Stream) -> None:
+        """What a stream costs, and which links carry it."""
+        ends = [*stream.consumers, *(-1 - node for node in stream.destinations)]
+        single = len(ends) == 1 and (stream.piece is None or ends[0] < 0)
+        if single and not self.limited:
+            self._straight(stream, ends[0])
+            return
+        whole = (self.limited or len(ends) > 1) and not self.parents
+        used = [self.program.column(stream.rate, whole=whole) for _ in self.arcs]
+        self.carries[stream.name], self.rates[stream.name] = used, float(stream.rate)
+        if self.parents:
+            self._over_tree(stream, ends, used)
+        else:
+            self._units(stream, ends, used)
+
+    def _straight(self, stream: Stream, end: int) -> None:
+        """From or to a broker that is given, the shortest way is the price of the other end."""
+        if stream.piece is None:
+            place, columns = stream.origin, self.at[end]
+        else:
+            place, columns = -1 - end, self.at[stream.piece]
+        assert place is not None
+        for host, column in columns.items():
+            hops = self.hops[place][host]
+            if hops < 0:
+                self.program.upper[column] = 0.0
+            else:
+                self.program.cost[column] += float(stream.rate) * hops
+
+    def _over_tree(self, stream: Stream, ends: Sequence[int], used: Sequence[int]) -> None:
+        """A link of a tree carries what is sent on one side and wanted on the other."""
+        source = stream.piece if stream.origin is None else -1 - stream.origin
+        for node, parent in enumerate(self.parents):
+            if parent == node:
+                continue
+            up, down = self.numbers[node, parent], self.numbers[parent, node]
+            sent = self._side(source, node)
+            for end in ends:
+                wanted = self._side(end, node)
+                self._at_least(used[up], sent, wanted)
+                self._at_least(used[down], wanted, sent)
+
+    def _side(self, end: int | None, node: int) -> Side:
+        """Whether an end, a piece or -1 less a broker, is at a broker of a tree or farther out."""
+        assert end is not None
+        if end >= 0:
+            return 0.0, self.below[end].get(node)
+        place = -1 - end
+        while place != node and self.parents[place] != place:
+            place = self.parents[place]
+        return float(place == node), None
+
+    def _at_least(self, column: int, more: Side, less: Side) -> None:
+        """A column is at least one side less another."""
+        if more == (0.0, None) or less == (1.0, None):
+            return
+        terms = [(column, 1.0)]
+        if more[1] is not None:
+            terms.append((more[1], -1.0))
+        if less[1] is not None:
+            terms.append((less[1], 1.0))
+        self.program.row(terms, more[0] - less[0], np.inf)
+
+    def _units(self, stream: Stream, ends: Sequence[int], used: Sequence[int]) -> None:
+        """One unit to each end; a link carries the stream if it carries any of them."""
+        program = self.program
+        for end in ends:
+            units = used if len(ends) == 1 else [program.column() for _ in self.arcs]
+            if units is not used:
+                for unit, carrying in zip(units, used, strict=True):
+                    program.row([(unit, 1.0), (carrying, -1.0)], -np.inf, 0.0)
+            source = {} if stream.piece is None else self.at[stream.piece]
+            target = {} if end < 0 else self.at[end]
+            for node in range(len(self.net.names)):
+                terms = self._balance(node, units)
+                amount = (node == stream.origin) - (end == -1 - node)
+                if node in source:
+                    terms.append((source[node], -1.0))
+                if node in target:
+                    terms.append((target[node], 1.0))
+                program.row(terms, amount, amount)
+
+    def _balance(self, node: int, units: Sequence[int]) -> Terms:
+        """What leaves a broker less what comes in."""
+        terms = [(units[number], 1.0) for number in self.outward[node]]
+        return terms + [(units[number], -1.0) for number in self.inward[node]]
+
+    def _aggregate(self, aggregate: Aggregate) -> None:
+        """Where there is a partial, one unit goes from there to the header."""
+        program = self.program
+        header = self.at[aggregate.header]
+        hosts = sorted({host for piece in aggregate.partials for host in self.at[piece]})
+        for host in hosts:
+            here = program.column()
+            for piece in aggregate.partials:
+                if host in self.at[piece]:
+                    program.row([(self.at[piece][host], 1.0), (here, -1.0)], -np.inf, 0.0)
+            arriving = {}
+            for node, column in header.items():
+                arriving[node] = program.column()
+                program.row([(arriving[node], 1.0), (column, -1.0)], -np.inf, 0.0)
+            if self.limited:
+                self._partial(aggregate, host, here, arriving)
+            else:
+                hops = self.hops[host]
+                terms = [(column, 1.0) for column in arriving.values()]
+                program.row([*terms, (here, -1.0)], 0.0, 0.0)
+                for node, column in arriving.items():
+                    if hops[node] < 0:
+                        program.upper[column] = 0.0
+                    program.cost[column] = float(aggregate.rate) * max(0, hops[node])
+
+    def _partial(
+        self, aggregate: Aggregate, host: int, here: int, arriving: dict[int, int]
+    ) -> None:
+        """The links that the partial of one broker takes to the header."""
+        name = f"{aggregate.task}/partial@{self.net.names[host]}"
+        used = [self.program.column(aggregate.rate, whole=True) for _ in self.arcs]
+        self.carries[name], self.rates[name] = used, float(aggregate.rate)
+        for node in range(len(self.net.names)):
+            terms = self._balance(node, used)
+            if node == host:
+                terms.append((here, -1.0))
+            if node in arriving:
+                terms.append((arriving[node], 1.0))
+            self.program.row(terms, 0.0, 0.0)
+
+    def _limits(self) -> None:
+        """What links carry and brokers send."""
+        groups = [([number], self.net.limits.get(arc)) for number, arc in enumerate(self.arcs)]
+        nodes = enumerate(self.layout.problem.nodes)
+        groups += [(self.outward[number], node.egress) for number, node in nodes]
+        for numbers, limit in groups:
+            if limit is not None:
+                terms = [
+                    (used[number], self.rates[name])
+                    for name, used in self.carries.items()
+                    for number in numbers
+                ]
+                self._bounded(terms, float(limit))
+
+    def plan(self, values: Sequence[float]) -> Plan:
+        """The plan that a solution means."""
+        hosts = tuple(max(at, key=lambda host: (values[at[host]], -host)) for at in self.at)
+        names, routes = self.net.names, {}
+        for stream in carried(self.layout, hosts):
+            used = self.carries.get(stream.name)
+            if used is None:
+                continue
+            arcs = [
+                arc for arc, column in zip(self.arcs, used, strict=True) if values[column] > 0.5
+            ]
+            routes[stream.name] = tuple((names[a], names[b]) for a, b in _tree(stream.source, arcs))
+        kept = {}
+        for stream in carried(self.layout, hosts):
+            if stream.name in routes:
+                canonical, _ = self.net.canonical(stream.source, stream.targets)
+                arcs_named = _needed(self.net, routes[stream.name], stream.targets)
+                if sorted(arcs_named) != sorted((names[a], names[b]) for a, b in canonical):
+                    kept[stream.name] = arcs_named
+        return Plan(hosts, kept)
+
+
+def _tree(source: int, arcs: Sequence[Arc]) -> list[Arc]:
+    """The links by which a walk from the source first gets anywhere."""
+    met, ring, kept = {source}, [source], []
+    for node in ring:
+        for a, b in arcs:
+            if a == node and b not in met:
+                met.add(b)
+                ring.append(b)
+                kept.append((a, b))
+    return kept
+
+
+def _needed(
+    net: Network, arcs: Sequence[tuple[str, str]], targets: Sequence[int]
+) -> tuple[tuple[str, str], ...]:
+    """Those links of a tree that lead to a target."""
+    parent = {b: a for a, b in arcs}
+    kept: dict[tuple[str, str], None] = {}
+    for target in targets:
+        name = net.names[target]
+        while name in parent:
+            kept[parent[name], name] = None
+            name = parent[name]
+    return tuple(sorted(kept))
