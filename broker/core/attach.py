@@ -73,9 +73,10 @@ class Attacher:
         holder.conjuncts.append(part)
         if isinstance(holder, Negation):
             return  # it restricts what counts, and asks nothing of the occurrence
-        if holder is not operand and bound & (self._optional - self._listed):
+        asked = _asked(operand, bound)
+        if holder is not asked and bound & (self._optional - self._listed):
             # beside the name, where `or` leaves it empty
-            _judging(operand).conjuncts.append(part)
+            _judging(asked).conjuncts.append(part)
 
     def _deny(self, negation: Negation, holder: Operand) -> None:
         """Have the holder judge it, unless one further out does."""
@@ -117,6 +118,13 @@ def _judging(operand: Operand) -> Operand:
     while isinstance(operand, Negation | Distinct | Padded):
         operand = operand.left if isinstance(operand, Negation) else operand.operand
     return operand
+
+
+def _asked(operand: Operand, bound: set[int]) -> Operand:
+    """The whole that a conjunct asks: all of the operand, or what must not be, if it names that."""
+    denied = [one.right for one in operands(operand) if isinstance(one, Negation)]
+    around = [one for one in denied if bound <= places_of(one)]
+    return min(around, key=lambda one: one.high - one.low, default=operand)
 
 
 def _may_enter(operand: Operand, part: Operand) -> bool:

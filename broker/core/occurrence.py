@@ -53,6 +53,9 @@ def identity(member: Any) -> Any:
     return id(member)
 
 
+_EMPTY_PLACE = ((2**62,),)  # of two sides of an `or` the one on the left comes first
+
+
 def events_of(occurrence: Occurrence) -> tuple[Any, ...]:
     """The members of an occurrence, by place."""
     if occurrence.__class__ is tuple:
@@ -153,8 +156,8 @@ def sorted_events(events: Sequence[Event]) -> list[Event]:
 
 
 def member_order(member: Any) -> tuple[Any, ...]:
-    """The order of what is bound at one place."""
-    return tuple([event.order for event in _each(member)])
+    """The order of what is bound at one place; nothing comes after all that can be."""
+    return tuple([event.order for event in _each(member)]) or _EMPTY_PLACE
 
 
 def _each(member: Any) -> tuple[Any, ...]:

@@ -104,13 +104,15 @@ def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
 
 def _constituents(places: Iterable[tuple[Event, ...]]) -> tuple[Key, Key, Key]:
     """The constituents' ids in order (a detected one by its own list), their tails in the same
-    order, and last the order keys place by place as the text has them, to settle what is left.
+    order, and last the order keys place by place as the text has them, to settle what is left:
+    a place that stands for nothing comes after one that is filled.
     """
     listed = tuple(places)
     ordered = in_order(e for events in listed for e in events if not e.is_absence)
     ids = tuple(one for event in ordered for one in event.primitive_ids)
     tails = tuple(event.order[3] for event in ordered)
-    return ids, tails, tuple(tuple(event.order for event in events) for events in listed)
+    nothing = ((float("inf"),),)
+    return ids, tails, tuple(tuple(e.order for e in events) or nothing for events in listed)
 
 
 @dataclass(frozen=True)

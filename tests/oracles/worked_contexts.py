@@ -140,6 +140,14 @@ LATEST = (
         "latest",
     ),
     _case(
+        "what starts within the bound and ends after it advances the run",
+        "detect[latest] A then[..1 s] D",
+        then(A, D, bound=s.Bound(None, 1000)),
+        "a1 d2-5 a7 d9-10",
+        ("a1 d2-5",),
+        "latest",
+    ),
+    _case(
         "a newer one in time replaces",
         "detect[latest] A then B then[..2 s] C",
         then(then(A, B), C, bound=s.Bound(None, 2000)),

@@ -26,6 +26,10 @@ def _same(left: str, right: str) -> s.Where:
     return s.Where(compare(ref(left), "=", ref(right)))
 
 
+def _one(name: str) -> s.Where:
+    return s.Where(compare(ref(name), "=", s.Lit(1)))
+
+
 def _case(name: str, detect: str, pattern: s.Pattern, tokens: str, *places: str) -> WorkedCase:
     return single(name, detect, pattern, trace(tokens), found(*places))
 
@@ -85,6 +89,30 @@ WITHOUT = (
         s.Suffixed(s.Without(then(A, B), C), (_same("C.n", "A.n"),)),
         [event("a1", n=1), event("c2", n=2), event("b3"), event("c4", n=1), event("b5")],
         found("a1 b3"),
+    ),
+    single(
+        "a condition on one side of what must not be asks nothing of the rest",
+        "detect A without[3 s] (B or C) where B.n = 1",
+        s.Suffixed(s.Without(A, s.Or(B, C), 3000), (_one("B.n"),)),
+        # A C has no B whose n could be 1: it does not count.
+        [event("a1"), event("c2"), event("a5"), event("b6", n=1), event("a9"), event("b9", n=1)],
+        found("a1", "a9"),
+    ),
+    single(
+        "a condition on both sides of what must not be asks nothing of the rest",
+        "detect A without[3 s] (B or C) where not (B.n = C.n)",
+        s.Suffixed(
+            s.Without(A, s.Or(B, C), 3000), (s.Where(s.Not(_same("B.n", "C.n").condition)),)
+        ),
+        [event("a1"), event("a3"), event("b5", n=1), event("a9")],
+        found("a1", "a9"),
+    ),
+    single(
+        "a condition on what must not be in one side of an or asks nothing of the other",
+        "detect D or A without B where B.n = 1",
+        s.Suffixed(s.Or(D, s.Without(A, B)), (_one("B.n"),)),
+        [event("d1"), event("a2-4"), event("b3", n=1), event("a5-7"), event("b6", n=2)],
+        found("d1", "a5-7"),
     ),
     single(
         "consumed events still count for without",

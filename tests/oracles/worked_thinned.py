@@ -4,7 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from tests.oracles import spec as s
-from tests.oracles.worked import Expected, WorkedCase, both, event, found, single, then, trace
+from tests.oracles.worked import (
+    Expected,
+    WorkedCase,
+    both,
+    compare,
+    event,
+    found,
+    own,
+    single,
+    then,
+    trace,
+)
 
 A, B, C = (s.Atom(name) for name in "ABC")
 
@@ -35,6 +46,25 @@ THINNED_CASES = (
         trace("b1 b2 a3 a4 b5"),
         found("b1 a3", "b1 a4", "a3 b5"),
         thin="one",
+    ),
+    single(
+        "of one event in either side of an or, the left side comes first",
+        "detect[one] A as x or A as y",
+        s.Or(s.Atom("A", (), "x"), s.Atom("A", (), "y")),
+        trace("a1"),
+        (Expected({"x": ["a1"]}),),
+        thin="one",
+    ),
+    single(
+        "the left side of an or is reported, and consumes, first",
+        "detect A as x or A(n = 1) as y or B as z\nconsuming y",
+        s.Or(
+            s.Or(s.Atom("A", (), "x"), s.Atom("A", (compare(own("n"), "=", s.Lit(1)),), "y")),
+            s.Atom("B", (), "z"),
+        ),
+        [event("a1", n=1), event("a2", n=2)],
+        (Expected({"x": ["a1"]}), Expected({"y": ["a1"]}), Expected({"x": ["a2"]})),
+        consuming=("y",),
     ),
     single(
         "consumption comes before one, and only what is reported consumes",

@@ -113,7 +113,7 @@ class CourseStage(Over):
         entries = self._entries
         while run.at < len(entries):
             element, item = entries[run.at]
-            if self._latest and self._is_passed(run, end_of(item)):
+            if self._latest and self._is_passed(run, element, item):
                 return self._drop(run)
             run.at += 1
             self._try(run, element, item, run.at - 1)
@@ -135,13 +135,18 @@ class CourseStage(Over):
         self._run = None
         return True
 
-    def _is_passed(self, run: Run, instant: int) -> bool:
-        """Whether the time for the next element is over: nothing replaces the last one then."""
+    def _is_passed(self, run: Run, element: int, item: Occurrence) -> bool:
+        """Whether the time for the next element is over: nothing replaces the last one then.
+
+        What began in time and lasts is in time, whenever it ends.
+        """
         bound = self._plans[len(run.filled) - 1].joint.bound
         if bound is None or bound.high_ms is None:
             return False
         last = end_of(run.filled[len(run.filled) - 1])
-        return instant > last + _longer(self._plans[len(run.filled) - 1], bound.high_ms)
+        advances = element == len(run.filled) and self._fits(run.filled, element, item)
+        limit_ms = _longer(self._plans[len(run.filled) - 1], bound.high_ms)
+        return not advances and end_of(item) > last + limit_ms
 
     def _next_run(self) -> Run | None:
         for at, (element, item) in enumerate(self._entries):
