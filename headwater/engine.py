@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from broker.core import reasons
-from broker.core.agent import Result
+from broker.core.agent import WATERMARK_END, Result
 from broker.core.event import ByClass, in_order
 from broker.core.event import Event as CoreEvent
 from broker.core.intake import Decoded, Intake, IntakeOptions
@@ -157,7 +157,7 @@ class Pipeline:
 
     def frontier(self) -> int:
         """No result that comes later ends at or before this time."""
-        return self.matcher.frontier(self.watermark)
+        return min(self.matcher.frontiers(self.watermark).values(), default=WATERMARK_END)
 
     def finish(self) -> list[Result]:
         """Nothing more will come; what that decides."""

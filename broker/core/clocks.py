@@ -63,6 +63,9 @@ class Clock(Protocol):
     def foreseen(self, type_name: str, now: int) -> int:
         """The watermark that would be given out; asking changes nothing."""
 
+    def hindmost(self, type_name: str, now: int) -> str:
+        """Whose clock holds the type's watermark, for people; empty where nobody does."""
+
     def floor(self, now: int) -> int:
         """At or before which no event of any source can be on time any more."""
 
@@ -130,6 +133,10 @@ class StreamClock:
     def foreseen(self, type_name: str, now: int) -> int:
         """See Clock."""
         return self.watermark(type_name, now)
+
+    def hindmost(self, type_name: str, now: int) -> str:  # noqa: ARG002
+        """See Clock; a stream does not know its sources."""
+        return ""
 
     def floor(self, now: int) -> int:
         """See Clock."""

@@ -116,7 +116,7 @@ class DurableBroker:
         self.number = 0
         self.outbox_end = 0
         self.functions = functions or {}
-        self._core = self._made(options, limits)
+        self.core = self._made(options, limits)
         self._retained: dict[str, bytes] = {}
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
 
@@ -132,7 +132,7 @@ class DurableBroker:
 
         A time that lies before the last one counts as that. Raises CoreFaultError.
         """
-        core = self._core
+        core = self.core
         now = max(now, core.now)
         data = told.written(message, now)
         try:
@@ -151,11 +151,11 @@ class DurableBroker:
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before; None if time alone changes nothing."""
-        return self._core.next_wake()
+        return self.core.next_wake()
 
     def _append(self, data: bytes) -> Append:
         self.number += 1
-        self._recorded_ms = self._core.now
+        self._recorded_ms = self.core.now
         return Append(self.number, data)
 
     def _promised(self, effect: Effect) -> Effect:
@@ -196,7 +196,7 @@ class DurableBroker:
 
         See the module for when it may be written down.
         """
-        core = self._core
+        core = self.core
         return _encode(
             _Snapshot(
                 SNAPSHOT_VERSION,
@@ -214,13 +214,13 @@ class DurableBroker:
         try:
             found = msgspec.msgpack.decode(data, type=_Snapshot)
             options = msgspec.convert(found.options, BrokerOptions)
-            self._core = self._made(options, make_limits(**found.limits))
-            self._core.restore(found.state)
+            self.core = self._made(options, make_limits(**found.limits))
+            self.core.restore(found.state)
         except (msgspec.MsgspecError, StateError, ValueError, LookupError, TypeError) as error:
             raise RecoveryError(f"the snapshot cannot be taken up: {error}") from error
         self.number, self.outbox_end = found.number, found.outbox_end
         self._retained = dict(found.retained)
-        self._recorded_ms = self._core.now
+        self._recorded_ms = self.core.now
 
     # --- recovery --------------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ class DurableBroker:
         effects = broker._open(options, limits, now, new=fresh)
         if fresh and listed:
             effects += installed_again(broker, listed, broker.now)
-        elif (step := in_step(broker._core.entries(), listed, broker.number)) is not None:
+        elif (step := in_step(broker.core.entries(), listed, broker.number)) is not None:
             effects.append(step)
         if missing:
             effects.append(Emit(tuple(missing), broker.number))
@@ -298,11 +298,11 @@ class DurableBroker:
             self._begin(message)
             return []
         try:
-            effects = self._core.handle(message, now)
+            effects = self.core.handle(message, now)
         except Exception:  # noqa: BLE001  # as the process before did
             return []
         finally:
-            self._recorded_ms = self._core.now
+            self._recorded_ms = self.core.now
         found: list[Emission] = []
         for effect in effects:
             done = self._promised(effect)
@@ -314,8 +314,8 @@ class DurableBroker:
         """Begin a process: the record of that, and what is retained."""
         said = msgspec.to_builtins(options)
         tables = said.pop("tables")
-        known = None if tables == self._core.options.tables and not new else tables
-        now = max(now, self._core.now)
+        known = None if tables == self.core.options.tables and not new else tables
+        now = max(now, self.core.now)
         one = told.Opened(now, said, msgspec.to_builtins(limits), known)
         self._begin(one)
         effects: list[Effect] = [self._append(told.opened(one))]
@@ -329,72 +329,72 @@ class DurableBroker:
 
     def _begin(self, one: told.Opened) -> None:
         """Go on with these settings; the same whether it happens or is handled again."""
-        before = self._core
+        before = self.core
         tables = before.options.tables if one.tables is None else one.tables
         options = msgspec.convert({**one.options, "tables": tables}, BrokerOptions)
         limits = make_limits(**one.limits)
         if (options, limits) != (before.options, before.limits):
-            self._core = self._made(options, limits)
+            self.core = self._made(options, limits)
             if before.now:
                 plain = msgspec.msgpack.decode(_encode(before.state()))
-                self._core.restore(plain)
-        self._core.resume(one.now)
-        self._recorded_ms = self._core.now
+                self.core.restore(plain)
+        self.core.resume(one.now)
+        self._recorded_ms = self.core.now
 
     # --- what is to be seen ----------------------------------------------------------------
 
     @property
     def network(self) -> NetworkedBroker:
         """What of the network outlasts the process, of one that is networked."""
-        assert isinstance(self._core, NetworkedBroker)
-        return self._core
+        assert isinstance(self.core, NetworkedBroker)
+        return self.core
 
     @property
     def now(self) -> int:
         """The time of the last message."""
-        return self._core.now
+        return self.core.now
 
     @property
     def options(self) -> BrokerOptions:
         """The settings."""
-        return self._core.options
+        return self.core.options
 
     @property
     def limits(self) -> Limits:
         """The limits."""
-        return self._core.limits
+        return self.core.limits
 
     @property
     def ledger(self) -> Ledger:
         """See Broker."""
-        return self._core.ledger
+        return self.core.ledger
 
     @property
     def catalogue(self) -> Catalogue:
         """See Broker."""
-        return self._core.catalogue
+        return self.core.catalogue
 
     @property
     def subscriptions(self) -> list[Installed]:
         """See Broker."""
-        return self._core.subscriptions
+        return self.core.subscriptions
 
     @property
     def remembered(self) -> int:
         """See Broker."""
-        return self._core.remembered
+        return self.core.remembered
 
     def held(self) -> int:
         """See Broker."""
-        return self._core.held()
+        return self.core.held()
 
     def dropped(self) -> dict[str, int]:
         """See Broker."""
-        return self._core.dropped()
+        return self.core.dropped()
 
     def check_invariants(self) -> None:
         """See Broker."""
-        self._core.check_invariants()
+        self.core.check_invariants()
 
 
 _REQUESTS = (SpecificationSubmitted, CancelRequested)

@@ -20,12 +20,14 @@ import msgspec
 from msgspec import Struct
 
 from broker.core import messages
+from broker.core.agent import WATERMARK_NONE
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
 from broker.core.effects import Entry
 from broker.core.installer import reader_of
 from broker.core.ledger import Account
 from broker.core.limits import Limits
+from broker.core.matcher import WatermarkOf
 from broker.core.outgoing import Outgoing
 from language import Task, check_text
 
@@ -52,6 +54,8 @@ class RestorableBroker(Broker):
         self.came: tuple[Key, ...] = ()  # subscriptions that the last request installed
         self.left: tuple[Key, ...] = ()  # and those that it ended
         self._overdue = False  # a state was taken up, and nothing was decided since
+        self.settled: dict[Key, int] = {}
+        self._handlers[messages.Settling] = self._settling
 
     @property
     def now(self) -> int:
@@ -70,6 +74,42 @@ class RestorableBroker(Broker):
         super()._events_received(message, out)
         self._overdue = False
 
+    # --- how far subscriptions are settled ---------------------------------------------------
+
+    def _settling(self, _message: messages.Settling, out: Outgoing) -> None:
+        """Decide what is due, and promise: of a subscription in `settled` no result comes later
+        that ends at or before the time there.
+
+        The watermarks that this rests on are given out by it: what comes behind them is late.
+        """
+        self._feed((), out)
+        for key, reached in self._frontiers(self._watermark_of).items():
+            if reached > self.settled.get(key, WATERMARK_NONE // 2):
+                self.settled[key] = reached
+
+    def due_to_settle(self, now: int) -> bool:
+        """Whether more would be promised; asking changes nothing."""
+        reached = self._frontiers(lambda name: self._intake.foreseen(name, max(now, self._now)))
+        none = WATERMARK_NONE // 2
+        return any(one > self.settled.get(key, none) for key, one in reached.items())
+
+    def waits_for(self, key: Key) -> str:
+        """What keeps a subscription from being settled further, for people."""
+        tasks, one = self._matcher.tasks(), self.catalogue.subscriptions[key]
+        used = [tasks[name] for name in (*one.definitions, one.task) if name in tasks]
+        types = {name for task in used for name in task.types if name not in task.needs}
+        if not types:
+            return "what runs elsewhere"
+        least = min(sorted(types), key=lambda name: self._intake.foreseen(name, self._now))
+        whose = self._intake.hindmost(least, self._now)
+        return f"{least} of {whose}" if whose else f"{least}, which nobody sends"
+
+    def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
+        """By subscription: up to when all of its results are known."""
+        known = self._matcher.frontiers(watermark_of)
+        subscriptions = self.catalogue.subscriptions.items()
+        return {key: known[one.task] for key, one in subscriptions if one.task in known}
+
     # --- which text what came from ---------------------------------------------------------
 
     def _specification_submitted(
@@ -87,6 +127,8 @@ class RestorableBroker(Broker):
             self._texts[one.key] = (one, source)
             came.append(one.key)
         self.came = tuple(reversed(came))
+        for key in came:
+            self.settled.pop(key, None)
 
     def _source(self, text: str) -> Source:
         tables = self.options.tables
@@ -99,6 +141,7 @@ class RestorableBroker(Broker):
         self.left = tuple([key for key in meant if key not in self.catalogue.subscriptions])
         for key in self.left:
             del self._texts[key]
+            self.settled.pop(key, None)
 
     def entries(self, keys: Iterable[Key] | None = None) -> list[Entry]:
         """What the catalogue on disk is to hold of these subscriptions, or of all, in order."""
@@ -125,6 +168,7 @@ class RestorableBroker(Broker):
             "intake": self._intake.state(),
             "lives": self._lives.state(),
             "actors": self._actors.state(),
+            "settled": [[*key, reached] for key, reached in self.settled.items()],
             "ledger": {
                 "events": _account_state(self.ledger.events),
                 "detected": _account_state(self.ledger.detected),
@@ -145,6 +189,8 @@ class RestorableBroker(Broker):
         self._intake.restore(state["intake"])
         self._lives.restore(state["lives"])
         self._actors.restore(state.get("actors", ()))
+        for *key, reached in state.get("settled", ()):
+            self.settled[key[0], key[1]] = reached
         ledger = state["ledger"]
         _restore_account(self.ledger.events, ledger["events"])
         _restore_account(self.ledger.detected, ledger["detected"])

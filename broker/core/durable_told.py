@@ -95,6 +95,10 @@ class _Woken(Struct, array_like=True, frozen=True, tag="woken"):
     now: int
 
 
+class _Settling(Struct, array_like=True, frozen=True, tag="settling"):
+    now: int
+
+
 _Told: TypeAlias = (
     Opened
     | _Events
@@ -105,6 +109,7 @@ _Told: TypeAlias = (
     | _Cancelled
     | _Network
     | _Woken
+    | _Settling
 )
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -119,6 +124,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             return _encode(_Events(now, rows))
         case messages.Woken():
             return _encode(_Woken(now))
+        case messages.Settling():
+            return _encode(_Settling(now))
         case messages.SourceAdvertised():
             return _encode(_Advertised(now, message.source, message.data))
         case messages.SourceWithdrawn():
@@ -176,6 +183,8 @@ def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each 
             return messages.NetworkTold(decoded(what))
         case _Woken():
             return messages.Woken()
+        case _Settling():
+            return messages.Settling()
         case _:
             return told
 

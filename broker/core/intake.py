@@ -232,6 +232,10 @@ class Intake:
         """The watermark that would be given out; asking changes nothing."""
         return self._clock.foreseen(type_name, now)
 
+    def hindmost(self, type_name: str, now: int = 0) -> str:
+        """Whose clock holds the type's watermark, for people; empty where nobody's does."""
+        return self._clock.hindmost(type_name, now)
+
     def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
         """When time alone may bring a type to the watermark in `due`; None if never."""
         return self._clock.next_wake(now, due)

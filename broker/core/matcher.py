@@ -317,15 +317,15 @@ class Matcher:
 
     # --- what it holds -------------------------------------------------------------------
 
-    def frontier(self, watermark_of: WatermarkOf) -> int:
-        """No result that comes later ends at or before this time."""
+    def frontiers(self, watermark_of: WatermarkOf) -> dict[str, int]:
+        """By subscription's task: no result of it that comes later ends at or before this time."""
         self._watermarks = {}
-        frontier = WATERMARK_END
+        found: dict[str, int] = {}
         for seat in self._seats.values():
             if seat.task.kind == "subscription":
-                below = self._watermark(seat.domain, watermark_of)
-                frontier = min(frontier, seat.agent.watermark_out(below))
-        return frontier
+                out = seat.agent.watermark_out(self._watermark(seat.domain, watermark_of))
+                found[seat.task.key] = min(out, found.get(seat.task.key, out))
+        return found
 
     def due(self, watermark_of: WatermarkOf) -> dict[str, int]:
         """Primitive event types that agents wait for: the least watermark that may bring more.

@@ -139,6 +139,10 @@ class Woken(Struct, frozen=True):
     """Time has passed; due at `Broker.next_wake`."""
 
 
+class Settling(Struct, frozen=True):
+    """A reader of the log goes by event time: how far is each subscription settled?"""
+
+
 Message: TypeAlias = (
     EventsReceived
     | TopicRefused
@@ -152,4 +156,5 @@ Message: TypeAlias = (
     | Started
     | Stopped
     | Woken
+    | Settling
 )

@@ -77,6 +77,13 @@ class NetworkClocks(SourceClocks):
             self._foremost, self._foremost_at = newest, now
         return Split(events, late, [])
 
+    def hindmost(self, type_name: str, now: int) -> str:
+        """See SourceClocks."""
+        least, afar = self._least(type_name, now), self.waited_for(type_name)
+        if afar and (least is None or afar[0][0] < least[0] - self._lateness_ms - 1):
+            return f"broker {afar[0][1]}"
+        return super().hindmost(type_name, now)
+
     def waited_for(self, type_name: str) -> list[tuple[int, str]]:
         """The origins that say something of the type, the hindmost first."""
         known = self._afar.get(type_name, {})

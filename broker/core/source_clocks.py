@@ -275,10 +275,10 @@ class SourceClocks:
         """See Clock."""
         self._finished = True
 
-    def waiting_for(self, type_name: str, now: int) -> str | None:
-        """The source whose clock holds the type's watermark, for status."""
+    def hindmost(self, type_name: str, now: int) -> str:
+        """Whose clock holds the type's watermark, for people; empty where nobody sends it."""
         least = self._least(type_name, now)
-        return None if least is None else least[1].name
+        return "" if least is None else f"source {least[1].name}"
 
     # --- snapshots -----------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ Owns this interface. Must not know databases. Invariant: what it tells as there 
 from collections.abc import Sequence
 from typing import Protocol
 
-from broker.store import Consumer, Row
+from broker.store import Consumer, Row, Settled
 
 
 class ResultLog(Protocol):
@@ -31,6 +31,12 @@ class ResultLog(Protocol):
     async def beyond(self, after: int) -> None:
         """Wait until the log ends elsewhere than at `after`."""
 
+    async def settled(self, names: frozenset[str]) -> Settled | None:
+        """Up to when all results of these subscriptions are there, as of now; or of all.
+
+        What it tells is true of the log from its `end` of then on. None: that cannot be told.
+        """
+
     async def read(self, begin: int, end: int, bytes_max: int | None = None) -> list[Row]:
         """Exactly this half-open range. Raises GoneError, NotYetError, TooLargeError."""
 
@@ -39,6 +45,9 @@ class ResultLog(Protocol):
 
     async def first_offset_after(self, ts_ms: int) -> int:
         """The first offset whose result ends after this time; the end where there is none yet."""
+
+    async def earliest_end(self, offset: int, after_ms: int) -> int | None:
+        """Of the results from an offset on that end after a time, the earliest such end."""
 
     async def acknowledge(self, consumer: str, offset: int, now_ms: int) -> Consumer:
         """A consumer has everything before it. Raises NotYetError, ConsumersFullError."""

@@ -9,7 +9,8 @@ import asyncio
 import functools
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,7 @@ from broker.store import (
     ConsumersFullError,
     GoneError,
     NotYetError,
+    Settled,
     Standing,
     StoreError,
     TooLargeError,
@@ -31,6 +33,7 @@ from broker.store import (
 ROWS_MAX: Final = 10_000  # offsets of one range; the answer is built in memory
 RANGE_BYTES_MAX: Final = 8 * 2**20  # of its payloads, for the same reason
 WAIT_S_MAX: Final = 60.0  # proxies and clients take a longer silence for a dead connection
+SETTLED_S: Final = 5.0  # for a promise to be written down; past that it is told what was before
 WAITING_MAX: Final = 200  # who asks to wait beyond that is answered at once, and may ask again
 CONSUMER_LENGTH_MAX: Final = 128
 OWN: Final = "join:"  # so begin the names under which the broker itself reads its log
@@ -119,24 +122,47 @@ class LogHandlers:
         """Where the log begins and ends; with `after`, once it has gone on from there."""
         log = self._log(request)
         after = _number(request, "after", None)
-        wait_s = _wait_s(request)
-        if after is not None and wait_s and log.end == after and len(self._waiting) < WAITING_MAX:
-            await self._wait(log, after, wait_s)
-        return _json(
-            {
-                "epoch": log.epoch,
-                "earliest": log.earliest,
-                "end": log.end,
-                "rows_max": ROWS_MAX,
-            }
-        )
+        until_ms = _number(request, "settled", None, form=_SIGNED)
+        wait_s = _wait_s(request) if len(self._waiting) < WAITING_MAX else 0.0
+        names = frozenset(filter(None, request.query.get("subscriptions", "").split(",")))
+        promised: Settled | None = None
+        if until_ms is not None:
+            promised = await self._settled(log, names, (after, until_ms), wait_s)
+        elif after is not None and wait_s and log.end == after:
+            async with self._at_most(wait_s):
+                await log.beyond(after)
+        said = {"epoch": log.epoch, "earliest": log.earliest, "end": log.end, "rows_max": ROWS_MAX}
+        if promised is not None:
+            said["settled"] = promised.until_ms
+            said["subscriptions"] = promised.subscriptions
+            said["behind"] = promised.behind
+        return _json(said)
 
-    async def _wait(self, log: ResultLog, after: int, wait_s: float) -> None:
+    async def _settled(
+        self, log: ResultLog, names: frozenset[str], known: tuple[int | None, int], wait_s: float
+    ) -> Settled | None:
+        """The promise; with a place to wait at, once that or the log has gone on."""
+        after, until_ms = known
+        found: Settled | None = Settled(1, None, "what it promises is not on its disk yet")
+        async with self._at_most(wait_s or SETTLED_S):
+            while True:
+                found = await log.settled(names)
+                if found is None and wait_s and after is not None:
+                    await log.beyond(after)
+                if after is None or not wait_s or found is None or log.end != after:
+                    break
+                if found.until_ms is not None and found.until_ms > until_ms:
+                    break
+        return found
+
+    @asynccontextmanager
+    async def _at_most(self, wait_s: float) -> AsyncIterator[None]:
+        """Wait no longer than that, nor past the end of this process."""
         deadline = asyncio.timeout(wait_s)
         self._waiting[deadline] = None
         try:
             async with deadline:
-                await log.beyond(after)
+                yield
         except TimeoutError:
             pass
         finally:
@@ -199,6 +225,14 @@ class LogHandlers:
         log = self._log(request)
         offset = _number(request, "offset")
         return _json({"epoch": log.epoch, "offset": offset, "ts": await log.ts_at(offset)})
+
+    @_told
+    async def log_earliest_end(self, request: web.Request) -> web.Response:
+        """How early in event time what stands from an offset on may end."""
+        log = self._log(request)
+        offset, after_ms = _number(request, "offset"), _number(request, "ts", form=_SIGNED)
+        found = await log.earliest_end(offset, after_ms)
+        return _json({"epoch": log.epoch, "offset": offset, "ts": found})
 
     @_told
     async def log_first_offset_after(self, request: web.Request) -> web.Response:

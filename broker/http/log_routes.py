@@ -21,7 +21,14 @@ _CONSUMER: Final[dict[str, Schema]] = {
 
 LOG_SCHEMAS: Final[dict[str, Schema]] = {
     "LogOffsets": shape_of(
-        "epoch earliest end rows_max", epoch=TEXT, earliest=COUNT, end=COUNT, rows_max=COUNT
+        "epoch earliest end rows_max",
+        epoch=TEXT,
+        earliest=COUNT,
+        end=COUNT,
+        rows_max=COUNT,
+        settled={"type": ["integer", "null"]},
+        subscriptions=COUNT,
+        behind=TEXT,
     ),
     "LogRange": shape_of(
         "epoch from to rows",
@@ -95,6 +102,12 @@ LOG_ROUTES: Final[tuple[Route, ...]] = (
                 "for at most so many seconds; 0, the default: not at all",
                 schema={"type": "number", "minimum": 0},
             ),
+            Parameter(
+                "settled",
+                "tell up to when all results are there, and wait while that is not past this time",
+                schema=TIME,
+            ),
+            Parameter("subscriptions", "of these alone; names, separated by commas"),
             _EPOCH,
         ),
     ),
@@ -177,6 +190,25 @@ LOG_ROUTES: Final[tuple[Route, ...]] = (
             503: _NONE,
         },
         parameters=(_offset("offset", "of a result"), _EPOCH),
+    ),
+    Route(
+        "GET",
+        "/v1/log/earliest_end",
+        "log_earliest_end",
+        "Of the results from an offset on that end after a time, the earliest end, in ms",
+        {
+            200: Answer("null where there is none", "LogTime"),
+            400: _MALFORMED,
+            409: _ANOTHER,
+            410: _GONE,
+            416: _NOT_YET,
+            503: _NONE,
+        },
+        parameters=(
+            _offset("offset", "where to begin"),
+            Parameter("ts", "the time, in ms", schema=TIME, needed=True),
+            _EPOCH,
+        ),
     ),
     Route(
         "GET",

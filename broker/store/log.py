@@ -205,3 +205,26 @@ def first_offset_after(connection: Connection, ts_ms: int) -> int:
         else:
             low = int(row.offset) + 1
     return first
+
+
+def earliest_end(connection: Connection, offset: int, after_ms: int) -> int | None:
+    """Of the results from this offset on that end after this time, the earliest end, in ms.
+
+    None where there is none. Raises GoneError, NotYetError. Of the rows that end no earlier than
+    all before them the first such counts; the others have an index of their own.
+    """
+    within(standing(connection), offset, offset)
+    columns = OUTBOX.c
+    behind = select(func.min(columns.end_ms)).where(
+        columns.offset >= offset, columns.end_ms > after_ms, columns.end_ms < columns.peak_ms
+    )
+    found = [connection.execute(behind).scalar()]
+    first = max(offset, first_offset_after(connection, after_ms))
+    ordered = (
+        select(columns.end_ms)
+        .where(columns.offset >= first, columns.end_ms >= columns.peak_ms)
+        .order_by(columns.offset)
+        .limit(1)
+    )
+    found.append(connection.execute(ordered).scalar())
+    return min([one for one in found if one is not None], default=None)

@@ -13,17 +13,18 @@ How a driver uses it:
 `done` is called in the loop's thread when the rows are durable: then, and not before, they may be
 published. While `store.full()` the driver takes no more events in, and begins again when
 `store.on_room` is called. What is appended twice is stored once: rows before `end` are passed over.
-`outbox.keep_from` tells the offset from which the driver itself still needs everything.
+`outbox.keep_from` tells the offset from which the driver itself still needs everything, and
+`outbox.promised` up to when all results are there, of the subscriptions named, or of all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from broker.store.results import ROW_BYTES, Consumer, Retention, Row, Standing, Taken
+from broker.store.results import ROW_BYTES, Consumer, Retention, Row, Settled, Standing, Taken
 from broker.store.writer import Done
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Outbox:
         self.earliest = log.earliest
         self.end = log.end
         self.keep_from: Callable[[], int | None] = lambda: None
+        self.promised: Callable[[frozenset[str]], Awaitable[Settled | None]] = _nothing
         self.repeats = 0
         self.taken = log.taken
         self.unread = log.unread
@@ -169,6 +171,13 @@ class Outbox:
         while self.end == after:
             await self._moved.wait()
 
+    async def settled(self, names: frozenset[str]) -> Settled | None:
+        """Up to when all results of these subscriptions are there, as of now; or of all.
+
+        What it tells is true of the log from its `end` of then on. None: that cannot be told.
+        """
+        return await self.promised(names)
+
     async def read(self, begin: int, end: int, bytes_max: int | None = None) -> list[Row]:
         """The rows of begin <= offset < end, for ever the same.
 
@@ -188,6 +197,13 @@ class Outbox:
         """The first offset whose result ends after this time; the end where there is none yet."""
         return await self._store.read(lambda one: self._log.first_offset_after(one, ts_ms))
 
+    async def earliest_end(self, offset: int, after_ms: int) -> int | None:
+        """Of the results from this offset on that end after this time, the earliest end, in ms.
+
+        None where there is none. Raises GoneError, NotYetError.
+        """
+        return await self._store.read(lambda one: self._log.earliest_end(one, offset, after_ms))
+
     async def acknowledge(self, consumer: str, offset: int, now_ms: int) -> Consumer:
         """A consumer has everything before this offset; durable on return.
 
@@ -204,3 +220,8 @@ class Outbox:
     async def forget(self, consumer: str) -> bool:
         """Keep nothing for this consumer any more; whether there was one of that name."""
         return await self._store.change(lambda one: self._keeping.forget(one, consumer))
+
+
+async def _nothing(_names: frozenset[str]) -> Settled | None:
+    """Whoever drives it has not said that it can tell."""
+    return None

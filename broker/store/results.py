@@ -65,6 +65,18 @@ class Standing(msgspec.Struct, frozen=True):
     unread: int = 0
 
 
+class Settled(msgspec.Struct, frozen=True):
+    """No result of these `subscriptions` comes any more that ends at or before `until_ms`.
+
+    None: one of them has promised nothing yet. `behind` is the one that has promised least, and
+    why it has. Where there is no subscription there is no result to come either.
+    """
+
+    subscriptions: int
+    until_ms: int | None = None
+    behind: str = ""
+
+
 class Consumer(msgspec.Struct, frozen=True):
     """One who reads the log and says how far it has come: everything below `offset`.
 
@@ -156,7 +168,18 @@ def _third_of_second(connection: Connection) -> None:
     third_of_second(connection)
 
 
-RESULTS: Final = Part("results", 3, _create, {1: _second_of_first, 2: _third_of_second})
+def _fourth_of_third(connection: Connection) -> None:
+    from broker.store.tables import fourth_of_third
+
+    fourth_of_third(connection)
+
+
+RESULTS: Final = Part(
+    "results",
+    4,
+    _create,
+    {1: _second_of_first, 2: _third_of_second, 3: _fourth_of_third},
+)
 
 
 def checked(rows: Sequence[Row]) -> None:

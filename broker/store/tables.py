@@ -5,7 +5,8 @@ them. Invariant: they are of the version that `broker.store.results.RESULTS` nam
 a new version and a step to it.
 
 Format 1 knew neither event times of the log as a whole nor what retention took from whom. Up to
-format 2 the catalogue was there and nobody filled it.
+format 2 the catalogue was there and nobody filled it. Up to format 3 rows that end before one that
+stands before them had no index.
 
 This module imports SQLAlchemy: import it where a store is open, not before.
 """
@@ -20,6 +21,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -49,6 +51,16 @@ OUTBOX: Final = Table(
     Column("peak_ms", BigInteger, nullable=False),
     Column("stored_ms", BigInteger, nullable=False),
     Column("payload", LargeBinary, nullable=False),
+)
+
+# Of those that end before one that stands before them; most do not.
+_BEHIND: Final = OUTBOX.c.end_ms < OUTBOX.c.peak_ms
+BEHIND: Final = Index(
+    "outbox_behind",
+    OUTBOX.c.offset,
+    OUTBOX.c.end_ms,
+    sqlite_where=_BEHIND,
+    postgresql_where=_BEHIND,
 )
 
 # One row: what has to be known even when no result is left.
@@ -135,3 +147,8 @@ def second_of_first(connection: Connection) -> None:
         "ALTER TABLE consumers ADD COLUMN gap_end BIGINT NOT NULL DEFAULT 0",
     ):
         connection.execute(text(change))
+
+
+def fourth_of_third(connection: Connection) -> None:
+    """Format 4 of format 3: the index."""
+    BEHIND.create(connection)

@@ -25,6 +25,7 @@ from broker.wiring.errors import StartError
 from broker.wiring.gate import Gate
 from broker.wiring.outbox import StoredOutbox, listed
 from broker.wiring.promises import Promises
+from broker.wiring.settling import Promised
 from broker.wiring.snapshots import Snapshots
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class Keeping:
     def begin(self, runner: "Runner", config: Config) -> None:
         """Go on with the journal, and carry out what is left over from before."""
         self._runner = runner
+        self.promised = Promised(runner, self.core, self.promises)
+        self.log.promised = self.promised.settled
         section = config.journal
         self.promises.waiting_bytes_max = section.waiting_bytes_max
         self.journal = Journal(
@@ -163,6 +166,7 @@ class Keeping:
     async def close(self) -> None:
         """The end: with a snapshot, so that the next start has nothing to handle again."""
         await self.snapshots.close()
+        self.promised.close()
         final = self.core.snapshot() if await self.settle() else None
         if final is None:
             waiting = {"promises": len(self.promises), "results": self.store.waiting_items}

@@ -161,6 +161,11 @@ class Runner:
         if self._look is None:
             self._look = self._loop.call_soon(self._arm)
 
+    @property
+    def at_work(self) -> bool:
+        """Whether it is neither paused nor held."""
+        return self._running.is_set() and not self._holders
+
     async def running(self) -> None:
         """Return when it is not paused."""
         await self._running.wait()

@@ -223,7 +223,7 @@ class Site:
 
     def pause(self) -> None:
         """Have it count silence from now on, as a process does that begins."""
-        self.broker._core.resume(self.broker.now)
+        self.broker.core.resume(self.broker.now)
 
     def save(self) -> None:
         """Take a snapshot."""

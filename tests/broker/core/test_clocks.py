@@ -160,7 +160,7 @@ def test_an_idle_source_does_not_hold_the_others_back():
     clocks.split(at(90_000, source="alive"), 900, "alive")
     assert clocks.watermark("Temp", 999) == 99
     assert clocks.watermark("Temp", 1_000) == 1_099
-    assert clocks.waiting_for("Temp", 1_000) == "dead"
+    assert clocks.hindmost("Temp", 1_000) == "source dead"
 
 
 def test_a_source_that_sends_only_late_events_is_idle_all_the_same():

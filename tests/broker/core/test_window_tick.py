@@ -72,7 +72,7 @@ def pushed(
             matcher = matcher_of(text)
             matcher.restore(state)
         results = matcher.push(events, lambda _, watermark=watermark: watermark)
-        frontier = matcher.frontier(lambda _, watermark=watermark: watermark)
+        frontier = min(matcher.frontiers(lambda _, watermark=watermark: watermark).values())
         brought.append(([(r.start, r.end, r.to_dict()["values"]["n"]) for r in results], frontier))
     for number, (_, frontier) in enumerate(brought[:-1]):
         later = [end for results, _ in brought[number + 1 :] for _, end, _ in results]

@@ -13,7 +13,7 @@ from broker.credentials import Users, hash_password
 from broker.http import HttpOptions, listen, log_handlers, make_app
 from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES, SCHEMAS
-from broker.store import RESULTS, Outbox, Retention, Store, row_of
+from broker.store import RESULTS, Outbox, Retention, Settled, Store, row_of
 from tests.broker.http.fakes import FakeBroker
 
 PATIENCE_S = 15.0
@@ -322,6 +322,62 @@ def test_event_times_lead_to_offsets_and_back(tmp_path):
         for ts, offset in ((-1, 0), (9, 0), (10, 1), (29, 1), (30, 3), (49, 3), (50, 4)):
             _, body = await site.get(f"/v1/log/first_offset_after?ts={ts}")
             assert body["offset"] == offset
+
+    talk(tmp_path, scenario)
+
+
+def test_the_earliest_end_behind_an_offset_is_told(tmp_path):
+    async def scenario(site: Site) -> None:
+        await site.add(10, 30, 20, 50, 40)
+        for offset, ts, found in ((0, -5, 10), (0, 10, 20), (1, 20, 30), (3, 0, 40), (5, 0, None)):
+            _, body = await site.get(f"/v1/log/earliest_end?offset={offset}&ts={ts}")
+            assert body["ts"] == found
+        assert (await site.get("/v1/log/earliest_end?offset=6&ts=0"))[0] == 416
+
+    talk(tmp_path, scenario)
+
+
+def test_a_promise_is_waited_for_as_long_as_it_takes(tmp_path):
+    """And what is told beside it is where the log stood by then; without one nothing is said."""
+
+    async def scenario(site: Site) -> None:
+        assert "settled" not in (await site.get("/v1/log/offsets?settled=0"))[1]
+        promised: list[Settled] = [Settled(2, None, "B: nothing yet")]
+        asked: list[frozenset[str]] = []
+
+        async def settled(names: frozenset[str]) -> Settled:
+            asked.append(names)
+            if len(asked) == 4:
+                promised.append(Settled(2, 70, "A: a source"))
+            return promised[-1]
+
+        site.outbox.promised = settled
+        _, body = await site.get("/v1/log/offsets?settled=60&subscriptions=A,B")
+        assert (body["settled"], body["subscriptions"], body["behind"]) == (
+            None,
+            2,
+            "B: nothing yet",
+        )
+        _, body = await site.get("/v1/log/offsets?settled=60&after=0&wait=60")
+        assert (body["settled"], body["end"], len(asked)) == (70, 0, 4)
+        _, body = await site.get("/v1/log/offsets?settled=70&after=1&wait=60")  # it ends elsewhere
+        assert (body["settled"], body["end"]) == (70, 0)
+        assert asked[:2] == [frozenset({"A", "B"}), frozenset()]
+
+    talk(tmp_path, scenario)
+
+
+def test_a_promise_that_is_not_on_the_disk_holds_nobody_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_handlers, "SETTLED_S", 0.01)
+
+    async def scenario(site: Site) -> None:
+        async def settled(_names: frozenset[str]) -> Settled:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+        site.outbox.promised = settled
+        _, body = await site.get("/v1/log/offsets?settled=60")
+        assert (body["settled"], body["subscriptions"]) == (None, 1)
 
     talk(tmp_path, scenario)
 

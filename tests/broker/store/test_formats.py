@@ -50,6 +50,7 @@ def test_the_first_format_keeps_results_epoch_and_consumers(tmp_path, first):
             peaks = [await outbox.ts_at(row.offset) for row in rows]
             assert peaks == list(accumulate(ENDS_MS, max))
             assert await outbox.first_offset_after(9) == first + 5
+            assert await outbox.earliest_end(first + 2, 0) == 2
         async with opened(path) as (_, outbox):  # and it is done once
             assert await outbox.read(first, first + 8) == rows
 

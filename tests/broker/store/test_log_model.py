@@ -187,6 +187,10 @@ class Model:
             with pytest.raises((GoneError, NotYetError)):
                 log.ts_at(self.connection, offset)
         later = [row.offset for row, _ in self.rows if row.end_ms > ts_ms]
+        if self.earliest <= offset <= self.end:
+            ends = [row.end_ms for row, _ in self.rows if row.offset >= offset]
+            least = min([end_ms for end_ms in ends if end_ms > ts_ms], default=None)
+            assert log.earliest_end(self.connection, offset, ts_ms) == least
         found = log.first_offset_after(self.connection, ts_ms)
         if any(row.end_ms > ts_ms for row in self.gone):
             # The log has been past this time before what is left of it.

@@ -1,0 +1,67 @@
+"""How far the log is settled, for who reads it by event time.
+
+Owns when the core is asked, and from when on its answer may be told. Must not know HTTP or event
+times. Invariant: what is told holds for the log as it then stands: behind the answer's record, and
+behind every result that came before it, nothing waits for a disk.
+
+The core gives a promise when it is asked, and stands by it; so it is asked only while somebody
+reads by it, and writes nothing down where it could promise no more than before.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Final
+
+from broker.core.durable import DurableBroker
+from broker.core.messages import Settling
+from broker.store import Settled
+from broker.wiring.promises import Promises
+from broker.wiring.runner import Runner
+
+EVERY_S: Final = 0.2  # a reader is told no oftener: each promise is a record, and a sync
+SHARE: Final = 50  # and the core is not kept from its work for more than one part in so many
+
+
+class Promised:
+    """What `broker.store.Outbox.promised` is."""
+
+    def __init__(self, runner: Runner, core: DurableBroker, promises: Promises) -> None:
+        self._runner = runner
+        self._durable = core
+        self._promises = promises
+        self._told: Mapping[tuple[str, str], int] = {}
+        self._next_s = 0.0
+        self._asking: asyncio.Task[None] | None = None
+
+    async def settled(self, names: frozenset[str]) -> Settled:
+        """Of the subscriptions of these names, or of all where there are none."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(), name="settling")
+        await asyncio.shield(self._asking)
+        core = self._durable.core
+        keys = [key for key in core.catalogue.subscriptions if not names or key[1] in names]
+        if not keys:
+            return Settled(0)
+        none = float("-inf")
+        least = min(keys, key=lambda key: (self._told.get(key, none), key))
+        return Settled(len(keys), self._told.get(least), f"{least[1]}: {core.waits_for(least)}")
+
+    async def _ask(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._next_s - loop.time()))
+        began_s = perf_counter()
+        if self._runner.at_work:
+            core = self._durable.core
+            if core.due_to_settle(self._runner.now_ms()):
+                self._runner.handle(Settling())
+        told = dict(self._durable.core.settled)
+        took_s = perf_counter() - began_s
+        self._next_s = loop.time() + max(EVERY_S, SHARE * took_s)
+        await self._promises.settled(self._durable.number)
+        self._told = told
+
+    def close(self) -> None:
+        """Nobody is told any more."""
+        if self._asking is not None:
+            self._asking.cancel()
