@@ -17,16 +17,17 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from broker.core.agent import WATERMARK_NONE, LeafEvents
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.chain_store import ChainStore, Group, Link
 from broker.core.event import Event, Order
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import events_of
 from broker.core.operands import FOLLOWS, Joint, Leaf, Operand
-from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout
 from broker.core.pattern_agent import Handover, PatternAgent
+from broker.core.promises import Promise
 from broker.core.shelf import Shelf
+from broker.core.stages.lasting import Foresight
 from language.tree import Case
 
 STATE_VERSION = 1
@@ -61,6 +62,7 @@ class ChainAgent:
         *,
         capacity: int,
         duration_max_ms: int,
+        foresight: Foresight | None = None,
     ) -> None:
         layout = inner.layout
         links = links_of(case, layout)
@@ -72,9 +74,8 @@ class ChainAgent:
         self._final = len(links)
         self._selects = [leaf_select(leaf) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
-        self._lags = assigned_lag(case, layout)
-        self._within_ms = layout.root.within_ms
-        self._duration_max_ms = duration_max_ms
+        self._foresight = foresight
+        self._promise = Promise(case, layout, foresight, duration_max_ms)
         self.store = ChainStore(links, layout.root.within_ms, capacity)
         self._pending: list[tuple[Order, int, Event]] = []
         self._watermark = WATERMARK_NONE
@@ -89,6 +90,8 @@ class ChainAgent:
         for leaf, events in batch:
             select = self._selects[leaf]
             passed = events if select is None else select(events)
+            if self._foresight is not None:
+                self._foresight.observe(((leaf, passed),))
             pending += [(event.order, leaf, event) for event in passed]
         pending.sort(key=itemgetter(0, 1))
         ready = bisect_right(pending, self._watermark, key=lambda entry: entry[0][0])
@@ -105,14 +108,10 @@ class ChainAgent:
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""
-        if not self._lags:
+        if not self._promise.lags:
             return watermark
-        if self._within_ms is not None:
-            return watermark - self._within_ms
-        stored: list[Event] = [one.event for own in self.store.groups.values() for one in own]
-        stored += [event for *_, event in self._pending]
-        starts: list[int] = [event.start for event in stored]
-        return min([watermark - self._duration_max_ms, *(start - 1 for start in starts)])
+        stored = [one.event.start for own in self.store.groups.values() for one in own]
+        return self._promise.out(watermark, watermark, min(stored, default=WATERMARK_END))
 
     def next_due(self) -> int | None:
         """See agent.Agent."""

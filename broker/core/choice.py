@@ -24,7 +24,7 @@ from broker.core.occurrence import (
     span_of,
 )
 from broker.core.selection import Decided, Selection
-from broker.core.stages.base import end_of, start_of
+from broker.core.stages.base import end_of, next_of, start_of
 from broker.core.verdicts import certainty_of
 
 # Choices of `first` and `last` that are remembered in one partition; the oldest go first.
@@ -286,15 +286,21 @@ def _passes(waiting: Waiting, at_most: tuple[int, int], one: Occurrence) -> bool
     return True
 
 
-def due(waiting: Waiting, manner: Manner) -> int | None:
-    """The least watermark at which one may have its turn."""
-    if not waiting.found:
+def due(waiting: Waiting, manner: Manner, watermark: int) -> int | None:
+    """The next watermark at which one may have its turn, if all before it are here."""
+    found, selection = waiting.found, manner.selection
+    if not found:
         return None
-    if manner.selection is not None:
-        return min(max(end_of(one), manner.selection.closes_at(one)) for one in waiting.found)
     if manner.report == "collect":
-        return min(end_of(one) for one in waiting.found) + manner.silent_ms
-    return min(end_of(one) for one in waiting.found)
+        times = [end_of(completing(one) or one) + manner.silent_ms for one in found]
+        if selection is not None:
+            closes = map(selection.closes_at, found)
+            times = [max(pair) for pair in zip(times, closes, strict=True)]
+    elif selection is not None:
+        times = [selection.closes_at(found[0])]  # they are in order, and take turns
+    else:
+        times = [end_of(one) for one in found]
+    return next_of(times, watermark)
 
 
 def hold(waiting: Waiting) -> int:

@@ -73,15 +73,16 @@ class Maker:
         plain = self._plain(task, case, layout, outcome)
         if not self._limits.chain_events_max or links_of(case, layout) is None:
             return plain
-        return self._chain(case, plain)
+        return self._chain(task, case, plain)
 
-    def _chain(self, case: Case, plain: PatternAgent) -> ChainAgent:
+    def _chain(self, task: Task, case: Case, plain: PatternAgent) -> ChainAgent:
         return ChainAgent(
             case,
             plain,
             self._shared.classes,
             capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
             duration_max_ms=self._limits.event_duration_ms_max,
+            foresight=self._shared.foresight(task),
         )
 
     def _plain(self, task: Task, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
@@ -142,9 +143,10 @@ class Maker:
     def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
         """The agent in a state, also in that of one that did not weigh times, or had a limit."""
         if isinstance(agent, PatternAgent) and "chain" in state:
-            agent = self._chain(case, agent)
+            agent = self._chain(task, case, agent)
         elif isinstance(agent, StagedAgent) and "chain" in state:
-            chain = self._chain(case, self._plain(task, case, agent.layout, agent.outcome))
+            plain = self._plain(task, case, agent.layout, agent.outcome)
+            chain = self._chain(task, case, plain)
             chain.restore(state)
             return self.weighing(task, case, chain)
         elif isinstance(agent, StagedAgent) and "doubt_ms" not in state:

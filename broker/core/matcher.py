@@ -14,13 +14,14 @@ from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents, Result
+from broker.core.agent import WATERMARK_END, LeafEvents, Result
 from broker.core.agents import EXACT, Agents, input_name, weighed
 from broker.core.event import ByClass, Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.pattern import lay_out
+from broker.core.promises import reached_at
 from broker.core.results import sort_results
 from broker.core.seats import AtOnce, Domain, Seat, at_once
 from language.tree import Case, Definition
@@ -330,9 +331,8 @@ class Matcher:
     def due(self, watermark_of: WatermarkOf) -> dict[str, int]:
         """Primitive event types that agents wait for: the least watermark that may bring more.
 
-        Before a type named here has reached that, nothing is reported without events. A definition
-        that lags behind its inputs is taken to go on lagging as much, so that each time the answer
-        lies ahead of where the type is.
+        Before a type named here has reached that, nothing is reported without events. What waits
+        for something open in a definition is not asked for: that is due itself, or needs events.
         """
         self._watermarks = {}
         wanted: dict[str, int] = {}
@@ -357,9 +357,9 @@ class Matcher:
         for key in domain.definitions:
             for seat in self._by_task[key]:
                 below = self._watermark(seat.domain, watermark_of)
-                out = seat.agent.watermark_out(below)
-                if WATERMARK_NONE < out < target and below < WATERMARK_END:
-                    self._want(seat.domain, target + below - out, watermark_of, wanted)
+                at = reached_at(seat.agent, target, below)
+                if at is not None and at > below:
+                    self._want(seat.domain, at, watermark_of, wanted)
 
     def held(self) -> int:
         """How many events and partial results the agents hold."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.core.agent import WATERMARK_END
 from broker.core.event import Event, Order
 from broker.core.matching import Program
 from broker.core.occurrence import events_of, order_of
@@ -16,6 +17,7 @@ from broker.core.patience import Entry
 from broker.core.pattern import Layout
 from broker.core.prospects import Reach
 from broker.core.selection import Selection
+from broker.core.stages.base import start_of
 from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
 from language.tree import Case
@@ -65,6 +67,13 @@ class Partition:
     counted: int = 0
     reach: Reach = field(default_factory=list)  # of all that it was given; see prospects
     fresh: list[Entry] = field(default_factory=list)  # what waits, and is not in the stores
+
+    def eldest(self) -> int:
+        """When the eldest of what it holds begins."""
+        starts = [start_of(item) for store in self.stores for item in store.items]
+        starts += map(start_of, self.found)
+        starts += [event.start for _, event in self.log]
+        return min(starts, default=WATERMARK_END)
 
     def size(self) -> int:
         """How many occurrences it holds."""

@@ -92,23 +92,22 @@ class PatternAgent(PatternGroups):
             for partition in self._partitions.values():
                 for occurrence in partition.found:
                     out = min(out, occurrence[0] - 1)
-        if not self._lags:
+        if not self._promise.lags:
             return out
         self._catch_up()
-        within_ms = self._layout.root.within_ms
-        if within_ms is not None:
-            return out - within_ms
-        return min([out - self._duration_max_ms, *(start - 1 for start in self._starts())])
+        return self._promise.out(watermark, out, self._eldest())
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
         due = [self._pending[0][0][0]] if self._pending else []
         selection = self._discipline.selection
         if selection is not None:
+            # What is closed and was not taken waits for another, that comes before it.
             due += [
-                selection.closes_at(found)
+                closes
                 for partition in self._partitions.values()
-                for found in partition.found
+                for closes in map(selection.closes_at, partition.found)
+                if closes > self._watermark
             ]
         return min(due, default=None)
 
@@ -230,6 +229,8 @@ class PatternAgent(PatternGroups):
 
     def _feed_lone(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         self._watermark = max(self._watermark, watermark)
+        if self._foresight is not None:
+            self._foresight.observe(batch)
         if len(batch) == 1:
             return self.made(sorted_events(batch[0][1]))
         return self.made(sorted_events([one for _, some in batch for one in some]))

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from broker.core.agent import WATERMARK_NONE, LeafEvents
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.event import Event, Order
 from broker.core.matching import Program
-from broker.core.occurrence import events_of
 from broker.core.operands import FOLLOWS, types_that_last
-from broker.core.outcome import assigned_lag
 from broker.core.partition import Partition, discipline_of
 from broker.core.patience import Patience
 from broker.core.pattern import Layout
+from broker.core.promises import Promise
 from broker.core.prospects import Reach, prospect_of
 from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
@@ -74,10 +73,11 @@ class PatternGroups:
             layout, case.group_by, ordered=self.ordered, duration_max_ms=duration_max_ms
         )
         self._program.keeps_latest_only(allowed=not self._discipline.consuming)
-        self._foresight = foresight if self._program.asks_durations() or layout.last else None
+        self._promise = Promise(case, layout, foresight, duration_max_ms)
+        asks = self._program.asks_durations() or layout.last or self._promise.lags
+        self._foresight = foresight if asks else None
         self._changes = -1  # of durations, when it was looked ahead
         self._horizon_ms, self._log_keep_ms = self._program.horizon_ms(), self._program.reach_ms()
-        self._lags = assigned_lag(case, layout)
         patient = layout.joints and not self.ordered
         prospect = prospect_of(layout, in_order=False) if patient else None
         self._patience: Patience[Partition] | None = None
@@ -85,6 +85,8 @@ class PatternGroups:
             self._patience = Patience(prospect, self._program.key, self._new)
         self._pending: list[tuple[Order, int, Event]] = []
         self._partitions: dict[Any, Partition] = {}
+        self._eldest_of: dict[Any, int] = {}  # of those that were asked since they moved
+        self._moved: dict[Any, Partition] = {}  # the others, where that is asked at all
         self._size = 0
         self._watermark = WATERMARK_NONE
         self._swept = WATERMARK_NONE
@@ -125,6 +127,8 @@ class PatternGroups:
         return Partition(key, [Store() for _ in range(self._program.store_count)], reach=reach)
 
     def _count(self, partition: Partition) -> None:
+        if self._promise.lags:
+            self._moved[partition.group] = partition
         size = partition.size()
         self._size += size - partition.counted
         partition.counted = size
@@ -181,9 +185,11 @@ class PatternGroups:
             if not (partition.counted or partition.fresh):
                 del self._partitions[key]
 
-    def _starts(self) -> list[int]:
-        starts = [order[1] for order, _, _ in self._pending]
-        for one in self._partitions.values():
-            for items in (*(store.items for store in one.stores), one.found):
-                starts += [event.start for item in items for event in events_of(item) if event]
-        return starts
+    def _eldest(self) -> int:
+        """When the eldest of all that is held begins."""
+        for key, partition in self._moved.items():
+            self._eldest_of[key] = partition.eldest()
+        self._moved.clear()
+        for key in [key for key in self._eldest_of if key not in self._partitions]:
+            del self._eldest_of[key]
+        return min(self._eldest_of.values(), default=WATERMARK_END)

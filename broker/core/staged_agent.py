@@ -19,13 +19,12 @@ from broker.core.event import Event
 from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.operands import composite, least
 from broker.core.pattern_agent import IN_ORDER, Handover
-from broker.core.pattern_groups import DURATION_MAX_MS
 from broker.core.pending import Pending
 from broker.core.shelf import Shelf
 from broker.core.solved import Solving
 from broker.core.staged_groups import Found, Group, StagedGroups
 from broker.core.staged_partition import Partition, logged, packed, unpack, without_lists
-from broker.core.stages.base import Site, end_of
+from broker.core.stages.base import Site, end_of, start_of
 from broker.core.verdicts import certainty_at, certainty_of
 
 STATE_VERSION = 1
@@ -73,12 +72,13 @@ class StagedAgent(StagedGroups):
             self._holds[key] = min(partition.root.hold(), hold(partition.waiting))
             if self._holds[key] >= WATERMARK_END:
                 del self._holds[key]
+            if self._promise.lags:
+                found = map(start_of, partition.waiting.found)
+                self._eldest[key] = min([partition.root.eldest(), *found])
         self._moved.clear()
-        out = min(watermark, min(self._holds.values(), default=WATERMARK_END))
-        if not self._lags or out >= WATERMARK_END:
-            return out
-        within_ms = self._layout.root.within_ms
-        return out - (DURATION_MAX_MS if within_ms is None else within_ms)
+        reported = min(watermark, min(self._holds.values(), default=WATERMARK_END))
+        eldest = min(self._eldest.values(), default=WATERMARK_END)
+        return self._promise.out(watermark, reported, eldest)
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
@@ -263,7 +263,7 @@ class StagedAgent(StagedGroups):
         for at, n in state["pending"]:
             self._pending.add(at, (shelf.get(n),))
         self._partitions, self._agenda, self._size = {}, Agenda(), 0
-        self._holds, self._moved = {}, {}
+        self._holds, self._moved, self._eldest = {}, {}, {}
         if self._patience is not None and state.get("patience", [0, 0]) is None:
             self._patience = None
         if self._patience is not None:
@@ -279,6 +279,10 @@ class StagedAgent(StagedGroups):
         else:
             partition = self._partition(key)
         unpack(partition, packed, shelf, self._manner.selection)
+        if self._patience is None:  # nothing waits here any more
+            for at, event in partition.fresh:
+                self._give(partition.site, at, event)
+            partition.fresh = []
         if self._patience is not None:
             self._patience.count += len(partition.fresh)
         if not without_stages:

@@ -17,11 +17,11 @@ from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence
 from broker.core.operands import Silence, operands, types_that_last
-from broker.core.outcome import assigned_lag
 from broker.core.patience import Patience
 from broker.core.pattern import Layout
 from broker.core.pattern_groups import DURATION_MAX_MS, OCCURRENCES_MAX, SWEEP_MS, Outcome
 from broker.core.pending import Pending
+from broker.core.promises import Promise
 from broker.core.prospects import prospect_of
 from broker.core.solved import Solving, solver_of
 from broker.core.staged_partition import (
@@ -33,7 +33,7 @@ from broker.core.staged_partition import (
     manner_of,
     reports_at_once,
 )
-from broker.core.stages.base import Site, Stage
+from broker.core.stages.base import Site, Stage, least
 from broker.core.stages.build import Builder
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.memory import Memory
@@ -82,28 +82,34 @@ class StagedGroups:
         self._log_keep_ms = log_keep_ms(layout)
         self._derived = derived(layout)
         self._contiguous = any(joint.next for joint in layout.joints)
-        self._lags = assigned_lag(case, layout)
-        patient = doubt is None and not (self._at_once or self._manner.in_turn)
-        prospect = prospect_of(layout, in_order=True) if patient else None
-        self._patience: Patience[Partition] | None = None
-        if prospect is not None:
-            ends = self._until is not None or self._for_ms is not None
-            solver = None if ends else solver_of(layout)
-            if solver is None:
-                self._patience = Patience(prospect, self._key, Partition)
-            else:
-                self._patience = Solving(prospect, self._key, Partition, solver)
+        self._promise = Promise(case, layout, durations, DURATION_MAX_MS, doubt)
+        # Where the eldest of what is held is asked for, nothing waits elsewhere.
+        in_turn = self._manner.in_turn or self._promise.lags
+        patient = doubt is None and not (self._at_once or in_turn)
+        self._patience = self._patience_of(layout) if patient else None
         self._crowded = False  # so that nothing may wait with its group
         self._begin: int | None = None
         self._pending = Pending()
         self._partitions: dict[Group, Partition] = {}
         self._agenda = Agenda()
         self._holds: dict[Group, int] = {}  # what each partition holds back
+        self._eldest: dict[Group, int] = {}  # when what each holds begins, where that matters
         self._moved: dict[Group, Partition] = {}  # those of which that is to be asked anew
         self._size = 0
         self._watermark = WATERMARK_NONE
         self._swept = WATERMARK_NONE
         self.dropped_overflow = 0
+
+    def _patience_of(self, layout: Layout) -> Patience[Partition] | None:
+        """How events wait with their groups; None where they cannot."""
+        prospect = prospect_of(layout, in_order=True)
+        if prospect is None:
+            return None
+        ends = self._until is not None or self._for_ms is not None
+        solver = None if ends else solver_of(layout)
+        if solver is None:
+            return Patience(prospect, self._key, Partition)
+        return Solving(prospect, self._key, Partition, solver)
 
     # --- made, and left alone ------------------------------------------------------------
 
@@ -191,9 +197,8 @@ class StagedGroups:
             self.dropped_overflow += excess
 
     def _schedule(self, key: Group, partition: Partition) -> None:
-        times = [partition.root.due(), due(partition.waiting, self._manner)]
-        at = min([time for time in times if time is not None], default=None)
-        self._agenda.set(key, None if at is None else max(at, self._watermark + 1))
+        turn = due(partition.waiting, self._manner, self._watermark)
+        self._agenda.set(key, least([partition.root.due(), turn]))
 
     def _sweep(self, touched: dict[Group, None]) -> bool:
         """Let silent partitions drop what has expired, now and then; whether it was done."""
@@ -226,6 +231,7 @@ class StagedGroups:
             self._patience.taken(gone)
         self._agenda.set(key, None)
         self._holds.pop(key, None)
+        self._eldest.pop(key, None)
         self._moved.pop(key, None)
 
     def _advance(self, key: Group) -> list[Found]:

@@ -29,8 +29,9 @@ from broker.core.pattern import Layout
 from broker.core.prospects import Reach
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf
-from broker.core.stages.base import Site, Stage, start_of, without
+from broker.core.stages.base import Site, Stage, start_of
 from broker.core.stages.lasting import Foresight
+from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt
 from language.tree import Case, Subscription, Thinning
 

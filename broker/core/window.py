@@ -76,7 +76,9 @@ class WindowAgent:
         self._duration_max_ms = duration_max_ms
         classes = input_classes(task)
         lasting = Lasting(shape, duration_max_ms, foresight)
-        self._lasting = None if window.session_ms is None or foresight is None else lasting
+        self._longest = lasting
+        asks = window.session_ms is not None or self._anchor == "least start"
+        self._lasting = lasting if asks and foresight is not None else None
         self._windows = _windows(window, shape, self._outcome, limits, classes, lasting=lasting)
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
@@ -106,7 +108,8 @@ class WindowAgent:
         else:
             least = self._windows.least_end(watermark)
         if self._anchor == "least start":
-            least -= self._duration_max_ms
+            longest_ms = self._longest.longest_ms()
+            least -= self._duration_max_ms if longest_ms is None else longest_ms
         return min(watermark, least - 1)
 
     def next_due(self) -> int | None:

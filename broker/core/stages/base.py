@@ -15,7 +15,7 @@ what is dropped it goes by begins(), which is never later, and may be earlier th
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +24,8 @@ from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.stages.lasting import Foresight
+from broker.core.stages.spans import Span
+from broker.core.stages.taking_out import without
 from broker.core.verdicts import certainty_of
 
 if TYPE_CHECKING:
@@ -44,17 +46,22 @@ class Stage(Protocol):
     def floor(self, above: int) -> int:
         """Of what is passed on later and begins after `above`: nothing begins before this time."""
 
-    def floor_after(self, instant: int) -> int:
-        """About the watermark at which `floor` will be after the instant."""
+    def clear_at(self, above: int, until: int) -> int:
+        """The watermark from which on, without events, what is passed on later and begins after
+        `above` begins after `until`, too; where what beneath decides stands before that, the end.
+        """
 
     def begins(self) -> int:
         """Nothing that is passed on later begins before this time."""
+
+    def eldest(self) -> int:
+        """When the eldest begins of what it and those beneath hold to make something of."""
 
     def origin(self) -> int:
         """Nothing that it or those beneath hold, or are yet to pass on, begins before this time."""
 
     def due(self) -> int | None:
-        """The least watermark that may decide something without more events; None if none."""
+        """The next watermark that may decide something without more events; None if none."""
 
     def held(self) -> int:
         """How many occurrences it and those beneath it hold."""
@@ -144,6 +151,11 @@ def least(times: list[int | None]) -> int | None:
     return min([time for time in times if time is not None], default=None)
 
 
+def next_of(times: Iterable[int], watermark: int) -> int | None:
+    """The next of the times after the watermark: what is past has decided what it could."""
+    return min([time for time in times if watermark < time < WATERMARK_END], default=None)
+
+
 class Inbox:
     """What a stage beneath has passed on and is not yet taken, to be taken in order."""
 
@@ -183,10 +195,20 @@ class Inbox:
         floor = self.stage.floor(above)
         return min([floor, *starts_above(self.items, above)]) if self.items else floor
 
+    def clear_at(self, above: int, until: int) -> int:
+        """As the stage's; what waits here is decided beneath."""
+        if any(start <= until for start in starts_above(self.items, above)):
+            return WATERMARK_END
+        return self.stage.clear_at(above, until)
+
     def begins(self) -> int:
         """As the stage's, with what waits here."""
         begins = self.stage.begins()
         return min([begins, *map(start_of, self.items)]) if self.items else begins
+
+    def eldest(self) -> int:
+        """As the stage's, with what waits here."""
+        return min([self.stage.eldest(), *map(start_of, self.items)])
 
     def origin(self) -> int:
         """As the stage's, with what waits here."""
@@ -211,13 +233,13 @@ class Over:
     """What stages over others have in common; `inboxes` are of those beneath."""
 
     ordered = False
-    __slots__ = ("_asked", "_begins", "inboxes", "site", "span_ms", "watermark")
+    __slots__ = ("_asked", "_begins", "inboxes", "site", "span", "watermark")
 
-    def __init__(self, site: Site, inboxes: tuple[Inbox, ...], span_ms: int | None) -> None:
-        """`span_ms`: the longest span of what it passes on, where that is bounded."""
+    def __init__(self, site: Site, inboxes: tuple[Inbox, ...], span: Span | None) -> None:
+        """`span`: of what it passes on; None where nothing is known of it."""
         self.site = site
         self.inboxes = inboxes
-        self.span_ms = span_ms
+        self.span = span
         self.watermark = WATERMARK_NONE
         self._begins = WATERMARK_NONE
         self._asked = (-1, 0)  # how many types lasted when that was found; how often it still does
@@ -227,6 +249,14 @@ class Over:
     def kept(self) -> list[list[Occurrence]]:
         """The lists of occurrences that it holds, oldest first."""
         return []
+
+    def bound(self) -> list[list[Occurrence]]:
+        """Those of `kept` of which it may be that something to come is made."""
+        return self.kept()
+
+    def feeding(self) -> tuple[Inbox, ...]:
+        """Those of `inboxes` of whose occurrences something to come may be made."""
+        return self.inboxes
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """Hold these lists in place of those of `kept`."""
@@ -244,15 +274,36 @@ class Over:
         """See Stage."""
         return min(inbox.stage.hold() for inbox in self.inboxes)
 
+    def likely_ms(self) -> int | None:
+        """How long what it passes on lasts at most, by what is known of the types."""
+        return None if self.span is None else self.span.likely_ms(self.site.durations)
+
     def floor(self, above: int) -> int:
         """See Stage."""
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
-        starts = [start for items in self.kept() for start in starts_above(items, above)]
-        floor = min([inbox.floor(above) for inbox in self.inboxes] + starts)
-        if self.span_ms is None:
-            return floor
-        return max(floor, min(self.watermark, self.hold()) + 1 - self.span_ms)
+        span_ms = self.likely_ms()
+        if span_ms is not None:  # what began before that is in nothing to come
+            above = max(above, min(self.watermark, self.hold()) - span_ms)
+        starts = [start for items in self.bound() for start in starts_above(items, above)]
+        floor = min([inbox.floor(above) for inbox in self.feeding()] + starts)
+        return floor if span_ms is None else max(floor, above + 1)
+
+    def clear_at(self, above: int, until: int) -> int:
+        """See Stage."""
+        if self.watermark >= WATERMARK_END:
+            return self.watermark
+        clear = max([inbox.clear_at(above, until) for inbox in self.feeding()])
+        starts = [start for items in self.bound() for start in starts_above(items, above)]
+        newest = max([start for start in starts if start <= until], default=None)
+        span_ms = self.likely_ms()
+        if span_ms is None:
+            return clear if newest is None else WATERMARK_END
+        hold = self.hold()
+        if newest is not None:
+            past = newest + span_ms
+            clear = max(clear, past) if past <= hold else WATERMARK_END
+        return min(clear, until + span_ms) if until + span_ms <= hold else clear
 
     def begins(self) -> int:
         """See Stage.
@@ -268,22 +319,22 @@ class Over:
             return self._begins
         kept = [min(map(start_of, items)) for items in self.kept() if items]
         self._begins = min([inbox.begins() for inbox in self.inboxes] + kept)
-        if self.span_ms is not None and self.site.exact:
-            self._begins = max(self._begins, min(self.watermark, self.hold()) + 1 - self.span_ms)
+        span_ms = None if self.span is None else self.span.most_ms
+        if span_ms is not None and self.site.exact:
+            self._begins = max(self._begins, min(self.watermark, self.hold()) + 1 - span_ms)
         held = sum(map(len, self.kept()))
         self._asked = (self.site.durations.durations.changes, held // ASK_SHARE)
         return self._begins
+
+    def eldest(self) -> int:
+        """See Stage."""
+        bound = [start for items in self.bound() for start in map(start_of, items)]
+        return min([inbox.eldest() for inbox in self.feeding()] + bound)
 
     def origin(self) -> int:
         """See Stage."""
         kept = [start for items in self.kept() for start in map(start_of, items)]
         return min([inbox.origin() for inbox in self.inboxes] + kept)
-
-    def floor_after(self, instant: int) -> int:
-        """See Stage."""
-        if self.span_ms is not None:
-            return instant + self.span_ms
-        return max(inbox.stage.floor_after(instant) for inbox in self.inboxes)
 
     def due(self) -> int | None:
         """See Stage."""
@@ -332,21 +383,3 @@ class Over:
         self.know(facts)
         for inbox, part in zip(self.inboxes, inboxes, strict=True):
             inbox.restore(part)
-
-
-def holds_any(occurrence: Occurrence, gone: set[int]) -> bool:
-    """Whether one of the events (by identity) is bound."""
-    if occurrence.__class__ is not tuple:
-        return id(occurrence) in gone
-    for member in occurrence[2:]:
-        if member.__class__ is tuple:
-            if any(id(event) in gone for event in member):
-                return True
-        elif id(member) in gone:
-            return True
-    return False
-
-
-def without(items: list[Occurrence], gone: set[int]) -> list[Occurrence]:
-    """The occurrences that bind none of the events."""
-    return [item for item in items if not holds_any(item, gone)]

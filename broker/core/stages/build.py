@@ -25,7 +25,6 @@ from broker.core.operands import (
     Silence,
     composite,
     least,
-    span_max_ms,
 )
 from broker.core.pattern import Layout
 from broker.core.reach import reaches_ms
@@ -41,6 +40,7 @@ from broker.core.stages.padded import PaddedStage
 from broker.core.stages.pick import DistinctStage, KthStage
 from broker.core.stages.repeats import CountPlan, CountStage, RunPlan, RunStage
 from broker.core.stages.silence import SilenceStage
+from broker.core.stages.spans import Span
 from broker.core.stages.weighed import Weighed
 from broker.core.stages.whole import Passes, fits_test, negation_test, place_end
 from broker.core.verdicts import Doubt
@@ -102,8 +102,8 @@ class Builder:
         right = self.build(negation.right)
         return lambda site: NegationStage(plan, site, beneath(site), right(site))
 
-    def _span(self, operand: Operand) -> int | None:
-        return span_max_ms(operand, self._duration_max_ms)
+    def _span(self, operand: Operand) -> Span:
+        return Span(operand, self._duration_max_ms, self._doubt)
 
     def _leaf(self, leaf: Leaf) -> Make:
         asked_ms = longest_asked(leaf.conditions)
@@ -123,7 +123,8 @@ class Builder:
         def writer() -> JoinWriter:
             return JoinWriter(self._layout, joint, self._keys, ordered=not self._at_once)
 
-        spans = [self._span(part) if composite(part) else 0 for part in (joint.left, joint.right)]
+        parts = (joint.left, joint.right)
+        spans = [self._span(part).most_ms if composite(part) else 0 for part in parts]
         known = [span for span in spans if span is not None]
         either = joint.operator == "or"
         join: Join = writer().build()

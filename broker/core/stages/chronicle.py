@@ -22,7 +22,7 @@ class ChronicleStage(Over):
     __slots__ = ("_before", "_chosen", "_further", "_items", "_plan", "_spent")
 
     def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
-        super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
+        super().__init__(site, (Inbox(left), Inbox(right)), plan.span)
         self._plan = plan
         self._items: tuple[list[Occurrence], list[Occurrence]] = ([], [])
         self._spent: dict[Any, Any] = {}
@@ -118,6 +118,10 @@ class ChronicleStage(Over):
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
         return [self._items[LEFT], self._items[RIGHT], self._further.rights]
+
+    def bound(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return self.kept()[:2]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""

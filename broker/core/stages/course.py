@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from broker.core.agent import WATERMARK_END
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import FOLLOWS, Joint, Leaf, composite
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of, start_of
 from broker.core.stages.joint import Further, JointPlan
 from broker.core.stages.judge import Judge
 from broker.core.stages.sides import Entry, in_order
@@ -61,7 +61,7 @@ class CourseStage(Over):
         self, plans: list[JointPlan], judge: Judge, site: Site, elements: list[Stage]
     ) -> None:
         inboxes = tuple([Inbox(element) for element in elements])
-        super().__init__(site, inboxes, plans[-1].span_ms)
+        super().__init__(site, inboxes, plans[-1].span)
         self._plans = plans
         self._judge = judge
         self._latest = plans[0].joint.context == "latest"
@@ -227,7 +227,7 @@ class CourseStage(Over):
         if last is not None and self._limit >= last:
             return True
         gap = self._gap_end(run)
-        if gap is not None and min(self._floors(run)) > gap:
+        if gap is not None and min([one.floor() for one in self._wanted(run)]) > gap:
             return True
         return self._is_shut(run)
 
@@ -282,10 +282,11 @@ class CourseStage(Over):
             return None
         return end + _longer(plan, joint.bound.high_ms)
 
-    def _floors(self, run: Run) -> list[int]:
+    def _wanted(self, run: Run) -> list[Inbox]:
+        """Of whom the next element may come."""
         if self._sign < 0:
-            return [self.inboxes[len(run.filled)].floor()]
-        return [one.floor() for at, one in enumerate(self.inboxes) if at not in run.filled]
+            return [self.inboxes[len(run.filled)]]
+        return [one for at, one in enumerate(self.inboxes) if at not in run.filled]
 
     def _filled_whole(self, run: Run) -> Occurrence:
         whole = run.filled[0]
@@ -321,26 +322,26 @@ class CourseStage(Over):
 
     def due(self) -> int | None:
         """See base.Stage."""
-        times = [super().due()]
+        times: list[int] = []
         run = self._run
         if run is not None and len(self._entries) > run.start + 1:
-            times.append(self._last_ms(run))
-            gap = self._gap_end(run)
+            last, gap = self._last_ms(run), self._gap_end(run)
+            if last is not None:
+                times.append(last)
             if gap is not None:
-                times.append(
-                    max(
-                        inbox.stage.floor_after(gap)
-                        for at, inbox in enumerate(self.inboxes)
-                        if at not in run.filled
-                    )
-                )
-        return least(times)
+                wanted = self._wanted(run)
+                times.append(max([one.clear_at(WATERMARK_NONE, gap) for one in wanted]))
+        return least([super().due(), next_of(times, self.watermark)])
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
         filled = [] if self._run is None else list(self._run.filled.values())
         rights = [item for further in self._further for item in further.rights]
         return [[item for _, item in self._entries], filled, rights]
+
+    def bound(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return self.kept()[:2]
 
     def shed(self, count: int) -> int:
         """See base.Stage: the oldest candidates go, and with them the run that they are of."""

@@ -13,8 +13,19 @@ from dataclasses import dataclass
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Occurrence, events_of, flat
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, weakest_end
+from broker.core.stages.base import (
+    Inbox,
+    Over,
+    Site,
+    Stage,
+    end_of,
+    least,
+    next_of,
+    start_of,
+    weakest_end,
+)
 from broker.core.stages.repeats import Passes
+from broker.core.stages.spans import Span
 from broker.core.stages.whole import place_end, place_start
 from broker.core.store import Store
 from broker.core.verdicts import Doubt
@@ -56,7 +67,7 @@ class GatheredPlan:
 
     lists: tuple[ListPlan, ...]
     passes: Passes
-    span_ms: int | None
+    span: Span | None
     doubt: Doubt | None = None
 
     @property
@@ -122,7 +133,7 @@ class GatheredStage(Over):
     __slots__ = ("_candidates", "_due", "_first_start", "_open", "_plan", "_ready_at")
 
     def __init__(self, plan: GatheredPlan, site: Site, base: Stage, lists: list[Stage]) -> None:
-        super().__init__(site, (Inbox(base), *map(Inbox, lists)), plan.span_ms)
+        super().__init__(site, (Inbox(base), *map(Inbox, lists)), plan.span)
         self._plan = plan
         self._candidates = [Candidates() for _ in lists]
         self._set_open([])
@@ -227,14 +238,15 @@ class GatheredStage(Over):
         return least([super().due(), self._due])
 
     def _due_of_open(self) -> int | None:
-        times: list[int | None] = []
+        times: list[int] = []
         for one in self._open:
             for plan, inbox in zip(self._plan.lists, self.inboxes[1:], strict=True):
                 if not plan.trailing:
-                    times.append(end_of(one))
-                times += [end(one) for end in plan.ends if plan.trailing]
-                times += [inbox.stage.floor_after(start(one)) for start in plan.starts]
-        return least(times)
+                    times.append(end_of(one) + self._plan.slack_ms)
+                    continue
+                times += [end(one) for end in plan.ends]
+                times += [inbox.clear_at(WATERMARK_NONE, start(one)) for start in plan.starts]
+        return next_of(times, self.watermark)
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""

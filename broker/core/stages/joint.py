@@ -14,6 +14,7 @@ from broker.core.join import Join
 from broker.core.occurrence import Occurrence
 from broker.core.operands import FOLLOWS, Joint
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of
+from broker.core.stages.spans import Span
 from broker.core.store import Store
 from broker.core.verdicts import Doubt
 
@@ -42,7 +43,7 @@ class JointPlan:
     follows: Callable[..., bool]
     composite: tuple[bool, bool]
     reaches_ms: tuple[tuple[int | None, int | None], tuple[int | None, int | None]]
-    span_ms: int | None
+    span: Span
     old_ms: int | None  # how long before its end an occurrence beneath may have an event's end
     doubt: Doubt | None = None  # where times are uncertain
     at_once: bool = False  # the left one may be the later one to come
@@ -189,7 +190,7 @@ class JointStage(Over):
     __slots__ = ("_further", "_latest_only", "_left", "_plan", "_right")
 
     def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
-        super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
+        super().__init__(site, (Inbox(left), Inbox(right)), plan.span)
         self._plan = plan
         self._left = Store()
         self._right = Store()
@@ -276,6 +277,10 @@ class JointStage(Over):
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""
         return [self._left.items, self._right.items, self._further.rights]
+
+    def bound(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return self.kept()[:2]
 
     def keep(self, kept: list[list[Occurrence]]) -> None:
         """See base.Over."""

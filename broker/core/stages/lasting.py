@@ -28,6 +28,7 @@ class Durations:
         self._strict = strict
         self._longest: dict[str, int] = {}
         self.changes = 0  # how often it turned out that another type has events that last
+        self.version = 0  # how often anything became known
         self._foreseen: dict[str, int] | None = None
 
     def observe(self, event_type: str, duration_ms: int) -> None:
@@ -35,12 +36,14 @@ class Durations:
         known = self._longest.get(event_type, 0)
         if duration_ms > known:
             self._longest[event_type] = duration_ms
+            self.version += 1
             self.changes += not known
 
     def foresee(self, longest_ms: dict[str, int]) -> None:
         """All events of the input are known; these are the longest of their types."""
         self._foreseen = longest_ms
         self.changes += 1
+        self.version += 1
 
     def state(self) -> dict[str, int]:
         """Plain data: the longest that was observed of each type."""

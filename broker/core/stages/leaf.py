@@ -9,7 +9,8 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.event import Event
-from broker.core.stages.base import Site, without
+from broker.core.stages.base import Site
+from broker.core.stages.taking_out import without
 
 
 class LeafStage:
@@ -40,7 +41,11 @@ class LeafStage:
         """See base.Stage."""
         if self._watermark >= WATERMARK_END:
             return WATERMARK_END
-        return self._watermark + 1 - self._site.durations.longest_ms(self._type)
+        return self._watermark + 1 - self._longest_ms()
+
+    def _longest_ms(self) -> int:
+        longest_ms = self._site.durations.longest_ms(self._type)
+        return longest_ms if self._asked_ms is None else min(longest_ms, self._asked_ms)
 
     def begins(self) -> int:
         """See base.Stage."""
@@ -52,13 +57,19 @@ class LeafStage:
         begins = self._watermark + 1 - reach_ms
         return min([begins, *[event.start for event in self.events]]) if self.events else begins
 
+    def eldest(self) -> int:
+        """See base.Stage."""
+        return min([event.start for event in self.events], default=WATERMARK_END)
+
     def origin(self) -> int:
         """See base.Stage."""
         return self.begins()
 
-    def floor_after(self, instant: int) -> int:
+    def clear_at(self, above: int, until: int) -> int:  # noqa: ARG002
         """See base.Stage."""
-        return instant + self._site.durations.longest_ms(self._type)
+        if self._watermark >= WATERMARK_END:
+            return self._watermark
+        return until + self._longest_ms()
 
     def due(self) -> int | None:
         """See base.Stage."""

@@ -11,7 +11,8 @@ from typing import Any
 
 from broker.core.event import Order
 from broker.core.occurrence import Occurrence, events_of, flat
-from broker.core.stages.base import completion, end_of, without
+from broker.core.stages.base import completion, end_of
+from broker.core.stages.taking_out import without
 
 
 class Memory:

@@ -22,10 +22,11 @@ from broker.core.stages.base import (
     Stage,
     end_of,
     least,
+    next_of,
     start_of,
-    starts_above,
-    without,
 )
+from broker.core.stages.spans import Span
+from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
 
 
@@ -36,7 +37,7 @@ class NegationPlan:
     window_ms: int | None
     counts: Callable[..., bool] | None
     silent_places: int
-    span_ms: int | None
+    span: Span | None
     doubt: Doubt | None = None
     left: Operand | None = None
     shared: bool = True  # an event may be in p and be a q
@@ -72,7 +73,7 @@ class NegationStage(Over):
     __slots__ = ("_doubtful", "_open", "_others", "_plan", "_starts")
 
     def __init__(self, plan: NegationPlan, site: Site, left: Stage, right: Stage) -> None:
-        super().__init__(site, (Inbox(left), Inbox(right)), plan.span_ms)
+        super().__init__(site, (Inbox(left), Inbox(right)), plan.span)
         self._plan = plan
         self._open: list[Occurrence] = []
         self._others: list[Occurrence] = []  # by their beginning
@@ -170,9 +171,13 @@ class NegationStage(Over):
         """See base.Stage."""
         return min([self.inboxes[0].stage.hold(), *(end_of(p) - 1 for p in self._open)])
 
-    def floor(self, above: int) -> int:
-        """See base.Stage."""
-        return min([self.inboxes[0].floor(above), *starts_above(self._open, above)])
+    def bound(self) -> list[list[Occurrence]]:
+        """See base.Over."""
+        return [self._open]
+
+    def feeding(self) -> tuple[Inbox, ...]:
+        """See base.Over."""
+        return self.inboxes[:1]
 
     def begins(self) -> int:
         """See base.Stage."""
@@ -180,15 +185,15 @@ class NegationStage(Over):
 
     def due(self) -> int | None:
         """See base.Stage."""
-        times = [super().due()]
-        if self._open and self._plan.window_ms is None:
-            ends = [end_of(self._plan.of(p)) for p in self._open]
-            times.append(min(ends) + self._plan.slack_ms)
-        elif self._open and self._plan.window_ms is not None:
-            starts = [start_of(self._plan.of(p)) for p in self._open]
-            first = min(starts) + self._plan.window_ms + self._plan.slack_ms
-            times.append(self.inboxes[1].stage.floor_after(first))
-        return least(times)
+        plan, own = self._plan, [self._plan.of(p) for p in self._open]
+        slack_ms = plan.slack_ms
+        if plan.window_ms is None:
+            times = [end_of(p) + slack_ms for p in own]
+        else:
+            right, until_ms = self.inboxes[1], plan.window_ms + slack_ms
+            starts = {start_of(p) for p in own}
+            times = [right.clear_at(start - slack_ms, start + until_ms) for start in starts]
+        return least([super().due(), next_of(times, self.watermark)])
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""

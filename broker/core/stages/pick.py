@@ -12,6 +12,7 @@ from broker.core.agent import WATERMARK_NONE
 from broker.core.occurrence import Occurrence
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.core.stages.repeats import Passes
+from broker.core.stages.spans import Span
 
 KEYS_MAX = 100_000  # values remembered by one `distinct` of one partition; the oldest go first
 
@@ -22,9 +23,9 @@ class KthStage(Over):
     __slots__ = ("_k", "_number", "_passes")
 
     def __init__(
-        self, k: int, passes: Passes, site: Site, beneath: Stage, span_ms: int | None
+        self, k: int, passes: Passes, site: Site, beneath: Stage, span: Span | None
     ) -> None:
-        super().__init__(site, (Inbox(beneath),), span_ms)
+        super().__init__(site, (Inbox(beneath),), span)
         self._k = k
         self._passes = passes
         self._number = 0
@@ -65,9 +66,9 @@ class DistinctStage(Over):
         window_ms: int,
         site: Site,
         beneath: Stage,
-        span_ms: int | None,
+        span: Span | None,
     ) -> None:
-        super().__init__(site, (Inbox(beneath),), span_ms)
+        super().__init__(site, (Inbox(beneath),), span)
         self._key = key
         self._window_ms = window_ms
         self._latest: dict[Any, int] = {}  # value → the latest start of those that have it

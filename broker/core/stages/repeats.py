@@ -9,9 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.agent import WATERMARK_END
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Occurrence, bound_events, events_of, flat
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of, weakest_end
+from broker.core.stages.base import (
+    Inbox,
+    Over,
+    Site,
+    Stage,
+    end_of,
+    least,
+    next_of,
+    start_of,
+    weakest_end,
+)
+from broker.core.stages.spans import Span
 
 Passes = Callable[[Occurrence, tuple[Any, ...]], Occurrence | None]  # see whole.Passes
 
@@ -23,7 +34,7 @@ class CountPlan:
     count: int
     disjoint: bool
     passes: Passes
-    span_ms: int | None
+    span: Span | None
     expire_ms: int | None  # how long one may wait for the others; None: for ever
 
 
@@ -34,7 +45,7 @@ class RunPlan:
     low_ms: int | None
     high_ms: int | None
     passes: Passes
-    span_ms: int | None
+    span: Span | None
 
 
 def row(items: list[Occurrence]) -> Occurrence:
@@ -57,7 +68,7 @@ class CountStage(Over):
     __slots__ = ("_plan", "_row")
 
     def __init__(self, plan: CountPlan, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), plan.span_ms)
+        super().__init__(site, (Inbox(beneath),), plan.span)
         self._plan = plan
         self._row: list[Occurrence] = []
 
@@ -103,7 +114,7 @@ class RunStage(Over):
     __slots__ = ("_plan", "_row")
 
     def __init__(self, plan: RunPlan, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), plan.span_ms)
+        super().__init__(site, (Inbox(beneath),), plan.span)
         self._plan = plan
         self._row: list[Occurrence] = []
 
@@ -147,11 +158,11 @@ class RunStage(Over):
 
     def due(self) -> int | None:
         """See base.Stage."""
-        times = [super().due()]
+        over = []
         if self._row and self._plan.high_ms is not None:
             last = end_of(self._row[-1]) + self._plan.high_ms
-            times.append(self.inboxes[0].stage.floor_after(last))
-        return least(times)
+            over.append(self.inboxes[0].clear_at(WATERMARK_NONE, last))
+        return least([super().due(), next_of(over, self.watermark)])
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""

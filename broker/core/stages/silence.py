@@ -11,7 +11,7 @@ from typing import Any
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Absence, Occurrence
 from broker.core.operands import Silence
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, start_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of, start_of
 
 
 class SilenceStage(Over):
@@ -20,7 +20,7 @@ class SilenceStage(Over):
     __slots__ = ("_early", "_empty_places", "_for_ms", "_instants", "_last", "_place", "_too_long")
 
     def __init__(self, silence: Silence, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), silence.for_ms)
+        super().__init__(site, (Inbox(beneath),), None)
         self._for_ms = silence.for_ms
         self._place = silence.low
         self._empty_places = silence.high - silence.low - 1
@@ -109,20 +109,35 @@ class SilenceStage(Over):
             return WATERMARK_NONE
         return min([self.inboxes[0].begins(), *self._instants])
 
-    def floor_after(self, instant: int) -> int:
+    def eldest(self) -> int:
         """See base.Stage."""
-        return self.inboxes[0].stage.floor_after(instant) + self._for_ms
+        return min(self._open(), default=WATERMARK_END)
+
+    def clear_at(self, above: int, until: int) -> int:
+        """See base.Stage: what begins then, and what may yet begin by then, must be decided."""
+        if self.watermark >= WATERMARK_END:
+            return self.watermark
+        if super().hold() <= until:
+            return WATERMARK_END
+        beneath = self.inboxes[0]
+        begun = [u for u in self._open() if above < u <= until]
+        known = [beneath.clear_at(WATERMARK_NONE, u + self._for_ms) for u in begun]
+        return max([until + 1, *known, *self._begun_at(until)])
+
+    def _begun_at(self, until: int) -> list[int]:
+        """From which watermark on no event to come puts the beginning at the time or before."""
+        if self._early is None or not self.site.group:
+            return []
+        return [until + self.site.durations.longest_of_all_ms()]
 
     def due(self) -> int | None:
         """See base.Stage."""
-        times = [super().due()]
-        begun = self._open()
-        if begun:
-            at = self.inboxes[0].stage.floor_after(min(begun) + self._for_ms)
-            if self._early is not None and self.site.group:
-                at = max(at, begun[0] - 1 + self.site.durations.longest_of_all_ms())
-            times.append(at)
-        return least(times)
+        beneath, begin = self.inboxes[0], self.site.begin
+        times = [beneath.clear_at(WATERMARK_NONE, u + self._for_ms) for u in self._instants]
+        if self._early is not None and begin is not None:
+            known = beneath.clear_at(WATERMARK_NONE, begin + self._for_ms)
+            times.append(max([known, *self._begun_at(begin - 1)]))
+        return least([super().due(), next_of(times, self.watermark)])
 
     def held(self) -> int:
         """See base.Stage."""

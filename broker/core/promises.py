@@ -1,0 +1,79 @@
+"""What an agent promises of what it will put out: that it ends after a time.
+
+Owns the arithmetic of assigned times. Must not know how occurrences are found. Invariant: the
+promise holds for all that comes later, and reaches as far as what is open allows.
+
+An assigned time lies within its occurrence (an end may lie after it), so what counts is when an
+occurrence that is still to be reported may begin: no earlier than the eldest event that is held or
+the longest to come, nor longer before its end than an occurrence may span.
+"""
+
+from __future__ import annotations
+
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Agent
+from broker.core.outcome import assigned_lag
+from broker.core.pattern import Layout
+from broker.core.stages.lasting import Foresight
+from broker.core.stages.spans import Span
+from broker.core.verdicts import Doubt
+from language.tree import Case
+
+
+class Promise:
+    """The promises of one agent; `lags`: whether an event may end before its occurrence does."""
+
+    __slots__ = ("_duration_max_ms", "_foresight", "_span", "lags")
+
+    def __init__(
+        self,
+        case: Case,
+        layout: Layout,
+        foresight: Foresight | None,
+        duration_max_ms: int,
+        doubt: Doubt | None = None,
+    ) -> None:
+        self._duration_max_ms = duration_max_ms
+        self.lags = assigned_lag(case, layout)
+        self._foresight = foresight
+        self._span = Span(layout.root, duration_max_ms, doubt)
+
+    def out(self, watermark: int, reported: int, eldest: int) -> int:
+        """Nothing that comes later ends at or before this.
+
+        No occurrence that is reported later ends by `reported`, and what is held begins at `eldest`
+        or later; all given the watermark of the inputs.
+        """
+        if not self.lags or reported >= WATERMARK_END:
+            return reported
+        if self._foresight is None:
+            longest_ms, span_ms = self._duration_max_ms, self._span.most_ms
+        else:
+            longest_ms = self._foresight.longest_of_all_ms()
+            span_ms = self._span.likely_ms(self._foresight)
+        by_held = min(watermark - longest_ms, eldest - 1)
+        return by_held if span_ms is None else max(by_held, reported - span_ms)
+
+
+def reached_at(agent: Agent, target: int, watermark: int) -> int | None:
+    """The watermark of its inputs at which, without events, an agent promises as much.
+
+    The one given is where they are. None: what it holds keeps it from that, for as long as it is
+    held; or nothing is known of the inputs.
+    """
+    if watermark >= WATERMARK_END:
+        return None
+    promised = agent.watermark_out(watermark)
+    if promised >= target:
+        return watermark
+    if watermark <= WATERMARK_NONE or promised <= WATERMARK_NONE:
+        return None
+    at = watermark + target - promised  # a promise goes no faster than the inputs
+    if agent.watermark_out(at) >= target:
+        return at
+    low, high = at, WATERMARK_END - 1
+    if agent.watermark_out(high) < target:
+        return None
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if agent.watermark_out(middle) >= target else (middle, high)
+    return high

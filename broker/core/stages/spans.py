@@ -1,0 +1,35 @@
+"""How long what an operator passes on can last.
+
+Owns the two answers: the most that is possible, for what is kept, and the most by what is known of
+the events' types, for what is waited for. Must not know stages. Invariant: the second is never more
+than the first while the types keep to what is known of them.
+"""
+
+from __future__ import annotations
+
+from broker.core.operands import Operand, span_max_ms
+from broker.core.stages.lasting import Foresight
+from broker.core.verdicts import Doubt
+
+
+class Span:
+    """The spans of one operator's occurrences; None where they are unbounded."""
+
+    __slots__ = ("_doubt", "_likely", "_operand", "_version", "most_ms")
+
+    def __init__(self, operand: Operand, duration_max_ms: int, doubt: Doubt | None) -> None:
+        self._operand = operand
+        self._doubt = doubt
+        self._version = (-1, -1)  # of what `_likely` was found of
+        self._likely: int | None = None
+        self.most_ms = span_max_ms(operand, duration_max_ms)
+
+    def likely_ms(self, foresight: Foresight) -> int | None:
+        """The longest nominal span, if events last no longer than is known of their types."""
+        doubt = self._doubt
+        version = (foresight.durations.version, -1 if doubt is None else doubt.most_ms)
+        if version != self._version:
+            slack_ms = None if doubt is None else doubt.slack_ms
+            self._likely = span_max_ms(self._operand, foresight.longest_ms, slack_ms)
+            self._version = version
+        return self._likely

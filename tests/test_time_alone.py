@@ -1,0 +1,104 @@
+"""What time alone decides is decided when it is, and nobody is woken for nothing.
+
+Owns generated streams in which time goes from one moment that the engine names to the next. What
+the results are is held to the reference elsewhere (test_engine_streams.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import headwater
+from tests.oracles import spec as s
+from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE, random_case
+from tests.oracles.render import text_of
+from tests.streams import Events, end_of
+
+CONSTRUCTS = [name for name in CONSTRUCTS_WHOLE if name != "tables"]
+WAKES_EACH = 5  # for each event: that it came, and each of the bounds that it began
+WHOLE_MS = 2**45
+
+
+def lasted(event: dict[str, Any]) -> int:
+    return int(event["end"] - event["start"]) if "start" in event else 0
+
+
+class Walk:
+    """A stream whose time goes on from due to due."""
+
+    def __init__(self, text: str, events: Events) -> None:
+        self.events = sorted(events, key=end_of)
+        self.engine = headwater.Engine(text, longest_ms=max(map(lasted, events)))
+        self.at = end_of(self.events[0]) - 1
+        self.wakes = self.results = 0
+
+    def run(self) -> None:
+        """All events, and then all that time decides after them."""
+        for event in self.events:
+            self.wait(end_of(event))
+            self.results += len(self.engine.push([event]))
+            self.at = max(self.at, end_of(event) - 1)
+        self.engine.advance(self.at)
+        self.wait(WHOLE_MS)
+        assert self.engine.next_due() is None, "something would be due for ever"
+
+    def wait(self, until: int) -> None:
+        """Go on to before a time."""
+        while (due := self.engine.next_due()) is not None and due < until:
+            assert due > self.at, "what is past would be due"
+            assert self.engine.advance(due - 1) == [], "it was decided before it was due"
+            self.results += len(self.engine.advance(due))
+            self.at = due
+            self.wakes += 1
+            assert self.wakes <= WAKES_EACH * len(self.events), "it is woken for nothing"
+        assert self.engine.advance(until - 1) == [], "it was decided before it was due"
+
+
+def walked(construct: str, context: s.Context, seeds: range) -> int:
+    """Walk through the cases of the seeds; how many had results."""
+    found = 0
+    for seed in seeds:
+        spec, events = random_case(seed, construct, context)
+        if events:
+            walk = Walk(text_of(spec), events)
+            walk.run()
+            found += bool(walk.results)
+    return found
+
+
+def test_in_generated_streams_time_decides_when_it_is_due() -> None:
+    found = 0
+    for number, construct in enumerate(CONSTRUCTS):
+        for seed in range(2):
+            context = CONTEXTS_WHOLE[(number + seed) % len(CONTEXTS_WHOLE)]
+            found += walked(construct, context, range(seed, seed + 1))
+    assert found > len(CONSTRUCTS)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("context", CONTEXTS_WHOLE)
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_in_many_generated_streams_time_decides_when_it_is_due(
+    construct: str, context: s.Context, record_property: Any
+) -> None:
+    found = walked(construct, context, range(2, 40))
+    what = "streams in which time goes from due to due"
+    record_property("generated", [what, construct, context, 38, found])
+
+
+@pytest.mark.parametrize(
+    ("seed", "construct", "context"),
+    [
+        (3, "mixed", "recent"),  # over a definition that holds an event back for ever
+        (3, "uncertain-without", "latest"),  # `without` a pair that never ends
+        (4, "during", "first"),  # where an event that lasts may still come
+        (1, "uncertain-list", "recent"),  # a list is full later than its end, as far as is known
+        (1, "last", "latest"),  # turns wait for turns
+        (0, "every", "recent"),  # what is of a window that is open waits for it
+    ],
+)
+def test_nobody_is_woken_each_millisecond(seed: int, construct: str, context: s.Context) -> None:
+    walked(construct, context, range(seed, seed + 1))
