@@ -20,6 +20,7 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import FOLLOWS, Joint, Leaf, composite
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of, start_of
+from broker.core.stages.ends import Ends, longer
 from broker.core.stages.joint import Further, JointPlan
 from broker.core.stages.judge import Judge
 from broker.core.stages.sides import Entry, in_order
@@ -45,6 +46,7 @@ class CourseStage(Over):
         "_chosen",
         "_elements",
         "_endless",
+        "_ends",
         "_entries",
         "_further",
         "_has_composites",
@@ -67,6 +69,7 @@ class CourseStage(Over):
         self._latest = plans[0].joint.context == "latest"
         self._sign: Literal[-1, 1] = -1 if plans[0].joint.operator in IN_THEIR_ORDER else 1
         self._elements = [plans[0].joint.left, *(plan.joint.right for plan in plans)]
+        self._ends = Ends(plans, in_their_order=self._sign < 0)
         self._endless = self._is_endless()
         self._has_composites = any(map(composite, self._elements))
         self._further = [Further(plan, site) for plan in plans]
@@ -223,10 +226,10 @@ class CourseStage(Over):
         """Whether nothing that is still to come can advance the run."""
         if self._limit >= WATERMARK_END:
             return True
-        last = self._last_ms(run)
+        last = self._ends.last_ms(run.filled)
         if last is not None and self._limit >= last:
             return True
-        gap = self._gap_end(run)
+        gap = self._ends.gap_end(run.filled)
         if gap is not None and min([one.floor() for one in self._wanted(run)]) > gap:
             return True
         return self._is_shut(run)
@@ -238,49 +241,6 @@ class CourseStage(Over):
             return False
         whole = self._filled_whole(run)
         return self._further[step - 1].shut(whole, self.inboxes[step].floor())
-
-    def _open(self, run: Run) -> list[JointPlan]:
-        """The operators that are not yet complete."""
-        step = len(run.filled) if self._sign < 0 else 1
-        return self._plans[step - 1 :]
-
-    def _last_ms(self, run: Run) -> int | None:
-        """The last end that the next element can have, by `within` and anchors."""
-        start = min(start_of(item) for item in run.filled.values())
-        ends: list[int | None] = []
-        for plan in self._open(run):
-            if plan.joint.within_ms is not None and self._concerns(plan, run):
-                ends.append(start + _longer(plan, plan.joint.within_ms))
-            for place, within_ms in plan.joint.anchors:
-                anchor = self._bound_at(run, place)
-                if anchor is not None and self._concerns(plan, run):
-                    ends.append(anchor.end + _longer(plan, within_ms))
-        return least(ends)
-
-    def _concerns(self, plan: JointPlan, run: Run) -> bool:
-        """Whether all that is filled lies beneath the operator."""
-        return all(element <= self._plans.index(plan) + 1 for element in run.filled)
-
-    def _bound_at(self, run: Run, place: int) -> Any:
-        for element, item in run.filled.items():
-            operand = self._elements[element]
-            if operand.low <= place < operand.high:
-                return item if item.__class__ is not tuple else item[2 + place - operand.low]
-        return None
-
-    def _gap_end(self, run: Run) -> int | None:
-        """The last start that the next element can have, by a bound."""
-        step = len(run.filled) if self._sign < 0 else 1
-        if self._sign > 0 and len(self._plans) > 1:
-            return None
-        plan = self._plans[step - 1]
-        joint = plan.joint
-        end = max(end_of(item) for item in run.filled.values())
-        if joint.operator != "and" and joint.operator not in FOLLOWS:
-            return end + plan.slack_ms  # the intervals share an instant
-        if joint.bound is None or joint.bound.high_ms is None:
-            return None
-        return end + _longer(plan, joint.bound.high_ms)
 
     def _wanted(self, run: Run) -> list[Inbox]:
         """Of whom the next element may come."""
@@ -325,7 +285,7 @@ class CourseStage(Over):
         times: list[int] = []
         run = self._run
         if run is not None and len(self._entries) > run.start + 1:
-            last, gap = self._last_ms(run), self._gap_end(run)
+            last, gap = self._ends.last_ms(run.filled), self._ends.gap_end(run.filled)
             if last is not None:
                 times.append(last)
             if gap is not None:
@@ -382,11 +342,6 @@ class CourseStage(Over):
 
 def _end_of_entry(entry: Entry) -> int:
     return end_of(entry[1])
-
-
-def _longer(plan: JointPlan, limit_ms: int) -> int:
-    """A limit by nominal times, so long that what is past it is surely past."""
-    return limit_ms if plan.doubt is None else limit_ms + plan.doubt.slack_ms(limit_ms)
 
 
 def _asks_nothing(joint: Joint) -> bool:
