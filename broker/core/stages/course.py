@@ -148,7 +148,7 @@ class CourseStage(Over):
             return False
         last = end_of(run.filled[len(run.filled) - 1])
         advances = element == len(run.filled) and self._fits(run.filled, element, item)
-        limit_ms = _longer(self._plans[len(run.filled) - 1], bound.high_ms)
+        limit_ms = longer(self._plans[len(run.filled) - 1], bound.high_ms)
         return not advances and end_of(item) > last + limit_ms
 
     def _next_run(self) -> Run | None:
