@@ -19,7 +19,7 @@ from typing import Any, Literal
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import FOLLOWS, Joint, Leaf, composite
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of, start_of
+from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of
 from broker.core.stages.ends import Ends, longer
 from broker.core.stages.joint import Further, JointPlan
 from broker.core.stages.judge import Judge
