@@ -84,6 +84,10 @@ class NetworkClocks(SourceClocks):
             return f"broker {afar[0][1]}"
         return super().hindmost(type_name, now)
 
+    def has_passed(self, type_name: str, end: int) -> bool:
+        """Whether a task here has left behind what of the type ends then."""
+        return end <= self._passed.get(type_name, WATERMARK_NONE)
+
     def waited_for(self, type_name: str) -> list[tuple[int, str]]:
         """The origins that say something of the type, the hindmost first."""
         known = self._afar.get(type_name, {})

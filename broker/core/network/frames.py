@@ -61,7 +61,8 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
 
     It needs events of these types; none: it needs nothing of the origin any more. `position` None:
     it begins. `serial` comes back with the answer. `keys` are all that it wants of these types;
-    None: whatever they hold.
+    None: whatever they hold. `absent` are other origins that it waits for and that have not
+    answered it, `newest` the last end of all events that it has; None: it does not say.
     """
 
     host: str
@@ -71,6 +72,8 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     position: int | None
     types: dict[str, Attributes]
     keys: tuple[Key, ...] | None = None
+    absent: tuple[str, ...] = ()
+    newest: int | None = None
 
 
 class Stored(Struct, array_like=True, frozen=True, tag="stored"):
@@ -83,19 +86,27 @@ class Stored(Struct, array_like=True, frozen=True, tag="stored"):
 
 
 class Passed(Struct, array_like=True, frozen=True, tag="passed"):
-    """What hosts beyond this link need of an origin, in one with what is thereby complete."""
+    """What hosts beyond this link need of an origin, in one with what is thereby complete.
+
+    `serial` counts those of an origin in a session; 0: the sender does not count.
+    """
 
     what: Forwarded
+    serial: int = 0
 
 
 class Offered(Struct, array_like=True, frozen=True, tag="offered"):
-    """A part of the answer to `Reoffer`, for one host. `more`: it is to ask again for the rest."""
+    """A part of the answer to `Reoffer`, for one host. `more`: it is to ask again for the rest.
+
+    `newest`: no event that the origin has admitted so far ends later; None: it does not say.
+    """
 
     host: str
     serial: int
     what: Forwarded
     last: bool
     more: bool
+    newest: int | None = None
 
 
 class Listening(Struct, array_like=True, frozen=True, tag="listening"):

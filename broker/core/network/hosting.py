@@ -8,6 +8,8 @@ that holds it.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from broker.core import messages as core_messages
 from broker.core.durable import DurableBroker
 from broker.core.network import frames, told
@@ -22,7 +24,9 @@ ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked ag
 
 
 class Hosting(Linking):
-    """See the module."""
+    """See the module; `correlates`: whether events may be held back for partners."""
+
+    correlates = False
 
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None) -> None:
         super().__init__(durable.options.name, epoch)
@@ -129,12 +133,17 @@ class Hosting(Linking):
         if known is None or self._is_open(what.origin):
             return
         fits = known.position is not None and known.life == what.life
-        if not fits or what.after > (known.position or 0):
-            self.counts["gaps"] += 1
-            if what.origin in self.ways.via:
-                self._ask(what.origin)
+        if not fits or what.after > known.ahead:
+            self._missed(what.origin)
             return
-        self._tell_network(what)
+        self._tell_network(what if self.correlates else replace(what, held_after=None))
+
+    def _missed(self, origin: str) -> None:
+        """Something of an origin was lost on its way here: have it offered again."""
+        if origin in self.durable.network.upstream and not self._is_open(origin):
+            self.counts["gaps"] += 1
+            if origin in self.ways.via:
+                self._ask(origin)
 
     def _is_open(self, origin: str) -> bool:
         """Whether a question to an origin is not answered yet.

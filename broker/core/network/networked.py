@@ -16,7 +16,6 @@ from msgspec import Struct
 from broker.core import messages, returned, sources
 from broker.core.agent import WATERMARK_NONE
 from broker.core.broker import BrokerOptions
-from broker.core.durable_events import said_again
 from broker.core.effects import Emission
 from broker.core.event import Event
 from broker.core.faults import Rejection
@@ -28,6 +27,7 @@ from broker.core.network.cell_core import CellKeepingBroker
 from broker.core.network.cell_view import is_cell
 from broker.core.network.giving import GivingBroker
 from broker.core.network.own import OwnLog, types_of
+from broker.core.network.upstream import Upstream
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
 from language import EventType
@@ -37,19 +37,6 @@ if TYPE_CHECKING:
 
 PROMISE_MS = 50  # watermarks are promised anew at most so often
 TERMS_EACH = 10  # for each cell that may run here, those elsewhere that need something of it
-
-
-class Upstream(Struct):
-    """An origin that this broker needs; `position` None: it has not answered yet.
-
-    `types` are those for which it was asked; that it has no source of one any more does not mean
-    that all of that source's events have come.
-    """
-
-    life: int = 0
-    position: int | None = None
-    lost: int = 0  # positions that it could not offer any more
-    types: tuple[str, ...] = ()
 
 
 class Fresh(Struct, frozen=True):
@@ -294,18 +281,17 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         if known is None:
             return
         if one.whole and (known.position is None or one.life != known.life):
-            known.life, known.position = one.life, one.after
+            known.begin(one.life, one.after)
         if one.life != known.life or known.position is None or one.upto < known.position:
             return
-        if one.after > known.position:
+        if one.after > (known.position if one.whole else known.ahead):
             if not one.whole:
                 return  # a gap: it will be offered again
             known.lost += one.after - known.position
             self.ledger.note("positions_lost", one.after - known.position)
             known.position = one.after
-        before, known.position = known.position, one.upto
-        rows = said_again(one.events)
-        new = [row for at, row in zip(one.positions, rows, strict=True) if at > before]
+        new, let_go = known.new_of(one, self._intake.clock.has_passed)
+        self.ledger.note("let_go_on_the_way", let_go)
         decoded = self._intake.from_mappings(new)
         admitted = self._intake.admit_judged(decoded.events, self._now)
         clock = self._intake.clock
@@ -340,10 +326,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         """See RestorableBroker."""
         said = {
             "own": self.own.state(),
-            "upstream": [
-                [name, one.life, one.position, one.lost, list(one.types)]
-                for name, one in self.upstream.items()
-            ],
+            "upstream": [[name, *one.state()] for name, one in self.upstream.items()],
             "sources": [[name, list(types)] for name, types in self.sources.items()],
             "told": self.told,
             "is_host": self.is_host,
@@ -360,10 +343,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self._sends(source, name)
             return
         self.own.restore(said["own"])
-        self.upstream = {
-            name: Upstream(life, position, lost, tuple(types))
-            for name, life, position, lost, types in said["upstream"]
-        }
+        self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
         for source, types in said["sources"]:
             self.sources[source] = {}
             for name in types:

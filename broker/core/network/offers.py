@@ -49,10 +49,12 @@ def offers(  # noqa: PLR0917  # an origin's own and a host's
         first, last = number == 0, number == len(parts) - 1
         promised = come_to if last and not more else nothing if first else {}
         is_end = last and (more or not gone)
-        yield replace(part, watermarks=promised, whole=first), is_end, is_end and more
+        said = replace(part, watermarks=promised, whole=first, again=True)
+        yield said, is_end, is_end and more
     if gone and not more:
         ended: Watermarks = dict.fromkeys(gone)
-        yield Forwarded(origin, own.life, upto, upto, [], packed([]), ended), True, False
+        empty: tuple[list[int], bytes] = ([], packed([]))
+        yield Forwarded(origin, own.life, upto, upto, *empty, ended, again=True), True, False
 
 
 def _rows(

@@ -19,20 +19,30 @@ PART_BYTES = 512 * 1024  # half of what a link takes as one message
 Row = tuple[int, Event]
 
 
-def forwarded(
-    origin: str, life: int, claim: tuple[int, int], rows: Sequence[Row], watermarks: Watermarks
+def forwarded(  # noqa: PLR0917  # what a frame says
+    origin: str,
+    life: int,
+    claim: tuple[int, int],
+    rows: Sequence[Row],
+    watermarks: Watermarks,
+    held_after: int | None = None,
 ) -> list[Forwarded]:
-    """All that is needed of a claim, in one part or more; rows are (position, event)."""
+    """All that is needed of a claim, in one part or more; rows are (position, event).
+
+    Rows before the claim were held back; `held_after` is what holds behind the last part.
+    """
     after, upto = claim
     found: list[Forwarded] = []
     parts = cut(sorted(rows, key=lambda row: row[0]))
     for number, part in enumerate(parts):
         is_last = number == len(parts) - 1
-        end = upto if is_last else part[-1][0]
+        end = upto if is_last else max(after, part[-1][0])
         positions = [at for at, _ in part]
         events = packed([event for _, event in part])
         promised = watermarks if is_last else {}
-        found.append(Forwarded(origin, life, after, end, positions, events, promised))
+        held = None if held_after is None else min(held_after, end)
+        one = Forwarded(origin, life, after, end, positions, events, promised, held_after=held)
+        found.append(one)
         after = end
     return found
 

@@ -48,7 +48,9 @@ class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
     """All that this broker needs of an origin's (after, upto], and what is promised at `upto`.
 
     `events` are packed (`durable_events`), `positions` theirs. `whole`: the answer to a request to
-    offer again, with all watermarks that hold; what is behind `after` is lost to this broker.
+    offer again, with all watermarks that hold; what is behind `after` is lost to this broker;
+    `again`: it, or a further part of it. `held_after`: what is held back on the way until a partner
+    comes lies behind this position, and may still come; None: nothing is.
     """
 
     outlasts: ClassVar[bool] = True
@@ -61,6 +63,13 @@ class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
     events: bytes
     watermarks: Watermarks
     whole: bool = False
+    again: bool = False
+    held_after: int | None = None
+
+    @property
+    def complete(self) -> int:
+        """The position up to which nothing is missing."""
+        return self.upto if self.held_after is None else min(self.held_after, self.upto)
 
 
 class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):

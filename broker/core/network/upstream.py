@@ -1,0 +1,94 @@
+"""How far a host is with an origin.
+
+Owns the positions that have come. Must not know links or tasks. Invariant: what is counted as come
+is in the core, each event once; nothing that is needed is missing up to `position`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from broker.core.durable_events import said_again
+from broker.core.network import told
+
+
+class Upstream(Struct):
+    """An origin that this broker needs; `position` None: it has not answered yet.
+
+    All up to `position` is here. Of what lies between it and `ahead` something may be held back on
+    the way; `beyond` are the positions of what has come of that already. `types` are those for
+    which it was asked; that it has no source of one any more does not mean that all of that
+    source's events have come.
+    """
+
+    life: int = 0
+    position: int | None = None
+    lost: int = 0  # positions that it could not offer any more
+    types: tuple[str, ...] = ()
+    ahead: int = 0
+    beyond: dict[int, None] = {}
+
+    def begin(self, life: int, position: int) -> None:
+        """All up to this position of a life is here, or not needed."""
+        self.life, self.position, self.ahead = life, position, position
+        self.beyond = {}
+
+    def passes(self, one: told.Forwarded) -> list[int]:
+        """Go on by what is claimed; which of its events have not come before, by place."""
+        before = self.position or 0
+        known = self.beyond
+        fresh = [place for place, at in enumerate(one.positions) if at > before and at not in known]
+        self.position = max(before, one.complete)
+        self.ahead = max(self.ahead, one.upto)
+        if known or self.position < self.ahead:
+            known |= dict.fromkeys([one.positions[place] for place in fresh])
+            self.beyond = {at: None for at in known if at > self.position}
+        return fresh
+
+    def new_of(
+        self, one: told.Forwarded, has_passed: Callable[[str, int], bool]
+    ) -> tuple[list[dict[str, Any]], int]:
+        """Go on by what is claimed: (the events that have not come before, how many were let go).
+
+        An answer holds also what was held back on the way and let go there, as no partner came.
+        What of that is behind a promise since is of no use, and not late.
+        """
+        before = self.ahead
+        rows = said_again(one.events)
+        fresh = self.passes(one)
+        if not one.again:
+            return [rows[place] for place in fresh], 0
+        new = [
+            rows[place]
+            for place in fresh
+            if one.positions[place] > before
+            or not has_passed(rows[place]["type"], _end(rows[place]))
+        ]
+        return new, len(fresh) - len(new)
+
+    def state(self) -> list[Any]:
+        """Plain data."""
+        place = [self.life, self.position, self.lost, list(self.types)]
+        return [*place, self.ahead, sorted(self.beyond)]
+
+    @staticmethod
+    def of(  # noqa: PLR0917  # as `state` has it; it was shorter once
+        life: int,
+        position: int | None,
+        lost: int,
+        types: Iterable[str],
+        ahead: int | None = None,
+        beyond: Iterable[int] = (),
+    ) -> Upstream:
+        """What such a state says."""
+        if ahead is None:
+            ahead = position or 0
+        return Upstream(life, position, lost, tuple(types), ahead, dict.fromkeys(beyond))
+
+
+def _end(said: dict[str, Any]) -> int:
+    end: int = said["timestamp"] if "timestamp" in said else said["end"]
+    return end
