@@ -16,9 +16,11 @@ from typing import Any
 
 from broker.core.cells import CellIndex, Ranges, columns_for, slots_of
 from broker.core.conditions import PATH, Alternative, Choice, Term, alternatives_of, spanned
+from broker.core.content import Content, Found
 from broker.core.event import Event
 from broker.core.expressions import AtomScope, Writer, conjuncts
-from broker.core.source import Constants, build
+from broker.core.scale import Scale, scale_of
+from broker.core.source import Constants, Parameters, build
 from language.tree import Expression
 
 ROWS_PLAIN = 8  # a group of so few rows is asked row by row
@@ -26,18 +28,6 @@ LATER_SHARE = 8  # rows that no index covers: at most ROWS_PLAIN and a part in s
 SHAPES_MAX = 4_096  # compiled tests kept for contents to come
 TABLES_MAX = 8  # hashed terms of one type; each costs every event a look-up
 BUCKET_FULL = 8  # rows behind one value before another term is hashed as well
-
-
-class _Split(Constants):
-    """Constants apart from helpers, so that contents of one shape share one function."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.helpers = Constants()
-
-    def helper(self, name: str, function: object) -> str:
-        """See Constants."""
-        return self.helpers.helper(name, function)
 
 
 class Shapes:
@@ -55,7 +45,7 @@ class Shapes:
         parts = [part for condition in conditions for part in conjuncts(condition)]
         if len(parts) > 1:
             parts.sort(key=_shape)
-        constants = _Split()
+        constants = Parameters()
         code = Writer(AtomScope("e"), constants).conditions(tuple(parts))
         parameters = "".join(f", {name}" for name in constants.values)
         text = f"def test(e{parameters}):\n    return {code}\n"
@@ -69,22 +59,6 @@ class Shapes:
 
 def _shape(part: Expression) -> str:
     return Writer(AtomScope("e"), Constants()).condition(part)
-
-
-class Content:
-    """What tasks want of one type: a conjunction, wanted `uses` times over."""
-
-    __slots__ = ("args", "conditions", "hits", "id", "key", "rows", "test", "uses")
-
-    def __init__(self, content_id: int, key: Any, conditions: tuple[Expression, ...]) -> None:
-        self.id = content_id
-        self.key = key
-        self.conditions = conditions
-        self.uses = 1
-        self.test: Callable[..., bool]
-        self.args: tuple[Any, ...]
-        self.hits: list[Event] | None = None  # while a batch is routed
-        self.rows: tuple[Row, ...] = ()
 
 
 class Row:
@@ -121,28 +95,14 @@ class Layer:
         self.alive |= 1 << row.slot
         self.index.append(row.slot, row.ranges)
 
-    def match(self, event: Event, touched: list[Content]) -> int:
-        """Give the event to the contents whose conditions hold; how many rows held."""
+    def matched(self, event: Event) -> list[Content]:
+        """The contents whose conditions hold; one for each of its rows that may."""
         bits = self.index.lookup(event) & self.alive
         if not bits:
-            return 0
-        found = 0
+            return []
         rows = self.rows
-        for slot in slots_of(bits):
-            content = rows[slot].content
-            if content.test(event, *content.args):
-                found += 1
-                _give(content, event, touched)
-        return found
-
-
-def _give(content: Content, event: Event, touched: list[Content]) -> None:
-    hits = content.hits
-    if hits is None:
-        content.hits = [event]
-        touched.append(content)
-    elif hits[-1] is not event:  # another alternative of the same content may have held
-        hits.append(event)
+        candidates = [rows[slot].content for slot in slots_of(bits)]
+        return [one for one in candidates if one.test(event, *one.args)]
 
 
 class Group:
@@ -157,6 +117,7 @@ class Group:
         self._plain: dict[Row, None] = {}  # asked one by one,
         self._asked: list[tuple[Callable[..., bool], tuple[Any, ...], Content]] = []  # by these
         self._layers: list[Layer] = []
+        self._scale: Scale | None = None  # in the place of all others, where it can be
         self._count = 0
         self._built = 0  # rows when the layers were built
         self._dead = 0  # slots of the layers whose rows are gone
@@ -191,22 +152,21 @@ class Group:
                 self._build()
         self._stale = True
 
-    def match(self, event: Event, touched: list[Content]) -> int:
+    def match(self, event: Event, found: Found) -> int:
         """Give the event to the contents whose conditions hold; how many rows held."""
         if self._stale:
             self._settle()
-        found = 0
-        for test, args, content in self._asked:
-            if test(event, *args):
-                found += 1
-                if content.hits is None:
-                    content.hits = [event]
-                    touched.append(content)
-                elif content.hits[-1] is not event:  # see `_give`
-                    content.hits.append(event)
+        if self._scale is not None:
+            exactly = self._scale.contents(event)
+            if exactly:
+                found.give(exactly, event)
+            return len(exactly)
+        holding = [content for test, args, content in self._asked if test(event, *args)]
         for layer in self._layers:
-            found += layer.match(event, touched)
-        return found
+            holding += layer.matched(event)
+        if holding:
+            found.give(holding, event)
+        return len(holding)
 
     def _settle(self) -> None:
         """Build the layers anew where they have grown or do not cover enough."""
@@ -215,8 +175,16 @@ class Group:
         grown = self._count > 2 * self._built and self._count > ROWS_PLAIN
         if grown or waiting > ROWS_PLAIN + self._built // LATER_SHARE:
             self._build()
+        self._scale = self._scaled()
         contents = [row.content for row in self._plain]
         self._asked = [(content.test, content.args, content) for content in contents]
+
+    def _scaled(self) -> Scale | None:
+        """The cells of its contents, where these are few and the hash has left but one term."""
+        exact = all(row.content.says_all for row in self._plain)
+        if self._layers or not exact or (self.home and not isinstance(self.home[1], str)):
+            return None
+        return scale_of([(row.ranges, row.content) for row in self._plain], self._terms)
 
     def _build(self) -> None:
         rows = list(self._plain)
@@ -262,7 +230,7 @@ class TypeIndex:
         self._terms: dict[str, Term] = {}
         self._tables: dict[str, dict[Any, Group]] = {}
         self._rest = Group(self._terms, cells_max, None)
-        self._route: Callable[[list[Event], list[Content]], int] | None = None
+        self._route: Callable[[list[Event], Found], int] | None = None
 
     def add(self, content: Content) -> None:
         """Take a content."""
@@ -279,6 +247,7 @@ class TypeIndex:
         for row in rows:
             row.group.add(row)
         content.rows = tuple(rows)
+        content.settle()
         self._route = None
 
     def remove(self, content: Content) -> None:
@@ -293,11 +262,11 @@ class TypeIndex:
         content.rows = ()
         self._route = None
 
-    def route(self, events: list[Event], touched: list[Content]) -> int:
+    def route(self, events: list[Event], found: Found) -> int:
         """Give events to contents; how many events no content wanted."""
         if self._route is None:
             self._route = self._compiled()
-        return self._route(events, touched)
+        return self._route(events, found)
 
     def _combined(self, alternative: Alternative) -> tuple[dict[str, Choice], Ranges]:
         """The choices by term, and for each term one range, from all that is said of it."""
@@ -347,9 +316,9 @@ class TypeIndex:
             group = table[value] = Group(self._terms, self._cells_max, (key, value))
         return group
 
-    def _compiled(self) -> Callable[[list[Event], list[Content]], int]:
+    def _compiled(self) -> Callable[[list[Event], Found], int]:
         constants = Constants()
-        lines = ["def route(events, touched):", "    missed = 0", "    for e in events:"]
+        lines = ["def route(events, found):", "    missed = 0", "    for e in events:"]
         lines.append("        n = 0")
         for place, (key, table) in enumerate(self._tables.items()):
             look_up = constants.helper(f"table{place}", table.get)
@@ -359,17 +328,17 @@ class TypeIndex:
                     "        if (v := e.location) is not None:",
                     "            for prefix in prefixes(v):",
                     f"                if (g := {look_up}(prefix)) is not None:",
-                    "                    n += g.match(e, touched)",
+                    "                    n += g.match(e, found)",
                 ]
             else:
                 value = self._terms[key].code(constants)
                 lines += [
                     f"        if (g := {look_up}({value})) is not None:",
-                    "            n += g.match(e, touched)",
+                    "            n += g.match(e, found)",
                 ]
         if self._rest:
             constants.helper("rest", self._rest.match)
-            lines.append("        n += rest(e, touched)")
+            lines.append("        n += rest(e, found)")
         lines += ["        if not n:", "            missed += 1", "    return missed"]
         return build("\n".join(lines) + "\n", "route", constants)
 

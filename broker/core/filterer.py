@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from broker.core.contents import Content, Shapes, TypeIndex
+from broker.core.content import Content, Found, Makers
+from broker.core.contents import Shapes, TypeIndex
 from broker.core.event import ByClass, Detected, Event, sorted_by_class
 from broker.core.expressions import AtomScope, Writer, children
 from broker.core.ledger import Ledger
@@ -97,18 +98,32 @@ class Filterer:
             del self._types[type_name]
             self._of_class.clear()
 
+    def make_at_once(self, content_id: int, makers: Makers) -> None:
+        """Make this of each event of a content when it is found, as nothing else is done with it.
+
+        It is no more than leave to do so. Without makers its events are told again.
+        """
+        content = self._by_id[content_id]
+        content.makers = makers
+        content.settle()
+
     def route(
-        self, events: Sequence[Event], by_class: ByClass | None = None
+        self,
+        events: Sequence[Event],
+        by_class: ByClass | None = None,
+        made: list[Any] | None = None,
     ) -> list[tuple[int, list[Event]]]:
         """The events of each content that has any: ids ascending, events in the order given.
 
         All are primitive events, or all are detected ones. `by_class`: the same events, sorted so.
+        What is made of events at once goes to `made`; their contents are not told then.
         """
         if not events:
             return []
         if by_class is None:
             by_class = sorted_by_class(events)
         found: list[tuple[int, list[Event]]] = []
+        made = [] if made is None else made
         missed = 0
         for kind, same in by_class.items():
             try:
@@ -118,7 +133,7 @@ class Filterer:
             if kept is None:
                 missed += len(same)
             else:
-                missed += kept.route(same, found)
+                missed += kept.route(same, found, made)
         if len(found) > 1:
             found.sort(key=_id)
         account = self._ledger.detected if issubclass(kind, Detected) else self._ledger.events
@@ -189,19 +204,21 @@ class _TypeContents:
             self._index.remove(content)
         self._select = None
 
-    def route(self, events: list[Event], found: list[tuple[int, list[Event]]]) -> int:
+    def route(
+        self, events: list[Event], found: list[tuple[int, list[Event]]], made: list[Any]
+    ) -> int:
         """Add content ids with their events to `found`; how many events no content wanted."""
         if len(self.contents) <= FEW:
             return self._selected(events, found)
         if self._waiting:
             self._enter()
-        touched: list[Content] = []
         index = self._index
         assert index is not None
+        hits = Found(made)
         try:
-            return index.route(events, touched)
+            return index.route(events, hits)
         finally:
-            for content in touched:
+            for content in hits.touched:
                 assert content.hits is not None
                 found.append((content.id, content.hits))
                 content.hits = None

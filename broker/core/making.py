@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from broker.core.chain_agent import ChainAgent, links_of
 from broker.core.grouped import GroupedPatternAgent, GroupedStagedAgent
 from broker.core.operands import composite
-from broker.core.outcome import DefinitionOutcome, SubscriptionOutcome, SubscriptionTemplate
+from broker.core.outcome import DefinitionOutcome
 from broker.core.pattern import Layout, lay_out
 from broker.core.pattern_agent import PatternAgent
 from broker.core.staged_agent import StagedAgent
 from broker.core.staged_partition import needs_stages
+from broker.core.subscribed import SubscriptionOutcome, SubscriptionTemplate
 from broker.core.window import WindowAgent, grid_of
 from broker.core.window_tick import TickAgent, TickOutcome
 from language.tree import Case, Definition, Subscription

@@ -23,7 +23,7 @@ from broker.core.limits import Limits
 from broker.core.pattern import lay_out
 from broker.core.promises import reached_at
 from broker.core.results import sort_results
-from broker.core.seats import AtOnce, Domain, Seat, at_once
+from broker.core.seats import Direct, Domain, Seat, at_once
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Matcher:
         self._domains: dict[tuple[tuple[str, ...], tuple[str, ...]], Domain] = {}
         self._levels: list[list[Domain]] = []
         self._next_index = 0
-        self._lone: dict[int, list[AtOnce]] = {}  # by content; filled as events come
+        self._direct = Direct(self._routes, self.filterer)
         self._watermarks: dict[Any, int] = {}
         self._ahead: dict[Any, int] = {}  # those that were only looked at
         self._agents = Agents(self._limits, strict=strict)
@@ -121,7 +121,7 @@ class Matcher:
             for content in seat.contents:
                 # Two leaves of a case may want one content: the second finds nothing left of it.
                 routes = self._routes.pop(content, ())
-                self._lone.pop(content, None)
+                self._direct.changed(content)
                 rest = [route for route in routes if route[0] is not seat]
                 if rest:
                     self._routes[content] = rest
@@ -145,7 +145,7 @@ class Matcher:
             content = self.filterer.add(input_name(task, event_type), conditions)
             seat.contents.append(content)
             self._routes.setdefault(content, []).append((seat, place))
-            self._lone.pop(content, None)
+            self._direct.changed(content)
 
     def doubt(self, drift: Fraction = EXACT, most_ms: int = 0) -> None:
         """From now on times may be uncertain; `drift` is the greatest of clocks, as a share.
@@ -163,7 +163,7 @@ class Matcher:
             seat.agent = self._agents.maker.weighing(seat.task, seat.case, seat.agent)
             seat.at_once = at_once(seat)
             self._schedule(seat)
-        self._lone.clear()
+        self._direct.all_changed()
 
     def _domain(self, task: Task, case: Case) -> Domain:
         used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
@@ -244,10 +244,9 @@ class Matcher:
     ) -> None:
         if not events:
             return
-        for content, matched in self.filterer.route(events, by_class):
-            lone = self._lone.get(content)
-            if lone is None:
-                lone = self._lone[content] = self._lone_of(content)
+        self._direct.settle()
+        for content, matched in self.filterer.route(events, by_class, results):
+            lone = self._direct.of(content)
             if lone:
                 for made in lone:
                     results += made(matched)
@@ -259,12 +258,6 @@ class Matcher:
                     results += seat.at_once(matched)
                     continue
                 active[seat.domain.level].setdefault(seat.index, []).append((leaf, matched))
-
-    def _lone_of(self, content: int) -> list[AtOnce]:
-        """What makes results of a content's events, where nothing else is to be done with them."""
-        seats = [seat for seat, _ in self._routes[content]]
-        made = [seat.at_once for seat in seats if seat.at_once and not seat.weighs]
-        return made if len(made) == len(seats) else []
 
     def _wake(
         self,
@@ -389,7 +382,6 @@ class Matcher:
         """Take up the states of the tasks that are installed; others are ignored."""
         if any(weighed(one) for states in state.values() for one in states):
             self.doubt()
-        self._lone.clear()
         for key, states in state.items():
             for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
                 seat.agent = self._agents.maker.restored(
@@ -398,3 +390,4 @@ class Matcher:
                 seat.at_once = at_once(seat)
                 if seat.agent.waits:
                     self._schedule(seat)
+        self._direct.all_changed()

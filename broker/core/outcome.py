@@ -1,26 +1,22 @@
-"""What an occurrence becomes: a detected event, or a subscription's result.
+"""What an occurrence becomes where a definition asks: a detected event.
 
-Owns assignment, spans and ids. Must not know how occurrences are found or where results go.
+Owns assignment, spans and ids. Must not know how occurrences are found or who uses the event.
 Invariant: an outcome depends on the task's text and the bound events alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from broker.core.choices import WORDS
-from broker.core.event import Detected, Event, Head, Order, slot_of
+from broker.core.event import Detected, Event, slot_of
 from broker.core.expressions import Writer, finite
-from broker.core.identity import ENCODE, begun_of, bound_ids_of
+from broker.core.identity import bound_ids_of
 from broker.core.occurrence import (
     Absence,
     events_of,
     flat,
-    head_of,
     member_order,
     order_of,
 )
@@ -29,13 +25,12 @@ from broker.core.scopes import PlaceScope
 from broker.core.selection import has_last_leaf
 from broker.core.source import Constants, build
 from broker.core.verdicts import certainty_of
-from language.tree import Assignment, Attribute, Call, Case, Expression, Name, Subscription
+from language.tree import Assignment, Attribute, Call, Case, Expression, Name
 
 if TYPE_CHECKING:
     from language.taskgraph import Task
 
 Maker = Callable[[Any, tuple[Any, ...]], Any]
-AS_JSON = frozenset((int, str, bool, type(None)))  # what stands in JSON as it is
 SPAN_CODE = {"timestamp": "end", "end": "end", "start": "start"}
 
 
@@ -191,208 +186,3 @@ def _at_end(item: Assignment, layout: Layout) -> bool:
         ends = value.name in ("timestamp", "end")
         return ends and has_last_leaf(layout.root, layout.places[value.base])
     return False
-
-
-def _places(layout: Layout) -> str:
-    """The left side of an assignment of an occurrence's events to their names."""
-    return "".join(f"e{leaf.low}, " for leaf in layout.leaves).rstrip()
-
-
-class SubscriptionTemplate:
-    """What all results of one subscription share.
-
-    `plain` makes a result as other programs meet it: in one go, where each place of the pattern
-    binds one event.
-    """
-
-    def __init__(self, task: Task, layout: Layout) -> None:
-        node = task.node
-        if not isinstance(node, Subscription):
-            raise TypeError("a template is made of a subscription")
-        self.task = task.key
-        self.place = task.place
-        self.subscription = node
-        self.keys = node.case.group_by
-        self.names = [leaf.name for leaf in layout.leaves]
-        self.id_of = bound_ids_of(task.key, 0)
-        # Whether each place binds one event, always: then there is nothing to look for.
-        single = not (layout.optional or layout.listed or layout.silent)
-        self._values = self._build_values(layout) if node.case.assign else None
-        self.plain = self._build_plain(layout) if single else self._plain_of
-
-    def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
-        writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
-        constants.helper("plain", plain)
-        return [
-            f"{constants.add(item.name)}: plain({writer.value(item.value)})"
-            for item in self.subscription.case.assign
-        ]
-
-    def _build_values(self, layout: Layout) -> Callable[..., dict[str, Any]]:
-        constants = Constants()
-        codes = self._assigned(layout, constants)
-        text = (
-            f"def values(events, g, start, end):\n    {_places(layout)} = events\n"
-            f"    return {{{', '.join(codes)}}}\n"
-        )
-        return build(text, "values", constants)
-
-    def _build_plain(self, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
-        constants = Constants()
-        node = self.subscription
-        named = [(constants.add(leaf.name), f"e{leaf.low}") for leaf in layout.leaves]
-        values = self._assigned(layout, constants) or [
-            f"{name}: {event}.attribute_values()" for name, event in named
-        ]
-        ends = ", ".join(f"({name}, [({event}.id, {event}.end)])" for name, event in named)
-        group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
-        begun = constants.helper("begun", begun_of(self.task, 0).copy)
-        encode = constants.helper("encode", ENCODE)
-        constants.helper("actor", self.actor)
-        actor = "actor(g)" if node.actor.group_key is not None else constants.add(node.actor.name)
-        parts = {
-            "subscription": constants.add(node.name),
-            "seq": constants.add(node.seq),
-            "id": "hashed.hexdigest()",
-            "subscriber": constants.add(node.subscriber),
-            "actor": actor,
-            "start": "start",
-            "end": "end",
-            "certainty": "result.certainty",
-            "group": f"{{{group}}}",
-            "values": f"{{{', '.join(values)}}}",
-            "events": f"{{{', '.join(f'{name}: [{event}.id]' for name, event in named)}}}",
-        }
-        text = (
-            "def plain_of(result):\n"
-            "    g, start, end = result.group, result.start, result.end\n"
-            f"    {_places(layout)} = result.events\n"
-            f"    hashed = {begun}()\n    hashed.update({encode}([{ends}]))\n"
-            f"    return {{{', '.join(f'{key!r}: {code}' for key, code in parts.items())}}}\n"
-        )
-        return build(text, "plain_of", constants)
-
-    def _plain_of(self, result: OccurrenceResult) -> dict[str, Any]:
-        node, group, events = self.subscription, result.group, result.events
-        bound = {
-            name: member
-            for name, member in zip(self.names, events, strict=True)
-            if member is not None and not silent(member)
-        }
-        if self._values is not None:
-            values = self._values(events, group, result.start, result.end)
-        else:
-            values = {name: attribute_values(member) for name, member in bound.items()}
-        return {
-            "subscription": node.name,
-            "seq": node.seq,
-            "id": self.id_of(bound_ids(self.names, events, group)),
-            "subscriber": node.subscriber,
-            "actor": self.actor(group),
-            "start": result.start,
-            "end": result.end,
-            "certainty": result.certainty,
-            "group": dict(zip(self.keys, group, strict=True)),
-            "values": values,
-            "events": {
-                name: [event.id for event in member] if member.__class__ is tuple else [member.id]
-                for name, member in bound.items()
-            },
-        }
-
-    def actor(self, group: tuple[Any, ...]) -> str:
-        """The actor's name; of a group: with the key as the last level."""
-        actor = self.subscription.actor
-        if actor.group_key is None:
-            return actor.name
-        return f"{actor.name}/{group[self.keys.index(actor.group_key)]}"
-
-
-class OccurrenceResult(msgspec.Struct, eq=False, gc=False):
-    """One occurrence that a subscription reports; its id is made only when asked for."""
-
-    template: SubscriptionTemplate
-    start: int
-    end: int
-    events: tuple[Any, ...]  # by place: an event, a list of events, or None
-    group: tuple[Any, ...]
-    occurrence: Any
-    certainty: str = "yes"
-
-    @property
-    def head(self) -> Head:
-        """The order of the occurrence without its places."""
-        return head_of(self.occurrence)
-
-    @property
-    def order(self) -> Order:
-        """The order of the occurrence."""
-        return order_of(self.occurrence)
-
-    @property
-    def subscription(self) -> str:
-        """The subscription's name."""
-        return self.template.subscription.name
-
-    @property
-    def place(self) -> int:
-        """The subscription's place in its file."""
-        return int(self.template.place)
-
-    @property
-    def id(self) -> str:
-        """The digest that is the same wherever and whenever this is detected."""
-        template = self.template
-        return template.id_of(bound_ids(template.names, self.events, self.group))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as other programs meet it (without `detected_at`)."""
-        return self.template.plain(self)
-
-
-def attribute_values(member: Any) -> Any:
-    """The attributes that are not null, of an event or of each of a list."""
-    if member.__class__ is tuple:
-        return [event.attribute_values() for event in member]
-    return member.attribute_values()
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON data: a metric position becomes an object, a float that is no number null."""
-    kind = value.__class__
-    if kind is float:
-        return value if isfinite(value) else None
-    return value if kind in AS_JSON else msgspec.to_builtins(value)
-
-
-class SubscriptionOutcome:
-    """Makes the results of one subscription."""
-
-    dropped_inverted = 0
-
-    def __init__(self, template: SubscriptionTemplate) -> None:
-        self._template = template
-
-    def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
-        """The result of an occurrence."""
-        if occurrence.__class__ is not tuple:
-            return self._of_event(occurrence, group)
-        end, start = occurrence[:2]
-        certainty = "yes" if end.__class__ is int else WORDS[certainty_of(occurrence)]
-        events = occurrence[2:]
-        return OccurrenceResult(
-            self._template, start, int(end), events, group, occurrence, certainty
-        )
-
-    def _of_event(self, event: Event, group: tuple[Any, ...]) -> OccurrenceResult:
-        certainty = "yes" if event.primitive else WORDS[certainty_of(event)]
-        return OccurrenceResult(
-            self._template, event.start, event.end, (event,), group, event, certainty
-        )
-
-    def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
-        """The results of events of one type, each of which is an occurrence, without a group."""
-        if events and not events[0].primitive:
-            return [self._of_event(event, ()) for event in events]
-        made, template = OccurrenceResult, self._template
-        return [made(template, one.start, one.end, (one,), (), one) for one in events]

@@ -25,12 +25,12 @@ from broker.core.occurrence import (
     sort_in_order,
     sorted_events,
 )
-from broker.core.outcome import SubscriptionOutcome
 from broker.core.partition import Partition, instant, instants, take
 from broker.core.patience import Entry, Patience
 from broker.core.pattern import Layout
 from broker.core.pattern_groups import Found, Outcome, PatternGroups
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
+from broker.core.subscribed import SubscriptionOutcome
 
 STATE_VERSION = 1
 
@@ -246,11 +246,19 @@ class PatternAgent(PatternGroups):
 
     def maker(self) -> Callable[[Sequence[Event]], list[Any]]:
         """`made`, or what does the same faster."""
+        plain = self._plain_outcome()
+        return self.made if plain is None else plain.make_each
+
+    def maker_of_one(self) -> Callable[[Event], Any] | None:
+        """What makes the result of a single event; None where it may give none."""
+        plain = self._plain_outcome()
+        return None if plain is None else plain.make_one
+
+    def _plain_outcome(self) -> SubscriptionOutcome | None:
+        """The outcome where each event is a result, as it is."""
         outcome, program = self._outcome, self._program
         plain = program.selects[0] is None and program.key is None
-        if plain and isinstance(outcome, SubscriptionOutcome):
-            return outcome.make_each
-        return self.made
+        return outcome if plain and isinstance(outcome, SubscriptionOutcome) else None
 
     def _feed_ordered(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
         pending = self._pending

@@ -6,8 +6,9 @@ Invariant: it depends on the results alone, and no two of them are equal in it.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from itertools import islice
-from operator import attrgetter, lt
+from operator import attrgetter, eq, le, lt
 from typing import TYPE_CHECKING, Any
 
 from broker.core.occurrence import sort_in_order
@@ -27,16 +28,18 @@ def sort_results(results: list[Result]) -> None:
     ends = list(map(_end, results))
     if all(map(lt, ends, islice(ends, 1, None))):
         return
-    results.sort(key=_end)
-    ends.sort()
-    begin, end = 0, ends[0]
-    for at, other in enumerate(ends):
-        if other != end:
-            if at - begin > 1:
-                results[begin:at] = _sorted(results[begin:at])
-            begin, end = at, other
-    if len(ends) - begin > 1:
-        results[begin:] = _sorted(results[begin:])
+    if not all(map(le, ends, islice(ends, 1, None))):
+        results.sort(key=_end)
+        ends.sort()
+    stop = 0
+    for at in [at for at, same in enumerate(map(eq, ends, islice(ends, 1, None))) if same]:
+        if at < stop:
+            continue
+        one, other = results[at], results[at + 1]
+        if one.occurrence is other.occurrence and one.place < other.place:
+            continue  # as a rule several subscriptions to one event, in their order
+        begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
+        results[begin:stop] = _sorted(results[begin:stop])
 
 
 def _sorted(results: list[Result]) -> list[Result]:

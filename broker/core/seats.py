@@ -6,7 +6,7 @@ has, and every seat that is due stands in its domain's heap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from broker.core.event import Event
 from language.tree import Case
 
 if TYPE_CHECKING:
+    from broker.core.filterer import Filterer
     from language.taskgraph import Task
 
 
@@ -59,3 +60,58 @@ def at_once(seat: Seat) -> AtOnce | None:
     if seat.task.kind == "definition" or not isinstance(agent, PatternAgent):
         return None
     return agent.maker() if agent.is_lone else None
+
+
+class Direct:
+    """Contents of which nothing is done but to make results of their events."""
+
+    def __init__(
+        self, routes: Mapping[int, Sequence[tuple[Seat, int]]], filterer: Filterer
+    ) -> None:
+        self._routes = routes
+        self._filterer = filterer
+        self._known: dict[int, list[AtOnce]] = {}  # by content; filled as events come
+        self._changed: dict[int, None] = {}
+
+    def changed(self, content: int) -> None:
+        """Others want it now, or those who do have other agents."""
+        self._known.pop(content, None)
+        self._changed[content] = None
+
+    def all_changed(self) -> None:
+        """So it is with all."""
+        self._known.clear()
+        self._changed.update(dict.fromkeys(self._routes))
+
+    def settle(self) -> None:
+        """Tell the filterer of what has changed what it may make of single events."""
+        if not self._changed:
+            return
+        for content in self._changed:
+            if content in self._routes:
+                self._filterer.make_at_once(content, self._each(content))
+        self._changed.clear()
+
+    def of(self, content: int) -> list[AtOnce]:
+        """What makes results of a content's events, where that is all; else empty."""
+        made = self._known.get(content)
+        if made is None:
+            seats = [seat for seat, _ in self._routes[content]]
+            lone = [seat.at_once for seat in seats if seat.at_once and not seat.weighs]
+            made = self._known[content] = lone if len(lone) == len(seats) else []
+        return made
+
+    def _each(self, content: int) -> tuple[Callable[[Event], Result], ...]:
+        """The same for single events, where each gives a result."""
+        from broker.core.pattern_agent import PatternAgent
+
+        makers = []
+        for seat, _ in self._routes[content]:
+            plain = seat.at_once is not None and not seat.weighs
+            if not plain or not isinstance(seat.agent, PatternAgent):
+                return ()
+            make = seat.agent.maker_of_one()
+            if make is None:
+                return ()
+            makers.append(make)
+        return tuple(makers)

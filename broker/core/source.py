@@ -48,6 +48,34 @@ class Constants:
         return f"t{self._temporaries}"
 
 
+class Parameters(Constants):
+    """Constants that are given to a function when it is called; helpers it knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.helpers = Constants()
+
+    def helper(self, name: str, function: object) -> str:
+        """See Constants."""
+        return self.helpers.helper(name, function)
+
+
+def shared(text: str, name: str, helpers: Constants) -> Callable[..., Any]:
+    """The function called `name` that the text defines: one for all who ask for the same.
+
+    What runs in a thousand copies is never warm; so what differs in constants alone should take
+    them as arguments.
+    """
+    return _shared(text, name, tuple(helpers.values.items()))
+
+
+@lru_cache(maxsize=SHAPES_MAX)
+def _shared(text: str, name: str, helpers: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    known = Constants()
+    known.values.update(helpers)
+    return build(text, name, known)
+
+
 def build(text: str, name: str, constants: Constants) -> Callable[..., Any]:
     """The function called `name` that the text defines, with its constants bound."""
     namespace = dict(constants.values)

@@ -14,7 +14,7 @@ from typing import Any
 
 from broker.core.event import Event
 from broker.core.occurrence import Absence
-from broker.core.outcome import OccurrenceResult
+from broker.core.subscribed import OccurrenceResult
 from language import Specification
 from language.printing.expressions import name_text
 

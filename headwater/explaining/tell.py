@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from broker.core.event import Detected, Event
-from broker.core.outcome import OccurrenceResult
+from broker.core.subscribed import OccurrenceResult
 from broker.core.times import TIME_MAX_MS, TIME_MIN_MS
 from headwater.explaining.record import Results, members
 

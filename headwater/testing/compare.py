@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from broker.core.occurrence import Absence
-from broker.core.outcome import OccurrenceResult
+from broker.core.subscribed import OccurrenceResult
 from headwater.testing.notation import interval_text
 from headwater.testing.script import About, Expect
 

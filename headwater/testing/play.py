@@ -12,7 +12,7 @@ from typing import cast
 from broker.core.agent import Result
 from broker.core.event import Event
 from broker.core.intake import IntakeOptions
-from broker.core.outcome import OccurrenceResult
+from broker.core.subscribed import OccurrenceResult
 from headwater.engine import Extent, Pipeline
 from headwater.testing.script import Script, Send, Test
 

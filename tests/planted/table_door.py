@@ -20,8 +20,8 @@ tie-is-new: a repeat of the newest event is let in
 + events[0].end >= before):
 
 memory-short: the memory does not reach back to the watermark
-- if end > watermark}
-+ if end > watermark + 2}
+- if end > watermark]
++ if end > watermark + 2]
 
 memory-cleared-early: a batch goes before the watermark has passed its last event
 - batches[0][0] <= watermark:
@@ -56,8 +56,12 @@ edge-is-late: an event exactly as late as allowed is refused
 + if end <= newest - lateness_ms or end <= given
 
 given-forgotten: an event behind a watermark that was given out is let in
-- elif end < newest - lateness_ms or end <= passed:
-+ elif end < newest - lateness_ms:
+- and min(ends) <= passed:
++ and min(ends) <= passed - lateness_ms:
+
+order-of-the-last-two: where two end together, they pass for apart
+- first > passed and all(map(lt,
++ first > passed and all(map(le,
 
 clock-goes-back: an older event takes the clock back
 - newest = max(newest, end)
@@ -253,9 +257,9 @@ select-kept: a content that was taken away is still asked
 CONTENTS = part(
     "broker/core/contents.py",
     r"""
-given-twice: an event goes to a content once for each alternative
-- elif hits[-1] is not event:
-+ elif hits[-1] is event:
+hashed-numbers-say-all: behind a hashed number all is taken for said
+- if self._layers or not exact or (self.home and not isinstance(self.home[1], str)):
++ if self._layers:
 
 dead-rows-alive: a content that was taken away gets events
 - row.layer.alive &= ~(1 << row.slot)
@@ -272,6 +276,38 @@ whole-location-only: a location is not found beneath its path
 rows-lost-in-building: rows of a layer are lost where it is built anew
 - rows += [row for row in layer.rows if row.layer is layer and _alive(row)]
 + rows += [row for row in layer.rows if row.layer is None and _alive(row)]
+""",
+    tests=CORE,
+)
+
+CONTENT = part(
+    "broker/core/content.py",
+    r"""
+given-twice: an event goes to a content once for each alternative
+- elif hits[-1] is not event:
++ elif hits[-1] is event:
+
+made-twice: what is made at once is made once for each alternative
+- self.makers if len(self.rows) == 1 else ()
++ self.makers
+""",
+    tests=CORE,
+)
+
+SCALE = part(
+    "broker/core/scale.py",
+    r"""
+scale-short: the last cell of a range is left out
+- bisect_left(edges, high)
++ bisect_left(edges, high) - 1
+
+scale-takes-null: null falls into the first cell
+- -1 if value is None
++ 0 if value is None
+
+scale-takes-all: every comparison is taken for a range
+- return operator in RANGED and -EXACT
++ return -EXACT
 """,
     tests=CORE,
 )
@@ -434,6 +470,8 @@ TABLE = [
     *(
         FILTERER
         + CONTENTS
+        + CONTENT
+        + SCALE
         + CELLS
         + CONDITIONS
         + EXPRESSIONS
