@@ -25,7 +25,8 @@ FORMAT: Final = 1
 # What may change from one run to the next: it decides when, and not what.
 _FREE: Final = {
     "brokers", "user", "password_env", "password_file", "ca_file", "starting", "batch_rows", "away",
-    "away_timeout", "quiet_wait", "lost", "format", "options", "files", "sink", "source", "version",
+    "away_timeout", "settled_timeout", "quiet_wait", "lost", "format", "options", "files", "sink",
+    "source", "version",
 }  # fmt: skip
 
 

@@ -180,6 +180,9 @@ SOURCES: Final = {
         "batch_rows": Key(whole, 50_000, "rows of a batch at most, 0 for no limit"),
         "away": Key(one_of("wait", "fail"), "wait", "when a broker is away"),
         "away_timeout": Key(duration_ms, None, "then jobs in step wait no longer; else for ever"),
+        "settled_timeout": Key(
+            duration_ms, None, "how long a promise may stand still and hold jobs in step; else ever"
+        ),
         "quiet_wait": Key(duration_ms, 0, "how long a quiet broker holds jobs in step"),
         "lost": Key(one_of("fail", "skip"), "fail", "when retention took results unread"),
         "format": Key(one_of("auto", "arrow", "msgpack", "json"), "auto", "the form of pages"),
@@ -233,6 +236,7 @@ JOBS: Final = {
         "parted": Key(yes_no, False, "run locations apart, where the text allows that"),
     },
 }
+TIMED: Final = frozenset(kind for kind, keys in JOBS.items() if "delay" in keys)
 SINKS: Final = {
     "parquet": {"path": Key(text, REQUIRED, "folder")},
     "database": {

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from server.config import Jobs, Part
+from server.config import TIMED, Jobs, Part
 from server.source.log import Log, LogError
 from server.source.options import Login
 from server.source.places import Place, places_of
@@ -52,6 +52,8 @@ class Monitor:
         self._lock = threading.Lock()
         self._brokers: dict[tuple[str, str], dict[str, Any]] = {}
         self._began = time.time()
+        # Brokers promise nothing to those who do not ask.
+        self._timed = {job["source"] for job in jobs.jobs.values() if job.kind in TIMED}
         self._sums: dict[str, Sums] = {}  # by stream
         self._thread = threading.Thread(target=self._follow, name="monitor", daemon=True)
 
@@ -83,13 +85,15 @@ class Monitor:
 
     def _note(self, key: tuple[str, str], log: Log) -> None:
         try:
-            standing = log.offsets()
+            standing = log.offsets(settled_ms=0 if key[0] in self._timed else None)
             told: dict[str, Any] = {
                 "up": True,
                 "epoch": standing.epoch,
                 "earliest": standing.earliest,
                 "end": standing.end,
             }
+            if standing.subscriptions:
+                told |= {"settled": standing.settled_ms, "behind": standing.behind}
         except (LogError, ValueError, OSError) as error:
             with self._lock:
                 before = self._brokers.get(key, {})
@@ -160,7 +164,23 @@ class Monitor:
         }
         if stream.error:
             told["error"] = stream.error
+        if stream.job.kind in TIMED:
+            told["held_by"] = _hindmost(told["brokers"])
         return told
+
+
+def _hindmost(brokers: Sequence[Mapping[str, Any]]) -> str | None:
+    """Behind whom the windows of a stream stay open: a broker that is away, or has promised least.
+
+    None where no broker says.
+    """
+    for one in brokers:
+        if not one["up"]:
+            return str(one["broker"])
+    promised = [one for one in brokers if "settled" in one]
+    nothing = float("-inf")
+    least = min(promised, key=lambda one: one["settled"] or nothing, default=None)
+    return None if least is None else str(least["broker"])
 
 
 def _late(progress: Mapping[str, Any]) -> int:
@@ -180,6 +200,7 @@ def _state(stream: Progress) -> str:
 def _lag(name: str, place: Place | None, broker: Mapping[str, Any]) -> dict[str, Any]:
     """How far a stream is at a broker; `lag` is in offsets."""
     told: dict[str, Any] = {"broker": name, "up": broker.get("up", False)}
+    told |= {key: broker[key] for key in ("settled", "behind") if key in broker}
     if place is not None:
         told["next"] = place.next
         told["reached"] = place.reached_ms
@@ -214,6 +235,10 @@ def _places(offset: Any) -> dict[str, Place]:
 METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "headwater_server_broker_up": ("gauge", "whether a broker answers"),
     "headwater_server_broker_end": ("gauge", "the end of a broker's log, in offsets"),
+    "headwater_server_broker_settled_seconds": (
+        "gauge",
+        "event time up to which a broker promises that its log is settled",
+    ),
     "headwater_server_stream_up": ("gauge", "whether a stream is at work"),
     "headwater_server_stream_rows_total": ("counter", "rows that a stream has read"),
     "headwater_server_stream_failures_total": ("counter", "how often a stream failed in a row"),
@@ -237,6 +262,8 @@ def metrics(status: Mapping[str, Any]) -> str:
         labels = {"source": one["source"], "broker": one["broker"]}
         add("broker_up", one["up"], **labels)
         add("broker_end", one.get("end"), **labels)
+        settled = one.get("settled")
+        add("broker_settled_seconds", None if settled is None else settled / 1000, **labels)
     for one in status["streams"]:
         name = one["stream"]
         add("stream_up", one["state"] == "running", stream=name)

@@ -31,10 +31,11 @@ class ResultLog(Protocol):
     async def beyond(self, after: int) -> None:
         """Wait until the log ends elsewhere than at `after`."""
 
-    async def settled(self, names: frozenset[str]) -> Settled | None:
+    async def settled(self, names: frozenset[str], *, fresh: bool) -> Settled | None:
         """Up to when all results of these subscriptions are there, as of now; or of all.
 
-        What it tells is true of the log from its `end` of then on. None: that cannot be told.
+        What it tells is true of the log from its `end` of then on. Not `fresh`, it is what was told
+        last, and nobody waits for a disk. None: that cannot be told.
         """
 
     async def read(self, begin: int, end: int, bytes_max: int | None = None) -> list[Row]:

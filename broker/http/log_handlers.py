@@ -145,14 +145,20 @@ class LogHandlers:
         after, until_ms = known
         found: Settled | None = Settled(1, None, "what it promises is not on its disk yet")
         async with self._at_most(wait_s or SETTLED_S):
-            while True:
-                found = await log.settled(names)
-                if found is None and wait_s and after is not None:
-                    await log.beyond(after)
-                if after is None or not wait_s or found is None or log.end != after:
-                    break
-                if found.until_ms is not None and found.until_ms > until_ms:
-                    break
+            waits = bool(wait_s) and after is not None
+            found = await log.settled(names, fresh=not waits)
+            while waits and log.end == after and not _is_past(found, until_ms):
+                moved = asyncio.ensure_future(log.beyond(after or 0))
+                renewed = asyncio.ensure_future(log.settled(names, fresh=True))
+                try:
+                    await asyncio.wait((moved, renewed), return_when=asyncio.FIRST_COMPLETED)
+                    if renewed.done():
+                        found = renewed.result()
+                    if found is None:  # nothing of that can be told, so that no more will come
+                        await moved
+                finally:
+                    moved.cancel()
+                    renewed.cancel()
         return found
 
     @asynccontextmanager
@@ -242,6 +248,11 @@ class LogHandlers:
         return _json(
             {"epoch": log.epoch, "ts": ts_ms, "offset": await log.first_offset_after(ts_ms)}
         )
+
+
+def _is_past(promised: Settled | None, until_ms: int) -> bool:
+    reached_ms = None if promised is None else promised.until_ms
+    return reached_ms is not None and reached_ms > until_ms
 
 
 def _shown(one: Consumer) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Outbox:
         self.earliest = log.earliest
         self.end = log.end
         self.keep_from: Callable[[], int | None] = lambda: None
-        self.promised: Callable[[frozenset[str]], Awaitable[Settled | None]] = _nothing
+        self.promised: Callable[[frozenset[str], bool], Awaitable[Settled | None]] = _nothing
         self.repeats = 0
         self.taken = log.taken
         self.unread = log.unread
@@ -171,12 +171,13 @@ class Outbox:
         while self.end == after:
             await self._moved.wait()
 
-    async def settled(self, names: frozenset[str]) -> Settled | None:
+    async def settled(self, names: frozenset[str], *, fresh: bool = True) -> Settled | None:
         """Up to when all results of these subscriptions are there, as of now; or of all.
 
-        What it tells is true of the log from its `end` of then on. None: that cannot be told.
+        What it tells is true of the log from its `end` of then on. Not `fresh`, it is what was told
+        last, and nobody waits for a disk. None: that cannot be told.
         """
-        return await self.promised(names)
+        return await self.promised(names, fresh)
 
     async def read(self, begin: int, end: int, bytes_max: int | None = None) -> list[Row]:
         """The rows of begin <= offset < end, for ever the same.
@@ -222,6 +223,6 @@ class Outbox:
         return await self._store.change(lambda one: self._keeping.forget(one, consumer))
 
 
-async def _nothing(_names: frozenset[str]) -> Settled | None:
+async def _nothing(_names: frozenset[str], _fresh: bool) -> Settled | None:
     """Whoever drives it has not said that it can tell."""
     return None

@@ -34,11 +34,13 @@ class Promised:
         self._next_s = 0.0
         self._asking: asyncio.Task[None] | None = None
 
-    async def settled(self, names: frozenset[str]) -> Settled:
+    async def settled(self, names: frozenset[str], fresh: bool) -> Settled:
         """Of the subscriptions of these names, or of all where there are none."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask(), name="settling")
-        await asyncio.shield(self._asking)
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        if fresh:
+            await asyncio.shield(self._asking)
         core = self._durable.core
         keys = [key for key in core.catalogue.subscriptions if not names or key[1] in names]
         if not keys:

@@ -81,14 +81,17 @@ def _show(told: dict[str, Any]) -> None:
             broker.get("next"),
             broker.get("lag"),
             _time(broker.get("reached")),
+            _time(broker.get("settled")),
         )
         for one in streams
         for broker in one["brokers"]
     ]
     if rows:
         print()
-        print_table(("broker", "stream", "state", "next", "behind", "reached"), rows)
+        print_table(("broker", "stream", "state", "next", "behind", "reached", "settled"), rows)
     for one in streams:
+        if (who := one.get("held_by")) is not None:
+            print(f"{one['stream']}: {_held(who, one['brokers'])}")
         if one.get("late"):
             print(f"{one['stream']}: {one['late']} came too late to count: raise its `delay`")
         if one.get("error"):
@@ -96,6 +99,14 @@ def _show(told: dict[str, Any]) -> None:
     for one in told["brokers"]:
         if one.get("why") and not one["up"]:
             print(one["why"])
+
+
+def _held(who: str, brokers: list[dict[str, Any]]) -> str:
+    """Why its watermark is where it is."""
+    broker = next(one for one in brokers if one["broker"] == who)
+    if not broker["up"]:
+        return f"waits for broker {who}, which is away"
+    return f"waits for broker {who}: {broker['behind']}"
 
 
 def _time(ms: int | None) -> str:

@@ -4,17 +4,15 @@ Owns the translation of a source of the file into Spark's. Must not know what a 
 Invariant: jobs that go by event time read brokers in step, all others each broker as far as it is.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
-from server.config import Jobs, Part
+from server.config import TIMED, Jobs, Part
 from server.errors import JobsError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-TIMED: Final = frozenset({"windows", "join", "dedup", "detect"})
 
 
 def rows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str, *more: str) -> "DataFrame":
@@ -54,6 +52,8 @@ def options_of(
         said["lateAfter"] = _seconds(late_ms)
     if source["away_timeout"] is not None:
         said["awayTimeout"] = _seconds(source["away_timeout"])
+    if source["settled_timeout"] is not None:
+        said["settledTimeout"] = _seconds(source["settled_timeout"])
     for key, option in (
         ("user", "user"),
         ("password_env", "passwordEnv"),

@@ -9,6 +9,7 @@ import http.client
 import json
 import ssl
 import sys
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -60,12 +61,25 @@ class FormError(LogError):
 
 
 class Standing(NamedTuple):
-    """Where a log begins and ends: results of earliest … end − 1 can be read."""
+    """Where a log begins and ends: results of earliest … end − 1 can be read.
+
+    No result of these `subscriptions` comes behind that ends at or before `settled_ms`; None: one
+    of them has promised nothing yet, and `behind` says which and why. `subscriptions` None: this
+    was not asked, or is more than the broker can tell.
+    """
 
     epoch: str
     earliest: int
     end: int
     rows_max: int
+    subscriptions: int | None = None
+    settled_ms: int | None = None
+    behind: str = ""
+
+    @property
+    def promises(self) -> bool:
+        """Whether it says up to when it is settled."""
+        return self.subscriptions is not None
 
 
 class Log:
@@ -77,13 +91,32 @@ class Log:
         self._login = login or Login()
         self._connection: http.client.HTTPConnection | None = None
 
-    def offsets(self, after: int | None = None, wait_s: float = 0.0) -> Standing:
-        """Where the log stands; with `after`, once it ends elsewhere, or after `wait_s`."""
+    def offsets(
+        self,
+        after: int | None = None,
+        wait_s: float = 0.0,
+        settled_ms: int | None = None,
+        subscriptions: Iterable[str] = (),
+    ) -> Standing:
+        """Where the log stands; with `after`, once it ends elsewhere, or after `wait_s`.
+
+        With `settled_ms`, also up to when it is settled, and that as soon as it is past this time.
+        """
         params = {} if after is None else {"after": str(after), "wait": f"{wait_s:g}"}
+        if settled_ms is not None:
+            params |= {"settled": str(settled_ms), "subscriptions": ",".join(sorted(subscriptions))}
         told = self._object("GET", "/v1/log/offsets", params, ANSWER_S + wait_s)
         try:
             whole = int(told["earliest"]), int(told["end"]), int(told.get("rows_max", 10_000))
-            return Standing(str(told["epoch"]), *whole)
+            found = Standing(str(told["epoch"]), *whole)
+            if settled_ms is None or "subscriptions" not in told:
+                return found
+            count, until, behind = (told[key] for key in ("subscriptions", "settled", "behind"))
+            return found._replace(
+                subscriptions=int(count),
+                settled_ms=None if until is None else int(until),
+                behind=str(behind),
+            )
         except (KeyError, TypeError, ValueError):
             raise self._stranger() from None
 
@@ -108,6 +141,12 @@ class Log:
         params = {"epoch": epoch, "ts": str(ts_ms)}
         told = self._object("GET", "/v1/log/first_offset_after", params, ANSWER_S)
         return int(told["offset"])
+
+    def earliest_end(self, epoch: str, offset: int, after_ms: int) -> int | None:
+        """Of the results from an offset on that end after a time, the earliest end, in ms."""
+        params = {"epoch": epoch, "offset": str(offset), "ts": str(after_ms)}
+        ts = self._object("GET", "/v1/log/earliest_end", params, ANSWER_S).get("ts")
+        return None if ts is None else int(ts)
 
     def close(self) -> None:
         """Close the connection; another is made where one is needed."""

@@ -29,6 +29,7 @@ _KINDS: Final = {
     "align": "true or false",
     "alignslack": "seconds",
     "quietwait": "seconds",
+    "settledtimeout": "seconds, or never",
     "onbrokeraway": "wait or fail",
     "awaytimeout": "seconds, or never",
     "readretry": "seconds",
@@ -85,6 +86,7 @@ class SourceOptions:
     align: bool = True
     slack_s: float = 0.0
     quiet_s: float = 0.0
+    settled_s: float | None = None  # how long a promise may stand still and hold others; None: ever
     on_away: str = "wait"
     away_s: float | None = None  # None: for ever
     retry_s: float = 30.0
@@ -93,6 +95,11 @@ class SourceOptions:
     late_s: float | None = None  # how much later than others a result may come; None: no matter
     consumer: str | None = None
     login: Login = Login()
+
+    @property
+    def by_promises(self) -> bool:
+        """Whether brokers are to promise up to when their logs are settled."""
+        return self.align and self.late_s is not None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "SourceOptions":
@@ -104,6 +111,7 @@ class SourceOptions:
         if "brokers" not in said:
             raise OptionError(f"the option brokers is needed: {_KINDS['brokers']}")
         away, late = said.get("awaytimeout", "never"), said.get("lateafter", "never")
+        settled = said.get("settledtimeout", "never")
         return cls(
             brokers=brokers_of(said["brokers"]),
             subscriptions=frozenset(_names(said.get("subscriptions", ""))),
@@ -115,6 +123,7 @@ class SourceOptions:
             align=_one_of(said, "align", "true", "false") == "true",
             slack_s=_seconds(said, "alignslack", cls.slack_s),
             quiet_s=_seconds(said, "quietwait", cls.quiet_s),
+            settled_s=None if settled == "never" else _seconds(said, "settledtimeout", 0.0),
             on_away=_one_of(said, "onbrokeraway", "wait", "fail"),
             away_s=None if away == "never" else _seconds(said, "awaytimeout", 0.0),
             retry_s=_seconds(said, "readretry", cls.retry_s),

@@ -1,52 +1,31 @@
 """Which offsets the next batch reads from each broker.
 
-Owns the sharing of a batch among brokers, their alignment in event time, and what happens where a
-broker is away, new, or lost results. Must not know Spark. Invariant: what was not read because it
-is held back is read later; what cannot be read any more is told with its exact range.
+Owns the sharing of a batch among brokers, who holds it back, and what happens where a broker is
+away, new, or lost results. Must not know Spark. Invariant: what was not read because it is held
+back is read later; what cannot be read any more is told with its exact range.
 
-**Alignment.** Spark has one watermark: the greatest event time of all rows so far, less a delay.
-Rows of a broker that is behind would all be late. So a batch goes no further in event time than the
-least of what it can reach in each broker's log; the rest waits for the next batch. A broker that is
-away holds the others at the event time that was reached with it.
-
-Within one log results stand in the order in which they were found. One that was found late, as its
-subscription waited for a source, stands behind others that end after it; no alignment mends that:
-the delay of the watermark has to cover it, and what it does not is told where it is read.
+Spark has one watermark for all brokers, and rows that it has passed are in no window. A broker that
+is away holds it where it is; one that answers holds it at the event time up to which it promises
+that its log is settled (see docs/output-log.md); `aligning` keeps to these. What cannot be held, as
+a broker promises nothing or a subscription came later than the watermark, is told where it is read.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+from server.source.aligning import Bounds, EventTimes, Span, align
 from server.source.log import AwayError, EpochError, LogError, Standing, tell
 from server.source.options import SourceOptions
 from server.source.places import Place
 from server.source.watch import Known
 
+ROWS_MORE: Final = 4  # so many times the rows, where no part of them can be read by itself
+
 
 class LostError(LogError):
     """Results were taken before they were read."""
-
-
-class EventTimes(Protocol):
-    """What is asked of a log to align it; `Log` is one."""
-
-    def ts_at(self, epoch: str, offset: int) -> int | None:
-        """See Log."""
-
-    def first_offset_after(self, epoch: str, ts_ms: int) -> int:
-        """See Log."""
-
-
-@dataclass
-class _Range:
-    """Of one broker: what can be read, and to where it is read now."""
-
-    epoch: str
-    begin: int
-    end: int
-    reached_ms: int | None
 
 
 @dataclass
@@ -72,31 +51,63 @@ class Planner:
         because it is quiet.
         """
         ends = dict(start)
-        ranges: dict[str, _Range] = {}
-        held: list[int | None] = []
+        spans: dict[str, Span] = {}
+        holds = Holds(passed(start), round((self.options.late_s or 0) * 1000))
         for name, seen in known.items():
             if seen.away is not None or seen.standing is None:
                 self._away(seen)
                 if self._is_waited_for(seen):
-                    held.append(start[name].reached_ms if name in start else None)
+                    holds.wholly(f"broker {name} is away", blind=name not in start)
                 continue
             place, log = start.get(name), seen.standing
             if place is None or place.epoch != log.epoch:
                 ends[name] = self._pinned(name, place, log)
-                held.append(None)  # its first rows are read next
+                holds.wholly(f"broker {name} is new", blind=True)  # its first rows are read next
                 continue
             begin = self._begin(name, place, log)
             if begin < log.end:
-                ranges[name] = _Range(log.epoch, begin, log.end, place.reached_ms)
+                promises = log.promises and self.options.by_promises
+                spans[name] = Span(log.epoch, begin, log.end, log.end, place.reached_ms, promises)
             elif live and self.clock() - seen.since_s < self.options.quiet_s:
-                held.append(place.reached_ms)
-        _share(ranges, rows_max)
-        if self.options.align:
-            self._align(ranges, held, passed(start))
-        for name, one in ranges.items():
+                holds.wholly(f"broker {name} is quiet")
+            self._promised(name, seen, log, holds)
+        spans = self._spans(spans, rows_max, holds)
+        for name, one in spans.items():
             if one.end > one.begin:
                 ends[name] = Place(one.epoch, one.end, one.reached_ms)
         return ends
+
+    def _promised(self, name: str, seen: Known, log: Standing, holds: "Holds") -> None:
+        """What a broker says of what it still owes holds all."""
+        settled_s = self.options.settled_s
+        if not self.options.by_promises:
+            return
+        if not log.promises:
+            self._tell(
+                f"broker {name} does not say up to when its log is settled, as it is of an older"
+                " version: what it finds later than others by more than `delay` is late"
+            )
+        elif log.subscriptions and (
+            settled_s is None or self.clock() - seen.settled_since_s < settled_s
+        ):
+            holds.settled(name, log)
+
+    def _spans(
+        self, spans: dict[str, Span], rows_max: int | None, holds: "Holds"
+    ) -> dict[str, Span]:
+        """Where each ends, within so many rows; more, where nothing could be read otherwise."""
+        total = sum(one.end - one.begin for one in spans.values())
+        most = rows_max or total
+        while True:
+            found = {name: replace(one) for name, one in spans.items()}
+            _share(found, most)
+            if self.options.align:
+                if holds.blind:
+                    return {}
+                align(found, holds.bounds(self.options.slack_s), self.times)
+            if most >= total or any(one.end > one.begin for one in found.values()):
+                return found
+            most *= ROWS_MORE
 
     # --- brokers that are not as they were ----------------------------------------------------
 
@@ -144,38 +155,37 @@ class Planner:
             self.told.add(message)
             tell(message)
 
-    # --- event times --------------------------------------------------------------------------
 
-    def _align(
-        self, ranges: dict[str, _Range], held: list[int | None], passed_ms: int | None
-    ) -> None:
-        if not ranges:
-            return
-        if None in held:  # nothing is known of how far somebody is: all wait
-            for one in ranges.values():
-                one.end = one.begin
-            return
-        slack_ms = round(self.options.slack_s * 1000)
-        bounds = [ts for ts in held if ts is not None]
-        reached: dict[str, int] = {}
-        for name, one in ranges.items():
-            ts = self.times(name).ts_at(one.epoch, one.end - 1)
-            if ts is not None:
-                reached[name] = ts
-                bounds.append(ts)
-        bound = min(bounds, default=None)
-        if bound is not None and passed_ms is not None:
-            # What ends before that moves no watermark: late already, it must not wait besides.
-            bound = max(bound, passed_ms)
-        for name, one in ranges.items():
-            ts = reached.get(name)
-            if ts is not None and bound is not None and ts > bound + slack_ms:
-                times = self.times(name)
-                first = times.first_offset_after(one.epoch, bound + slack_ms)
-                one.end = min(one.end, max(one.begin, first))
-                if one.end > one.begin:
-                    ts = times.ts_at(one.epoch, one.end - 1)
-            one.reached_ms = ts if ts is not None else one.reached_ms
+@dataclass
+class Holds:
+    """What keeps a batch back besides the logs' own rows, and in whose name."""
+
+    passed_ms: int | None
+    delay_ms: int
+    until_ms: int | None = None
+    who: str = ""
+    blind: bool = False  # nothing at all may be read
+
+    def wholly(self, who: str, *, blind: bool = False) -> None:
+        """The watermark must not move."""
+        self.blind = self.blind or blind or self.passed_ms is None
+        self._until((self.passed_ms or 0) - self.delay_ms, who)
+
+    def settled(self, name: str, log: Standing) -> None:
+        """It must not move past what a broker has promised."""
+        who = f"broker {name}: {log.behind}"
+        if log.settled_ms is None:
+            self.wholly(who)
+        else:
+            self._until(log.settled_ms, who)
+
+    def _until(self, until_ms: int, who: str) -> None:
+        if self.until_ms is None or until_ms < self.until_ms:
+            self.until_ms, self.who = until_ms, who
+
+    def bounds(self, slack_s: float) -> Bounds:
+        """For `align`."""
+        return Bounds(self.passed_ms, self.until_ms, self.delay_ms, round(slack_s * 1000))
 
 
 def passed(places: Mapping[str, Place]) -> int | None:
@@ -193,10 +203,8 @@ def gap(name: str, begin: int, end: int) -> str:
     )
 
 
-def _share(ranges: dict[str, _Range], rows_max: int | None) -> None:
+def _share(ranges: dict[str, Span], rows_max: int) -> None:
     """Cut the ranges so that they hold at most so many offsets together, none starved."""
-    if rows_max is None or rows_max <= 0:
-        return
     left = rows_max
     # From the shortest on: what one does not need is the others'.
     waiting = sorted(ranges.values(), key=lambda one: one.end - one.begin)

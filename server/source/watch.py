@@ -19,12 +19,14 @@ AGAIN_S: Final = 1.0  # between two attempts to reach a broker that is away
 class Known(NamedTuple):
     """A log as last seen; `away` says why it cannot be seen now, and since when (monotonic s).
 
-    `quiet_since_s`: since when it has ended where it ends.
+    Of a log that is seen, `since_s` is since when it has ended where it ends, and `settled_since_s`
+    since when it has promised what it promises.
     """
 
     standing: Standing | None
     away: LogError | None = None
     since_s: float = 0.0
+    settled_since_s: float = 0.0
 
 
 class Lookout(Protocol):
@@ -74,9 +76,12 @@ class Watch:
 
     def _follow(self, log: Log) -> None:
         after: int | None = None
+        settled_ms = 0 if self._options.by_promises else None
+        names = self._options.subscriptions
         while not self._stopping.is_set():
             try:
-                standing = log.offsets(after, 0.0 if after is None else self._options.poll_s)
+                wait_s = 0.0 if after is None else self._options.poll_s
+                standing = log.offsets(after, wait_s, settled_ms, names)
             except LogError as error:
                 after = None
                 self._tell(log.broker, None, error)
@@ -86,21 +91,31 @@ class Watch:
                 self._tell(log.broker, None, AwayError(f"broker {log.broker}: {error!r}"))
                 self._stopping.wait(AGAIN_S)
                 continue
-            after = standing.end
+            after, settled_ms = standing.end, standing.settled_ms or settled_ms
             self._tell(log.broker, standing, None)
         log.close()
 
     def _tell(self, name: str, standing: Standing | None, away: LogError | None) -> None:
-        now = time.monotonic()
+        since_s = settled_since_s = time.monotonic()
         with self._changed:
             before = self._known.get(name)
             if before is not None:
                 standing = standing or before.standing
                 same = (before.away is None) == (away is None)
-                if same and (away is not None or before.standing == standing):
-                    now = before.since_s
-            self._known[name] = Known(standing, away, now)
+                if same and (away is not None or _place(before.standing) == _place(standing)):
+                    since_s = before.since_s
+                if same and _promise(before.standing) == _promise(standing):
+                    settled_since_s = before.settled_since_s
+            self._known[name] = Known(standing, away, since_s, settled_since_s)
             self._changed.notify_all()
+
+
+def _place(one: Standing | None) -> object:
+    return None if one is None else one[:4]
+
+
+def _promise(one: Standing | None) -> object:
+    return None if one is None else (one.subscriptions, one.settled_ms)
 
 
 _UNASKED: Final = Known(None, AwayError("it has not answered yet"))

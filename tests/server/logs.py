@@ -40,6 +40,7 @@ class FakeLog:
         self.end = 0
         self.acks = {}
         self.asked = []
+        self.settled = None  # (subscriptions, until, behind); None: it can tell nothing of that
         self.failing = 0  # so many requests for ranges are answered 503
         self._moved = threading.Condition()
         self._server = None
@@ -131,12 +132,29 @@ class FakeLog:
 
     def _offsets(self, asked):
         wait_s = float(asked.get("wait", 0))
+
+        def has_moved():
+            until_ms = None if self.settled is None else self.settled[1]
+            further = "settled" in asked and until_ms is not None
+            return (
+                self.end != int(asked["after"])
+                or self._server is None
+                or (further and until_ms > int(asked["settled"]))
+            )
+
         if "after" in asked and wait_s:
-            after = int(asked["after"])
             with self._moved:
-                self._moved.wait_for(lambda: self.end != after or self._server is None, wait_s)
+                self._moved.wait_for(has_moved, wait_s)
         standing = {"epoch": self.epoch, "earliest": self.earliest, "end": self.end}
+        if "settled" in asked and self.settled is not None:
+            standing |= dict(zip(("subscriptions", "settled", "behind"), self.settled, strict=True))
         return 200, standing | {"rows_max": ROWS_MAX}
+
+    def promise(self, until_ms, subscriptions=1, behind="Frost: AirTemp of source s9"):
+        """Say up to when it is settled."""
+        with self._moved:
+            self.settled = (subscriptions, until_ms, behind)
+            self._moved.notify_all()
 
     def _range(self, asked):
         begin, end, form = int(asked["from"]), int(asked["to"]), asked["format"]
@@ -173,6 +191,11 @@ class FakeLog:
         offset = int(asked["offset"])
         ends = [end for at, _, end in self.rows if at <= offset]
         return 200, {"epoch": self.epoch, "offset": offset, "ts": max(ends, default=None)}
+
+    def _earliest_end(self, asked):
+        offset, after_ms = int(asked["offset"]), int(asked["ts"])
+        ends = [end for at, _, end in self.rows if at >= offset and end > after_ms]
+        return 200, {"epoch": self.epoch, "offset": offset, "ts": min(ends, default=None)}
 
     def _first_offset_after(self, asked):
         after = [at for at, _, end in self.rows if end > int(asked["ts"])]

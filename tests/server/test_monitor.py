@@ -78,6 +78,41 @@ def test_the_lag_per_broker_and_who_is_away(told):
     assert "b cannot be reached" in away["why"]
 
 
+def test_who_keeps_windows_open(told, tmp_path, capsys):
+    """A broker that is away, else the one that has promised least, and why it has."""
+    with FakeLog("ea") as a, FakeLog("eb") as b:
+        a.promise(70_000)
+        b.promise(10_000, behind="Frost: AirTemp of source s9")
+        windows = JOBS.replace('"history"\nsource', '"windows"\nwindow = "1 min"\nsource')
+        (tmp_path / "timed.toml").write_text(windows % (a.url, b.url))
+        jobs = read(tmp_path / "timed.toml")
+        monitor = Monitor(jobs, streams_of(jobs))
+
+        def look():
+            for name, log in (("a", a), ("b", b)):
+                asked = Log(name, log.url)
+                monitor._note(("region", name), asked)
+                asked.close()
+            return monitor.status()
+
+        status = look()
+        (stream,) = status["streams"]
+        assert [one["settled"] for one in stream["brokers"]] == [70_000, 10_000]
+        assert stream["held_by"] == "b"
+        assert 'broker_settled_seconds{source="region",broker="b"} 10\n' in metrics(status)
+        face = Face("127.0.0.1:0", look)
+        try:
+            assert main(["server", "status", "--server", face.url]) == 0
+            shown = capsys.readouterr().out
+            assert "history-archive: waits for broker b: Frost: AirTemp of source s9" in shown
+            assert "1970-01-01T00:01:10.000+00:00" in shown
+            a.close()
+            assert main(["server", "status", "--server", face.url]) == 1
+            assert "waits for broker a, which is away" in capsys.readouterr().out
+        finally:
+            face.close()
+
+
 def test_rows_are_counted_once(told):
     told.monitor.status()
     told.recent[:] = [*told.recent[1:], progress(2, 5, "ea:10", "eb:6")]

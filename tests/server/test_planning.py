@@ -25,14 +25,24 @@ class Ends:
         found = [at for at, end in enumerate(self.ends_ms) if end > ts_ms and at >= self.earliest]
         return min(found, default=len(self.ends_ms))
 
+    def earliest_end(self, _epoch, offset, after_ms):
+        return min([end for end in self.ends_ms[offset:] if end > after_ms], default=None)
+
 
 def options(names="ab", **more):
     brokers = ",".join(f"{name}=http://127.0.0.1:1" for name in names)
     return SourceOptions.of({"brokers": brokers, **more})
 
 
-def up(log, epoch="e", since_s=0.0):
-    return Known(Standing(epoch, log.earliest, len(log.ends_ms), 10_000), None, since_s)
+def up(log, epoch="e", since_s=0.0, settled=()):
+    standing = Standing(epoch, log.earliest, len(log.ends_ms), 10_000, *settled)
+    return Known(standing, None, since_s)
+
+
+def settled(log, until_ms, since_s=0.0):
+    """It answers, and says up to when it is settled."""
+    known = up(log, settled=(1, until_ms, "Frost: AirTemp of source s9"))
+    return known._replace(settled_since_s=since_s)
 
 
 def down(why="it is away", since_s=0.0):
@@ -138,6 +148,54 @@ def test_what_was_found_late_waits_for_nobody():
     assert next_of(away) == {"a": 1, "b": 5}
 
 
+def test_nothing_is_read_past_what_a_broker_still_owes():
+    logs = {"a": Ends([100, 200, 700, 800]), "b": Ends([50])}
+    known = {"a": settled(logs["a"], 900), "b": settled(logs["b"], 300)}
+    start = {"a": Place("e", 0), "b": Place("e", 1, 50)}
+    assert next_of(planner(logs, lateAfter="0").plan(start, known, None)) == {"a": 2, "b": 1}
+    assert next_of(planner(logs).plan(start, known, None)) == {"a": 4, "b": 1}  # who does not care
+    # The watermark stays behind by the delay.
+    assert next_of(planner(logs, lateAfter="0.4").plan(start, known, None)) == {"a": 3, "b": 1}
+    # One without subscriptions owes nothing, one that promised nothing yet may owe anything.
+    known["b"] = up(logs["b"], settled=(0, None, ""))
+    assert next_of(planner(logs, lateAfter="0").plan(start, known, None))["a"] == 4
+    known["b"] = settled(logs["b"], None)
+    assert next_of(planner(logs, lateAfter="0").plan(start, known, None))["a"] == 0
+
+
+def test_a_promise_that_stands_still_holds_the_others_as_long_as_that_is_wanted():
+    logs = {"a": Ends([100, 200, 700]), "b": Ends([50])}
+    start = {"a": Place("e", 0), "b": Place("e", 1, 50)}
+    known = {"a": settled(logs["a"], 900), "b": settled(logs["b"], 150, since_s=900.0)}
+    for timeout, end in (("never", 1), ("101", 1), ("100", 3)):
+        plans = planner(logs, lateAfter="0", settledTimeout=timeout)
+        assert next_of(plans.plan(start, known, None))["a"] == end
+
+
+def test_a_row_that_stands_behind_one_that_must_wait_holds_the_others():
+    """A log is read from its beginning: 120 cannot be had without 900, which is not settled."""
+    logs = {"a": Ends([100, 110, 150, 200]), "b": Ends([90, 900, 120])}
+    known = {name: settled(log, 300) for name, log in logs.items()}
+    late = {"lateAfter": "0"}
+    ends = planner(logs, **late).plan(pinned(logs), known, None)
+    assert next_of(ends) == {"a": 2, "b": 1}
+    known = {name: settled(log, 1000) for name, log in logs.items()}
+    assert next_of(planner(logs, **late).plan(ends, known, None)) == {"a": 4, "b": 3}
+    # What cannot be had apart is one batch, however few rows that should have.
+    alone = {"b": logs["b"]}
+    assert next_of(planner(alone, **late).plan(pinned(alone), {"b": known["b"]}, 1)) == {"b": 1}
+    ends = planner(alone, **late).plan({"b": Place("e", 1, 90)}, {"b": known["b"]}, 1)
+    assert next_of(ends) == {"b": 3}
+
+
+def test_a_broker_that_cannot_promise_is_told_of_once(capsys):
+    logs = {"a": Ends([1, 2])}
+    plans = planner(logs, lateAfter="0")
+    for _ in range(2):
+        plans.plan(pinned(logs), {"a": up(logs["a"])}, None)
+    assert capsys.readouterr().err.count("does not say up to when its log is settled") == 1
+
+
 def test_what_retention_took_is_told_with_its_exact_range(capsys):
     logs = {"a": Ends(list(range(900)), earliest=720)}
     start, known = {"a": Place("e", 120)}, {"a": up(logs["a"])}
@@ -216,3 +274,82 @@ def test_everything_is_read_once_and_no_row_is_late_beyond_the_disorder_of_its_o
         newest = max([*batch, *([] if newest is None else [newest])])
         places = ends
     assert next_of(places) == {name: len(log.ends_ms) for name, log in logs.items()}
+
+
+STEPS = ("find", "look", "plan", "away", "back")
+
+
+class Owing:
+    """A broker that finds results in some order and promises no more than it then keeps."""
+
+    def __init__(self, ends_ms, slow_ms):
+        self.all = ends_ms
+        self.slow_ms = slow_ms
+        self.log = Ends([])
+        self.away = False
+        self.known = None
+        self.promised = None
+
+    def find(self, count):
+        have = len(self.log.ends_ms)
+        self.log.ends_ms = self.all[: have + count]
+
+    def look(self):
+        """As the stream knows it: an answer is older than what comes after it."""
+        rest = self.all[len(self.log.ends_ms) :]
+        until_ms = min(rest, default=10**6) - 1 - (self.slow_ms if rest else 0)
+        self.promised = until_ms if self.promised is None else max(self.promised, until_ms)
+        self.known = settled(Ends(list(self.log.ends_ms)), self.promised)
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(1, 400), max_size=14), st.sampled_from([0, 20, 150])),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from([0, 1, 30, 90]),
+    st.integers(1, 6) | st.none(),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 9))),
+)
+def test_no_row_is_late_however_late_it_is_found(many, delay_ms, rows_max, steps):
+    """Delays far beyond `delay`, few rows a batch, brokers that are away: all is in time."""
+    brokers = {chr(97 + n): Owing(*one) for n, one in enumerate(many)}
+    logs = {name: one.log for name, one in brokers.items()}
+    plans = planner(logs, lateAfter=f"{delay_ms / 1000:g}")
+    places, newest = pinned(logs), None
+
+    def plan():
+        nonlocal places, newest
+        for one in brokers.values():
+            if one.known is None:
+                one.look()
+        known = {name: down() if one.away else one.known for name, one in brokers.items()}
+        ends = plans.plan(places, known, rows_max)
+        read = [logs[name].ends_ms[places[name].next : ends[name].next] for name in logs]
+        batch = [end for part in read for end in part]
+        if newest is not None:
+            assert all(end > newest - delay_ms for end in batch), "a window would lack it"
+        if batch:
+            newest = max([*batch, *([] if newest is None else [newest])])
+        moved, places = ends != places, ends
+        return moved
+
+    for step, number in steps:
+        one = brokers[sorted(brokers)[number % len(brokers)]]
+        if step == "find":
+            one.find(number)
+        elif step == "look":
+            one.look()
+        elif step == "plan":
+            plan()
+        else:
+            one.away = step == "away"
+    for one in brokers.values():
+        one.away = False
+        one.find(99)
+        one.look()
+    for _ in range(200):
+        if not plan():
+            break
+    assert next_of(places) == {name: len(one.all) for name, one in brokers.items()}

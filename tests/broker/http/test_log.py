@@ -345,7 +345,7 @@ def test_a_promise_is_waited_for_as_long_as_it_takes(tmp_path):
         promised: list[Settled] = [Settled(2, None, "B: nothing yet")]
         asked: list[frozenset[str]] = []
 
-        async def settled(names: frozenset[str]) -> Settled:
+        async def settled(names: frozenset[str], _fresh: bool) -> Settled:
             asked.append(names)
             if len(asked) == 4:
                 promised.append(Settled(2, 70, "A: a source"))
@@ -371,7 +371,7 @@ def test_a_promise_that_is_not_on_the_disk_holds_nobody_for_ever(tmp_path, monke
     monkeypatch.setattr(log_handlers, "SETTLED_S", 0.01)
 
     async def scenario(site: Site) -> None:
-        async def settled(_names: frozenset[str]) -> Settled:
+        async def settled(*_: object) -> Settled:
             await asyncio.sleep(60)
             raise AssertionError
 
