@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from language.tree import NO_SPAN, Atom, Constant, Node
+from language.tree import NO_SPAN, Atom, Constant, Expression, Logical, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,6 +73,13 @@ def descendants(node: Node) -> Iterator[Node]:
         yield node
         if type(node) is not Constant:
             stack.extend(reversed(list(children(node))))
+
+
+def conjuncts(node: Expression) -> list[Expression]:
+    """The parts of a condition that must all hold."""
+    if isinstance(node, Logical) and node.operator == "and":
+        return [part for operand in node.operands for part in conjuncts(operand)]
+    return [node]
 
 
 def beyond(node: Node, levels: int) -> Node | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.core.expressions import children, conjuncts, names_in
+from broker.core.expressions import children, names_in
 from broker.core.operands import (
     Distinct,
     Gathered,
@@ -23,6 +23,7 @@ from broker.core.operands import (
 )
 from language.functions import is_aggregate
 from language.tree import Call, Expression
+from language.walk import conjuncts
 
 
 def has_aggregate(node: Expression) -> bool:

@@ -18,10 +18,11 @@ from broker.core.cells import CellIndex, Ranges, columns_for, slots_of
 from broker.core.conditions import PATH, Alternative, Choice, Term, alternatives_of, spanned
 from broker.core.content import Content, Found
 from broker.core.event import Event
-from broker.core.expressions import AtomScope, Writer, conjuncts
+from broker.core.expressions import AtomScope, Writer
 from broker.core.scale import Scale, scale_of
 from broker.core.source import Constants, Parameters, build
 from language.tree import Expression
+from language.walk import conjuncts
 
 ROWS_PLAIN = 8  # a group of so few rows is asked row by row
 LATER_SHARE = 8  # rows that no index covers: at most ROWS_PLAIN and a part in so many

@@ -223,13 +223,6 @@ def compile_condition(node: Expression, scope: Scope, arguments: str) -> Callabl
     return build(text, "predicate", constants)
 
 
-def conjuncts(node: Expression) -> list[Expression]:
-    """The parts that must all hold."""
-    if isinstance(node, Logical) and node.operator == "and":
-        return [part for operand in node.operands for part in conjuncts(operand)]
-    return [node]
-
-
 def children(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly beneath a node."""
     if isinstance(node, Comparison | Logical):

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from broker.core.expressions import conjuncts
 from language.tree import (
     Arithmetic,
     Assignment,
@@ -25,6 +24,7 @@ from language.tree import (
     Expression,
     Name,
 )
+from language.walk import conjuncts
 
 # From late to early: the newest event's end, the least end of an event, the least start of one.
 Anchor = Literal["newest end", "least end", "least start"]

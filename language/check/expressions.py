@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from language.check.declarations import Declared
-    from language.check.scope import Bindings
+    from language.check.scope import Bindings, Kind, Seen
     from language.diagnostics import Collector
     from language.specification import EventType
 
@@ -46,7 +46,7 @@ class Scope:
     collector: Collector
     bindings: Bindings
     atom: EventType | None = None
-    names: frozenset[str] | None = None
+    names: Mapping[str, Seen] | None = None
     group: Mapping[str, Type] = field(default_factory=dict)
     partial: Mapping[str, Type] = field(default_factory=dict)
     inside: bool = False
@@ -126,7 +126,8 @@ def _attribute(node: tree.Attribute, scope: Scope) -> Type:
     if binding is None or (scope.names is not None and node.base not in scope.names):
         _unknown_base(node, scope)
         return "any"
-    if binding.kind == "absent" or (binding.kind == "without" and scope.place != "where"):
+    kind: Kind = binding.kind if scope.names is None else scope.names[node.base].kind
+    if kind == "absent" or (kind == "without" and scope.place != "where"):
         scope.collector.note("HW434", node.span, name=node.base)
         return "any"
     found = attribute_type(binding.event_type, node.name, node.span, scope.collector)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from language import tree
 from language.check.expressions import Scope, attribute_type, check_condition
-from language.check.scope import Binder, Bindings, names_within
+from language.check.scope import Binder, Bindings, names_within, never_together
+from language.walk import conjuncts, descendants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -220,27 +221,33 @@ class PatternChecker:
                 attribute_type(event_type, key, node.place(f"key {key}"), self.collector)
 
     def _where(self, node: tree.Where) -> None:
+        seen = names_within(node.operand)
         scope = Scope(
             "where",
             self.declared,
             self.collector,
             self.bindings,
-            names=frozenset(names_within(node.operand)),
+            names=seen,
             group=self.group,
         )
         check_condition(node.condition, scope)
+        for part in conjuncts(node.condition):
+            named = {name: one.span for one in descendants(part) for name in _names_of(one)}
+            apart = never_together(named, seen)
+            if apart is not None:
+                self.collector.note("HW440", named[apart[0]], name=apart[0], other=apart[1])
 
     def _anchor(self, node: tree.Within) -> None:
         if node.anchor is None:
             return
         names = names_within(node.operand)
-        binding = self.bindings.names.get(node.anchor)
-        if node.anchor not in names or binding is None:
+        seen = names.get(node.anchor)
+        if seen is None or node.anchor not in self.bindings.names:
             known = [name for name in self.bindings.names if name in names]
             self.collector.misspelt("HW213", node.place("anchor"), node.anchor, known)
-        elif binding.kind in {"without", "absent"}:
+        elif seen.beneath:
             self.collector.note("HW434", node.place("anchor"), None, name=node.anchor)
-        elif binding.kind == "list":
+        elif seen.kind == "list":
             self.collector.note("HW438", node.place("anchor"), None, name=node.anchor)
 
     def _region(self, node: tree.InRegion) -> None:
@@ -251,6 +258,13 @@ class PatternChecker:
                 self.collector.note("HW221", region.span, hint, name=region.name)
             elif region.name not in self.declared.broken:
                 self.collector.misspelt("HW204", region.span, region.name, self.declared.regions)
+
+
+def _names_of(node: tree.Node) -> tuple[str, ...]:
+    """The name of a place that an expression begins with."""
+    if isinstance(node, tree.Attribute):
+        return (node.base,)
+    return (node.name,) if isinstance(node, tree.Name) else ()
 
 
 def _place(node: tree.Pattern) -> tree.Span:

@@ -7,7 +7,7 @@ Invariant: a name stands for one place; where a type is used twice, every use ha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from language import tree
@@ -16,6 +16,8 @@ from language.specification import EventType
 from language.walk import atoms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from language.check.declarations import Declared
     from language.diagnostics import Collector
 
@@ -63,7 +65,8 @@ class Binder:
             self._atom(node, kind)
         elif isinstance(node, tree.Link):
             self._visit(node.left, kind)
-            self._visit(node.right, "without" if node.operator == "without" else kind)
+            hides = node.operator == "without" and kind != "absent"
+            self._visit(node.right, "without" if hides else kind)
         elif isinstance(node, tree.Absent):
             self._visit(node.operand, "absent")
         elif isinstance(node, tree.Repeat):
@@ -90,7 +93,7 @@ class Binder:
             self.found.aliased.setdefault(node.type, node.alias)
             self._name(node.alias, event_type, kind, node.place("alias"))
         elif self.uses[node.type] > 1:
-            hint = f"{quote(node.type)} as another name"
+            hint = f"write {quote(f'{node.type} as …')}, with a name of your choice"
             self.collector.note("HW209", node.span, hint, name=node.type)
         else:
             self._name(node.type, event_type, kind, node.span)
@@ -108,14 +111,64 @@ class Binder:
         return types.get(node.type)
 
 
-def names_within(pattern: tree.Pattern) -> set[str]:
-    """The names that a pattern binds, to look up only."""
-    from language.walk import descendants
+@dataclass(frozen=True)
+class Seen:
+    """How a name is seen from the pattern that is looked at.
 
-    found: set[str] = set()
-    for node in descendants(pattern):
-        if isinstance(node, tree.Atom):
-            found.add(node.type if node.alias is None else node.alias)
-        elif isinstance(node, tree.Repeat) and node.alias is not None:
-            found.add(node.alias)
+    `beneath`: the `without` and `absent` between the two, from the outermost.
+    """
+
+    kind: Kind
+    beneath: tuple[tree.Pattern, ...] = ()
+
+
+def names_within(pattern: tree.Pattern) -> dict[str, Seen]:
+    """The names that a pattern binds, as they are seen from a suffix of it."""
+    found: dict[str, Seen] = {}
+    _look(pattern, Seen("event"), found)
     return found
+
+
+def _look(node: tree.Pattern, seen: Seen, found: dict[str, Seen]) -> None:
+    if isinstance(node, tree.Atom):
+        found.setdefault(node.type if node.alias is None else node.alias, seen)
+    elif isinstance(node, tree.Link):
+        _look(node.left, seen, found)
+        _look(node.right, _hidden(node, seen) if node.operator == "without" else seen, found)
+    elif isinstance(node, tree.Absent):
+        _look(node.operand, _hidden(node, seen), found)
+    elif isinstance(node, tree.Repeat):
+        member = replace(seen, kind="list") if seen.kind == "event" else seen
+        if node.alias is not None:
+            found.setdefault(node.alias, member)
+        named_alone = isinstance(node.operand, tree.Atom) and node.operand.alias is None
+        if node.alias is None or not named_alone:
+            _look(node.operand, member, found)
+    else:
+        _look(node.operand, seen, found)
+
+
+def _hidden(node: tree.Link | tree.Absent, seen: Seen) -> Seen:
+    absent = seen.kind == "absent" or isinstance(node, tree.Absent)
+    return Seen("absent" if absent else "without", (*seen.beneath, node))
+
+
+def never_together(names: Iterable[str], seen: Mapping[str, Seen]) -> tuple[str, str] | None:
+    """Two of the names that nothing binds together.
+
+    What a `without` excludes is bound together with what stands beside that `without`, and nothing
+    else is.
+    """
+    known = [name for name in names if name in seen and seen[name].kind != "absent"]
+    if not known:
+        return None
+    deepest = max(known, key=lambda name: len(seen[name].beneath))
+    beneath = seen[deepest].beneath
+    for name in known:
+        if not any(_same(seen[name].beneath, one) for one in (beneath, beneath[:-1])):
+            return name, deepest
+    return None
+
+
+def _same(left: tuple[tree.Pattern, ...], right: tuple[tree.Pattern, ...]) -> bool:
+    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))

@@ -250,4 +250,14 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A then (‸B+ within 5 s)"),
         ),
     ),
+    Entry(
+        "HW440",
+        "names that are never bound together",
+        "`{name}` and `{other}` are never bound together, so that no condition can name both",
+        "beside what one `without` excludes name only what stands beside that `without`",
+        (
+            detecting("detect A as a without B without A as b where B.x = ‸b.x"),
+            detecting("detect A as a without (A as b without B) where ‸a.x = B.x"),
+        ),
+    ),
 )

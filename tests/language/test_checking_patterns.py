@@ -255,6 +255,24 @@ def test_without_names_its_events_for_where_alone():
     assert_detect("detect A without B as no where no.x = A.x\nassign n = «HW434»no.x")
     assert_detect("detect A without B\nconsuming «HW434»B")
     assert_detect("detect absent A as gone for 5 s where «HW434»gone.x > 1")
+    assert_detect("detect A then absent (B without C) for 5 s where «HW434»C.y > 1")
+
+
+def test_what_must_not_be_is_a_pattern_with_suffixes_of_its_own():
+    assert_detect("detect absent (A then B where A.x < B.x) for 5 s")
+    assert_detect("detect absent (A then B within 5 s from A) for 5 s")
+    assert_detect("detect absent (A without B where B.x = A.x) for 5 s")
+    assert_detect("detect A without (B then C within 5 s from B where B.x = C.y)")
+    assert_detect("detect A without (B then C+ within 5 s from «HW438»C)")
+    assert_detect("detect A without (absent (B where B.x > 1) for 5 s where «HW434»B.x > 1)")
+
+
+def test_a_condition_names_what_one_without_excludes():
+    assert_detect("detect A as a without (B without C) where B.x = a.x and C.y = B.x")
+    assert_detect("detect A as a without (B without C) where «HW440»a.x = C.y")
+    assert_detect("detect A as a without B without C where C.y = «HW440»B.x")
+    assert_detect("detect A as a without B without C where B.x = a.x and C.y = a.x")
+    assert_detect("detect A without B or C where B.x = C.y")
 
 
 def test_where_comes_last():

@@ -144,6 +144,17 @@ ABSENT = (
         (Expected({}, start=0, end=2000), Expected({}, start=6000, end=8000)),
     ),
     single(
+        "what must be absent has a condition and a reach of its own",
+        "detect absent (A then B within 1 s from A where A.n = B.n) for 3 s",
+        s.Absent(
+            s.Suffixed(then(A, B), (s.Within(1000, "A"), _same("A.n", "B.n"))),
+            3000,
+        ),
+        # Of the pairs only (a5, b6) has the same n within 1 s.
+        [event("a1", n=1), event("b2", n=2), event("b3", n=1), event("a5", n=1), event("b6", n=1)],
+        (Expected({}, start=1000, end=4000), Expected({}, start=6000, end=9000)),
+    ),
+    single(
         "what began before and goes on is not absent",
         "detect absent A for 2 s",
         s.Absent(A, 2000),

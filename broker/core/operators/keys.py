@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nextafter
 from typing import Any
 
-from broker.core.expressions import RESERVED_CODE, conjuncts
+from broker.core.expressions import RESERVED_CODE
 from broker.core.operands import Leaf
 from broker.core.operators.conditions import members_of, read_condition, text_of, travels
 from broker.core.routing.operator import Key, Range, Region
@@ -30,7 +30,7 @@ from language.tree import (
     Node,
     RegionLiteral,
 )
-from language.walk import rewrite
+from language.walk import conjuncts, rewrite
 
 NUMBERS = frozenset(("int", "float"))
 EQUALS = frozenset(("text", "bool"))
