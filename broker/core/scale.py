@@ -14,9 +14,9 @@ from typing import Any
 
 from broker.core.cells import Ranges
 from broker.core.conditions import EXACT_FLOAT_MAX, Term, constant_of
-from broker.core.expressions import conjuncts
 from broker.core.source import Constants, shared
 from language.tree import Attribute, Comparison, Expression, Name
+from language.walk import conjuncts
 
 RANGED = frozenset(("<", "<=", ">", ">="))
 Cells = list[tuple[Any, ...]]
