@@ -1,11 +1,14 @@
-"""What time alone decides is decided when it is, and nobody is woken for nothing.
+"""What time alone decides is decided when it is certain, and nobody is woken for nothing.
 
-Owns generated streams in which time goes from one moment that the engine names to the next. What
-the results are is held to the reference elsewhere (test_engine_streams.py).
+Owns generated streams in which time goes from one moment that the engine names to the next, until
+it has passed every bound of the text: the end of the input then brings nothing more. What the
+results are is held to the reference elsewhere (test_engine_streams.py).
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,16 +16,26 @@ import pytest
 import headwater
 from tests.oracles import spec as s
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE, random_case
+from tests.oracles.openness import stays_open
 from tests.oracles.render import text_of
 from tests.streams import Events, end_of
 
 CONSTRUCTS = [name for name in CONSTRUCTS_WHOLE if name != "tables"]
 WAKES_EACH = 5  # for each event: that it came, and each of the bounds that it began
 WHOLE_MS = 2**45
+DURATION = re.compile(r"\b(\d+) (ms|s|mins?|h|days?)\b")
+UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "s": 1_000, "ms": 1}
 
 
 def lasted(event: dict[str, Any]) -> int:
     return int(event["end"] - event["start"]) if "start" in event else 0
+
+
+def bounds_ms(text: str, events: Events) -> int:
+    """More than all bounds of a text together, by what its events' times may be wrong."""
+    named = [int(n) * UNITS_MS.get(unit, UNITS_MS[unit[0]]) for n, unit in DURATION.findall(text)]
+    unsure = max(int(one.get("uncertainty", 0)) for one in events)
+    return 3 * (sum(named) + max(map(lasted, events)) + unsure) + 1_000
 
 
 class Walk:
@@ -32,7 +45,8 @@ class Walk:
         self.events = sorted(events, key=end_of)
         self.engine = headwater.Engine(text, longest_ms=max(map(lasted, events)))
         self.at = end_of(self.events[0]) - 1
-        self.wakes = self.results = 0
+        self.bounds_ms = bounds_ms(text, events)
+        self.wakes = self.results = self.left = 0
 
     def run(self) -> None:
         """All events, and then all that time decides after them."""
@@ -41,8 +55,10 @@ class Walk:
             self.results += len(self.engine.push([event]))
             self.at = max(self.at, end_of(event) - 1)
         self.engine.advance(self.at)
-        self.wait(WHOLE_MS)
-        assert self.engine.next_due() is None, "something would be due for ever"
+        self.wait(end_of(self.events[-1]) + self.bounds_ms)
+        assert self.engine.next_due() is None, "something is due after all bounds have passed"
+        assert self.engine.advance(WHOLE_MS) == []
+        self.left = len(self.engine.finish())
 
     def wait(self, until: int) -> None:
         """Go on to before a time."""
@@ -56,25 +72,29 @@ class Walk:
         assert self.engine.advance(until - 1) == [], "it was decided before it was due"
 
 
-def walked(construct: str, context: s.Context, seeds: range) -> int:
-    """Walk through the cases of the seeds; how many had results."""
-    found = 0
+def walked(construct: str, context: s.Context, seeds: range) -> Counter[str]:
+    """Walk through the cases of the seeds."""
+    counts: Counter[str] = Counter()
     for seed in seeds:
         spec, events = random_case(seed, construct, context)
-        if events:
-            walk = Walk(text_of(spec), events)
-            walk.run()
-            found += bool(walk.results)
-    return found
+        if not events:
+            continue
+        walk = Walk(text_of(spec), events)
+        walk.run()
+        waits = stays_open(spec)
+        assert waits or not walk.left, f"{construct}/{context}/{seed}: left to the end"
+        counts += Counter(runs=1, results=bool(walk.results), closed=not waits)
+    return counts
 
 
 def test_in_generated_streams_time_decides_when_it_is_due() -> None:
-    found = 0
+    counts: Counter[str] = Counter()
     for number, construct in enumerate(CONSTRUCTS):
         for seed in range(2):
             context = CONTEXTS_WHOLE[(number + seed) % len(CONTEXTS_WHOLE)]
-            found += walked(construct, context, range(seed, seed + 1))
-    assert found > len(CONSTRUCTS)
+            counts += walked(construct, context, range(seed, seed + 1))
+    assert counts["results"] > len(CONSTRUCTS)
+    assert counts["closed"] > counts["runs"] / 2
 
 
 @pytest.mark.long
@@ -84,9 +104,9 @@ def test_in_generated_streams_time_decides_when_it_is_due() -> None:
 def test_in_many_generated_streams_time_decides_when_it_is_due(
     construct: str, context: s.Context, record_property: Any
 ) -> None:
-    found = walked(construct, context, range(2, 40))
+    counts = walked(construct, context, range(2, 40))
     what = "streams in which time goes from due to due"
-    record_property("generated", [what, construct, context, 38, found])
+    record_property("generated", [what, construct, context, counts["runs"], counts["results"]])
 
 
 @pytest.mark.parametrize(

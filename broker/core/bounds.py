@@ -18,6 +18,7 @@ from typing import Literal
 
 import msgspec
 
+from broker.core.assigned import assigned_end
 from broker.core.bounds_amount import Flow, Held, product, steady, total
 from broker.core.bounds_pattern import Operators, Passed, Terms
 from broker.core.bounds_window import DAY_LONGEST_MS
@@ -25,7 +26,6 @@ from broker.core.bounds_window import passed as window_passed
 from broker.core.chain_agent import links_of
 from broker.core.limits import Limits
 from broker.core.operands import Joint, least, operands, span_max_ms, types_that_last
-from broker.core.outcome import assigned_lag
 from broker.core.pattern import Layout, lay_out
 from broker.core.reach import keep_ms
 from broker.core.staged_partition import needs_stages
@@ -200,7 +200,7 @@ class _Bounds:
         self._turns(case, layout, passed, held)
         if case.consuming:
             self._log(layout, leaves, terms, held, staged=staged)
-        if case.assign and assigned_lag(case, layout):
+        if case.assign and assigned_end(case, layout) == "within":
             back_ms = duration_ms if layout.root.within_ms is None else layout.root.within_ms
             flow = passed.flow
             lag = None if passed.lag_ms is None else passed.lag_ms + back_ms

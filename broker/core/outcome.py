@@ -22,10 +22,9 @@ from broker.core.occurrence import (
 )
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope
-from broker.core.selection import has_last_leaf
 from broker.core.source import Constants, build
 from broker.core.verdicts import certainty_of
-from language.tree import Assignment, Attribute, Call, Case, Expression, Name
+from language.tree import Attribute, Call, Case, Name
 
 if TYPE_CHECKING:
     from language.taskgraph import Task
@@ -168,21 +167,3 @@ def span_assignment_lines(values: dict[str, str]) -> list[str]:
 
 
 _SPAN = frozenset(("timestamp", "start", "end"))
-
-
-def assigned_lag(case: Case, layout: Layout) -> bool:
-    """Whether an assigned time may end the event before the end of its occurrence."""
-    for item in case.assign:
-        if item.name in ("timestamp", "end") and not _at_end(item, layout):
-            return True
-    return False
-
-
-def _at_end(item: Assignment, layout: Layout) -> bool:
-    value: Expression = item.value
-    if isinstance(value, Name):
-        return value.name in ("timestamp", "end")
-    if isinstance(value, Attribute) and value.base != "group":
-        ends = value.name in ("timestamp", "end")
-        return ends and has_last_leaf(layout.root, layout.places[value.base])
-    return False

@@ -11,7 +11,7 @@ the longest to come, nor longer before its end than an occurrence may span.
 from __future__ import annotations
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Agent
-from broker.core.outcome import assigned_lag
+from broker.core.assigned import assigned_end
 from broker.core.pattern import Layout
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.spans import Span
@@ -20,9 +20,9 @@ from language.tree import Case
 
 
 class Promise:
-    """The promises of one agent; `lags`: whether an event may end before its occurrence does."""
+    """The promises of one agent; `lags`: whether it must be told of the eldest that is held."""
 
-    __slots__ = ("_duration_max_ms", "_foresight", "_span", "lags")
+    __slots__ = ("_doubt", "_duration_max_ms", "_foresight", "_place", "_span", "lags")
 
     def __init__(
         self,
@@ -33,7 +33,9 @@ class Promise:
         doubt: Doubt | None = None,
     ) -> None:
         self._duration_max_ms = duration_max_ms
-        self.lags = assigned_lag(case, layout)
+        self._doubt = doubt
+        self._place = assigned_end(case, layout)
+        self.lags = self._place == "within"
         self._foresight = foresight
         self._span = Span(layout.root, duration_max_ms, doubt)
 
@@ -43,8 +45,12 @@ class Promise:
         No occurrence that is reported later ends by `reported`, and what is held begins at `eldest`
         or later; all given the watermark of the inputs.
         """
-        if not self.lags or reported >= WATERMARK_END:
+        if reported >= WATERMARK_END:
             return reported
+        if not self.lags:
+            # What comes last may have a nominal time before others where times are uncertain.
+            early = self._place == "last event" and self._doubt is not None
+            return reported - self._doubt.slack_ms() if early and self._doubt else reported
         if self._foresight is None:
             longest_ms, span_ms = self._duration_max_ms, self._span.most_ms
         else:

@@ -83,12 +83,13 @@ def _anchor(node: Expression, outside: AnchorOf, inside: AnchorOf) -> Anchor | N
             return _earliest([_anchor(one, outside, inside) for one in node.arguments])
     if isinstance(node, Arithmetic) and node.operator == "+":
         for time, added in ((node.left, node.right), (node.right, node.left)):
-            if _is_no_less_than_zero(added):
+            if is_no_less_than_zero(added):
                 return _anchor(time, outside, inside)
     return None
 
 
-def _is_no_less_than_zero(node: Expression) -> bool:
+def is_no_less_than_zero(node: Expression) -> bool:
+    """Whether what is added to a time puts it no earlier."""
     return isinstance(node, Constant) and isinstance(node.value, int | float) and node.value >= 0
 
 

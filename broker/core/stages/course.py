@@ -69,7 +69,7 @@ class CourseStage(Over):
         self._latest = plans[0].joint.context == "latest"
         self._sign: Literal[-1, 1] = -1 if plans[0].joint.operator in IN_THEIR_ORDER else 1
         self._elements = [plans[0].joint.left, *(plan.joint.right for plan in plans)]
-        self._ends = Ends(plans, in_their_order=self._sign < 0)
+        self._ends = Ends(plans)
         self._endless = self._is_endless()
         self._has_composites = any(map(composite, self._elements))
         self._further = [Further(plan, site) for plan in plans]
@@ -213,7 +213,8 @@ class CourseStage(Over):
     def _is_endless(self) -> bool:
         """Whether no later start can be complete where the run cannot.
 
-        That is so in a chain of `then` over different types that asks for nothing else.
+        That is so in a chain of `then`, or of `and`, over different types that asks for nothing
+        else.
         """
         if self._plans[0].doubt is not None:
             return False
@@ -229,24 +230,20 @@ class CourseStage(Over):
         last = self._ends.last_ms(run.filled)
         if last is not None and self._limit >= last:
             return True
-        gap = self._ends.gap_end(run.filled)
-        if gap is not None and min([one.floor() for one in self._wanted(run)]) > gap:
-            return True
+        for elements, start in self._ends.starts(run.filled):
+            if min([self.inboxes[one].floor() for one in elements]) > start:
+                return True
         return self._is_shut(run)
 
     def _is_shut(self, run: Run) -> bool:
         """Whether another event came between where the next element must be `next`."""
         step = len(run.filled)
-        if self._sign > 0 or not self._plans[step - 1].joint.next:
+        if any(element not in run.filled for element in range(step)):
+            return False  # what is there is not what the next operator joins
+        if not self._plans[step - 1].joint.next:
             return False
         whole = self._filled_whole(run)
         return self._further[step - 1].shut(whole, self.inboxes[step].floor())
-
-    def _wanted(self, run: Run) -> list[Inbox]:
-        """Of whom the next element may come."""
-        if self._sign < 0:
-            return [self.inboxes[len(run.filled)]]
-        return [one for at, one in enumerate(self.inboxes) if at not in run.filled]
 
     def _filled_whole(self, run: Run) -> Occurrence:
         whole = run.filled[0]
@@ -285,12 +282,11 @@ class CourseStage(Over):
         times: list[int] = []
         run = self._run
         if run is not None and len(self._entries) > run.start + 1:
-            last, gap = self._ends.last_ms(run.filled), self._ends.gap_end(run.filled)
-            if last is not None:
-                times.append(last)
-            if gap is not None:
-                wanted = self._wanted(run)
-                times.append(max([one.clear_at(WATERMARK_NONE, gap) for one in wanted]))
+            last = self._ends.last_ms(run.filled)
+            times += [] if last is None else [last]
+            for elements, start in self._ends.starts(run.filled):
+                wanted = [self.inboxes[one] for one in elements]
+                times.append(max([one.clear_at(WATERMARK_NONE, start) for one in wanted]))
         return least([super().due(), next_of(times, self.watermark)])
 
     def kept(self) -> list[list[Occurrence]]:
@@ -345,7 +341,7 @@ def _end_of_entry(entry: Entry) -> int:
 
 
 def _asks_nothing(joint: Joint) -> bool:
-    return joint.operator in FOLLOWS and not (
+    return (joint.operator in FOLLOWS or joint.operator == "and") and not (
         joint.conjuncts
         or joint.anchors
         or joint.bound

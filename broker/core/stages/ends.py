@@ -6,7 +6,7 @@ not know runs' candidates. Invariant: no element that advances a run comes after
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from broker.core.occurrence import Occurrence
@@ -15,26 +15,21 @@ from broker.core.stages.base import end_of, least, start_of
 from broker.core.stages.joint import JointPlan
 
 Filled = Mapping[int, Occurrence]  # by element
+Elements = tuple[int, ...]
 
 
 class Ends:
-    """Of a chain of like links; `plans[i]` joins elements 0..i with element i + 1.
+    """Of a chain of like links; `plans[i]` joins elements 0..i with element i + 1."""
 
-    `in_their_order`: elements come in the order of the text.
-    """
-
-    def __init__(self, plans: Sequence[JointPlan], *, in_their_order: bool) -> None:
+    def __init__(self, plans: Sequence[JointPlan]) -> None:
         self._plans = plans
-        self._in_order = in_their_order
         self._elements = [plans[0].joint.left, *(plan.joint.right for plan in plans)]
 
     def last_ms(self, filled: Filled) -> int | None:
         """The last end that the next element can have, by `within` and anchors."""
         start = min(start_of(item) for item in filled.values())
         ends: list[int | None] = []
-        for at, plan in enumerate(self._plans):
-            if at < self._first_open(filled) or any(element > at + 1 for element in filled):
-                continue  # it is complete, or not all that is filled lies beneath
+        for plan in self._around(filled):
             if plan.joint.within_ms is not None:
                 ends.append(start + longer(plan, plan.joint.within_ms))
             for place, within_ms in plan.joint.anchors:
@@ -43,29 +38,60 @@ class Ends:
                     ends.append(anchor.end + longer(plan, within_ms))
         return least(ends)
 
-    def gap_end(self, filled: Filled) -> int | None:
-        """The last start that the next element can have, by a bound."""
-        if not self._in_order and len(self._plans) > 1:
-            return None
-        plan = self._plans[self._first_open(filled)]
-        joint = plan.joint
-        end = max(end_of(item) for item in filled.values())
-        if joint.operator != "and" and joint.operator not in FOLLOWS:
-            return end + plan.slack_ms  # the intervals share an instant
-        if joint.bound is None or joint.bound.high_ms is None:
-            return None
-        return end + longer(plan, joint.bound.high_ms)
+    def starts(self, filled: Filled) -> list[tuple[Elements, int]]:
+        """Elements of which one must begin by a time for the run to be complete, and that time."""
+        found = [*self._anchors(filled)]
+        for at, plan in enumerate(self._plans):
+            high_ms = _high_ms(plan)
+            if high_ms is None:
+                continue
+            lefts = range(at + 1)
+            here = [element for element in lefts if element in filled]
+            if len(here) == at + 1 and at + 1 not in filled:
+                end = max(end_of(filled[element]) for element in here)
+                found.append(((at + 1,), end + longer(plan, high_ms)))
+            elif not here and at + 1 in filled:
+                found.append((tuple(lefts), end_of(filled[at + 1]) + longer(plan, high_ms)))
+        return found
 
-    def _first_open(self, filled: Filled) -> int:
-        """The first operator that is not complete."""
-        return len(filled) - 1 if self._in_order else 0
+    def _anchors(self, filled: Filled) -> Iterator[tuple[Elements, int]]:
+        """What is anchored to an event that is yet to come begins after that has ended."""
+        start = min(start_of(item) for item in filled.values())
+        for plan in self._around(filled):
+            for place, _ in plan.joint.anchors:
+                element = self._element_of(place)
+                if element is not None and element not in filled:
+                    yield (element,), start + longer(plan, 0)
+
+    def _around(self, filled: Filled) -> Iterator[JointPlan]:
+        """The operators that are not complete, with all that is filled beneath them."""
+        for at, plan in enumerate(self._plans):
+            complete = all(element in filled for element in range(at + 2))
+            if not complete and all(element <= at + 1 for element in filled):
+                yield plan
+
+    def _element_of(self, place: int) -> int | None:
+        for element, operand in enumerate(self._elements):
+            if operand.low <= place < operand.high:
+                return element
+        return None
 
     def _bound_at(self, filled: Filled, place: int) -> Any:
-        for element, item in filled.items():
-            operand = self._elements[element]
-            if operand.low <= place < operand.high:
-                return item if item.__class__ is not tuple else item[2 + place - operand.low]
-        return None
+        element = self._element_of(place)
+        if element is None or element not in filled:
+            return None
+        item = filled[element]
+        if item.__class__ is not tuple:
+            return item
+        return item[2 + place - self._elements[element].low]
+
+
+def _high_ms(plan: JointPlan) -> int | None:
+    """The greatest gap between both sides of an operator; None: any."""
+    joint = plan.joint
+    if joint.operator != "and" and joint.operator not in FOLLOWS:
+        return 0  # the intervals share an instant
+    return None if joint.bound is None else joint.bound.high_ms
 
 
 def longer(plan: JointPlan, limit_ms: int) -> int:
