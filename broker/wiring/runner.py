@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from broker.core import refusals
 from broker.core.broker import Broker
@@ -27,8 +27,10 @@ from broker.core.effects import (
     SendFrame,
 )
 from broker.core.messages import EventsReceived, Payload, RequestRefused, Woken
-from broker.core.network.network_broker import Message, NetworkBroker
 from broker.wiring.clock import WallClock
+
+if TYPE_CHECKING:  # a broker without links does without that half of the core, and its memory
+    from broker.core.network.network_broker import Message, NetworkBroker
 
 LOOK_AFTER_S = 0.02  # the core is asked for its waking once in so long, not after each batch
 LOOK_SHARE = 50  # and not before it has worked so many times as long as the last answer took
@@ -78,7 +80,7 @@ class Runner:
         outside: Outside,
         clock: WallClock | None = None,
         kept: Mapping[type[Any], Callable[[Any], None]] | None = None,
-        network: NetworkBroker | None = None,
+        network: "NetworkBroker | None" = None,
     ) -> None:
         self.core = core
         self._machine: Any = network or core
@@ -111,12 +113,12 @@ class Runner:
         """The time by which the core goes."""
         return self._clock.now_ms()
 
-    def put(self, message: Message) -> None:
+    def put(self, message: "Message") -> None:
         """Have the core handle a message soon."""
         self.add(message)
         self._schedule()
 
-    def add(self, message: Message) -> None:
+    def add(self, message: "Message") -> None:
         """Have the core handle a message with the next `flush`."""
         self._inbox.append(message)
 
@@ -194,7 +196,7 @@ class Runner:
         for item in inbox:
             self.handle(EventsReceived(tuple(item)) if isinstance(item, list) else item)
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: "Message") -> None:
         """Handle a message at once, before all that waits."""
         try:
             effects = self._machine.handle(message, self._clock.now_ms())
@@ -208,7 +210,7 @@ class Runner:
         if self._look is None:
             self._look = self._loop.call_later(self._look_after_s, self._arm)
 
-    def _regret(self, message: Message) -> list[Effect]:
+    def _regret(self, message: "Message") -> list[Effect]:
         """The answer to a request on which the core failed."""
         if getattr(message, "reply_to", None) is None or isinstance(message, RequestRefused):
             return []
@@ -245,7 +247,7 @@ class Runner:
             self.handle(Woken())
 
 
-def _tokens(message: Message) -> list[Any]:
+def _tokens(message: "Message") -> list[Any]:
     if isinstance(message, EventsReceived):
         found = [payload.token for payload in message.payloads]
     else:
