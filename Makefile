@@ -10,9 +10,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV_VERSION := 0.13.8
+# What Python compiles is kept: every process that the tests start would compile it all anew.
+export PYTHONDONTWRITEBYTECODE =
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo demo-lab demo-server test check long bench papers docs
+.PHONY: help setup demo demo-lab demo-server test check compiled long bench papers docs
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,8 +30,13 @@ demo-lab: $(READY)  ## a laboratory: six brokers that decide by themselves where
 demo-server: $(READY)  ## brokers, the replay and Spark in one go, ending with what the history holds
 	@$(BIN)/python -m server.demo
 
-test: check  ## the static checks and the fast tests
+# While the static checks take one core, another compiles the tests, which all workers would do else.
+test: $(READY)  ## the static checks and the fast tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync check compiled
 	@$(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 16
+
+compiled: $(READY)
+	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null 2>&1 || :
 
 check: $(READY)  ## the static part: lint, format, types, layers
 	@$(BIN)/ruff check .

@@ -16,7 +16,7 @@ from tests.printed import generated_tables, planted_table, told
 
 # Debian keeps servers out of an ordinary user's PATH.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
-LONGEST = "tests/server/test_on_spark.py"
+LONGEST = ("tests/server/test_on_spark.py", "tests/simulation/", "tests/test_engine")
 SKIPS_FAIL = os.environ.get("HEADWATER_REQUIRE_PROGRAMS") == "1"
 
 _calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest at a time, so that nobody waits for it at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

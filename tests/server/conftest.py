@@ -5,6 +5,14 @@ import os
 import pytest
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _java_for_short_lives():
+    """Javas that live for seconds: half of their time would go to compiling for hours to come."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        yield
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
     from server.session import SparkSettings, start

@@ -160,6 +160,7 @@ def test_records_that_are_dropped_too_early(monkeypatch):
     assert found()
 
 
+@pytest.mark.long  # found late
 def test_more_records_are_dropped_than_the_snapshot_stands_for(monkeypatch):
     trim = Journal.trim
 
