@@ -123,14 +123,26 @@ def _told(one: Diagnostic, lines: list[str], file: str, *, color: bool) -> str:
     told = [head + plain]
     shown, shift = _window(lines[one.line - 1].rstrip("\r"), one.column - 1)
     before = shown[: one.column - 1 - shift]
-    pad = "".join("\t" if c == "\t" else " " for c in before)
-    width = max(1, min(one.end - one.start, len(shown) - len(before)))
+    marked = shown[len(before) : len(before) + one.end - one.start]
+    pad = "".join("\t" if c == "\t" else " " * columns(c) for c in before)
+    width = max(1, sum(map(columns, marked)))
     margin = f"{one.line:>5} | "
     indent = " " * (len(margin) - 2)
     told.append(margin + shown)
     told.append(f"{indent}| {pad}{green}{'^' * width}{plain}")
     told.append(f"{indent}= {one.hint}")
     return "\n".join(told)
+
+
+def columns(character: str) -> int:
+    """How many columns of a screen a character takes."""
+    if character.isascii():
+        return 1
+    import unicodedata
+
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 
 
 def _window(source: str, at: int) -> tuple[str, int]:

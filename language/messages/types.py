@@ -72,7 +72,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "HW307",
         "wrong number of arguments",
-        "{form} is called with {count} of them",
+        "wrong number of arguments for {form}: {count}",
         "the guide lists the functions with what they take",
         (
             detecting("detect A(‸abs(x, 2) > 1)"),

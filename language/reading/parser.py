@@ -21,6 +21,7 @@ from language.diagnostics import Collector
 from language.limits import ITEMS_MAX, NESTING_MAX, TEXT_LENGTH_MAX
 from language.reading import syntax_errors
 from language.reading.values import COLLECTOR
+from language.suggest import nearest
 from language.tree import Span
 from language.walk import beyond
 
@@ -55,6 +56,8 @@ _CLAUSE = re.compile(
 TOO_DEEP = {"limit": NESTING_MAX}
 _READ_ALONE = ("detect", "assign", "consuming", "group")
 _NAMED = re.compile(rf"\s*(define|event|set|region|table|subscription){_GAP}({_NAME})")
+
+_BEGUN = re.compile(rf"(\w+){_GAP}({_NAME})")
 
 
 class Reading(NamedTuple):
@@ -190,11 +193,18 @@ class _Reader:
         if match is not None:
             self.broken.add(match[2].strip("`"))
 
+    def name_misspelt(self, start: int) -> None:
+        """What begins by a word that is nearly that of an item has its name broken as well."""
+        match = _BEGUN.match(self.text, start)
+        if match is not None and nearest(match[1].lower(), syntax_errors.ITEM_WORDS):
+            self.broken.add(match[2].strip("`"))
+
     def give_up(self, piece: Piece, failure: syntax_errors.Failure) -> None:
         """Note the error of a piece, and those of its other clauses."""
         self.collector.note(failure.code, failure.span, failure.hint, **failure.words)
         if not failure.complete:
             self.name_broken(piece)
+        self.name_misspelt(failure.span.start)
         marks = [
             m.start("clause")
             for m in _CLAUSE.finditer(self.text, piece.start, piece.end)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SKIP = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"?|\#[^\n]*|`[^`\n]*`?|[(\[{]|[)\]}]')
 _WORD = re.compile(r"[^\W\d]\w*")
+_GLUED = re.compile(r"\.?\d[\w.]*")  # what begins as a number does
 _CLAUSE_WORD = re.compile(r"\bdetect\b")
 _LATE_SUFFIX = re.compile(r"\b(within|spread|in)$")
 _SHOWN_MAX = 4
@@ -56,6 +57,7 @@ _TERMINALS = {
     "_COLON": ":",
     "_DOT": ".",
 }
+_ALIAS = "an alias stands right behind an event type or a repetition, as in `A+ as many`"
 _CONSTANTS = frozenset(("INT", "FLOAT", "STRING", "DURATION", "DISTANCE", "TRUE", "FALSE"))
 _PREFIXES = frozenset(("NTH", "ABSENT", "LAST", "FIRST", "OUTER", "DISTINCT"))
 _CLAUSES = frozenset(("ASSIGN", "CONSUMING", "GROUP", "AT", "DETECT", "CASE", "POST"))
@@ -140,7 +142,7 @@ def classify(error: UnexpectedInput, parsed: Parsed, places: Places) -> Failure:
     else:
         start = cast("int", error.pos_in_stream)
         expected = frozenset(getattr(error, "allowed", ()) or ())
-        match = _WORD.match(text, start)
+        match = _WORD.match(text, start) or _GLUED.match(text, start)
         end = match.end() if match else start + 1
     span = places.span(start, end)
     failure = _slip(text, span, expected) or Failure(
@@ -180,6 +182,12 @@ def _slip(text: str, span: Span, expected: frozenset[str]) -> Failure | None:
         if near is not None or not expected & {"NAME", "AND"}:
             hint = f"did you mean {quote(near)}?" if near else None
             return Failure("HW115", span, hint, {"unit": found})
+    if found == "." and (half := _half_number(text, span)):
+        written = text[half.start : half.end]
+        whole = f"{written.partition('.')[0] or '0'}.{written.partition('.')[2] or '0'}"
+        return Failure("HW103", half, f"write {quote(whole)}", {"found": quote(written)})
+    if _GLUED.fullmatch(found) and not found.isdigit():
+        return Failure("HW103", span, _number_hint(found), {"found": quote(found)})
     if not _WORD.match(found) and not found.startswith(('"', "`")) and _strange(found):
         return Failure("HW103", span, _STRANGE.get(found[:2]) or _STRANGE.get(found[:1]),
                        {"found": quote(found)})  # fmt: skip
@@ -195,6 +203,28 @@ def _could_be_a_unit(text: str, span: Span) -> bool:
     number = re.search(r"(?<!\w)\d[\d.]*\s*$", before)
     line = before[: number.start()].rpartition("\n")[2] if number else "#"
     return "#" not in line and found not in UNITS_MS and found not in UNITS_M
+
+
+def _half_number(text: str, span: Span) -> Span | None:
+    """The number around a point that has digits on one side alone."""
+    before = re.search(r"(?<![\w.])\d{1,20}$", text[max(0, span.start - 21) : span.start])
+    after = re.compile(r"\d{1,20}").match(text, span.end)
+    left = len(before[0]) if before else 0
+    if not before and not (after and not text[max(0, span.start - 1) : span.start].isalnum()):
+        return None
+    end = after.end() if after else span.end
+    return Span(span.start - left, end, span.line, span.column - left)
+
+
+def _number_hint(found: str) -> str:
+    """How to write what begins as a number and is none."""
+    if found.startswith("."):
+        return f"write {quote('0' + found)}"
+    if re.fullmatch(r"0[xXbBoO]\w+|[\d_]+", found):
+        return "write numbers in decimal digits, with nothing between them"
+    if re.fullmatch(r"(\d+(\.\d+)?[a-z]+){2,}", found):
+        return "one number and one unit: for example 90 s, not 1min30s"
+    return "behind a number stand a blank, a sign or its unit"
 
 
 _PAIRS = {
@@ -232,6 +262,8 @@ def _hint(found: str, expected: frozenset[str]) -> str | None:
     """A keyword that is near to the word found, or how to write what was meant."""
     if not _WORD.fullmatch(found):
         return None
+    if found in KEYWORDS:
+        return _ALIAS if found == "as" else None
     words = [terminal.lower() for terminal in sorted(expected) if terminal not in _TERMINALS]
     if "$END" in expected:
         words.extend(ITEM_WORDS)

@@ -266,3 +266,10 @@ def test_names_of_subscriptions_subscribers_and_actors_may_be_paths():
     assert_define("subscription a-b.c/d from u.v/w-x to q/r-s.t\ndetect A")
     assert_define("subscription `two words` from `9lives` to `nearest`\ndetect A")
     assert_define("subscription S from u to «HW106»`a/b`\ndetect A")
+
+
+def test_the_name_of_an_item_whose_word_is_misspelt_is_not_unknown():
+    assert_errors("«HW101»evnt A(x: int)\nsubscription S from u to a\ndetect A")
+    assert_define("«HW101»defin D(n)\n  detect A\n  assign n = 1\n" + SUBSCRIPTION + "detect D")
+    assert_define("«HW101»sets S = {1}\n" + SUBSCRIPTION + "detect A(x in S and «HW203»y = 1)")
+    assert_define("«HW101»hello D(n)\n" + SUBSCRIPTION + "detect «HW201»D")

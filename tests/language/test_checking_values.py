@@ -208,3 +208,27 @@ def test_a_definition_is_used_with_the_types_that_it_makes():
     assert_define(f'{head}{SUBSCRIPTION}detect D(v > 1, k = "a")')
     assert_define(f'{head}{SUBSCRIPTION}detect D(v > «HW301»"1", «HW203»y > 1)')
     assert_define(f'{SUBSCRIPTION}detect D(v > «HW301»"1")\n{head}')
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        (".5", "write `0.5`"),
+        ("1.", "write `1.0`"),
+        ("0x10", "write numbers in decimal digits, with nothing between them"),
+        ("1_000", "write numbers in decimal digits, with nothing between them"),
+        ("5s30ms", "one number and one unit: for example 90 s, not 1min30s"),
+    ],
+)
+def test_what_begins_as_a_number_and_is_none_is_told_whole(written, hint):
+    text = f"{DECLARED}{SUBSCRIPTION}detect A(x > {written})"
+    [one] = errors(text)
+    assert (one.code, one.hint, text[one.start : one.end]) == ("HW103", hint, written)
+
+
+def test_a_keyword_is_no_misspelt_one():
+    [one] = errors(f"{DECLARED}{SUBSCRIPTION}detect absent A for 5 s as none")
+    assert one.code == "HW101"
+    assert "alias" in one.hint
+    [one] = errors(f"{DECLARED}{SUBSCRIPTION}detect A to B")
+    assert "did you mean" not in one.hint

@@ -186,6 +186,17 @@ def test_tabs_and_wide_ranges_keep_the_caret_in_place():
     assert len(carets.split("^")[0]) == len(before)
 
 
+def test_the_caret_stands_below_what_follows_wide_and_combining_characters():
+    """Each of the wide ones takes two columns of a screen, the combining ones none."""
+    for held, columns in (("日本語", 6), ("ｅ", 2), ("e\u0301", 1)):
+        text = (
+            f'event A(x: int, t: text)\nsubscription S from u to a\ndetect A(t = "{held}", y > 1)'
+        )
+        _, shown, carets, _ = check_text(text).report().split("\n")
+        before = shown[: shown.index("y > 1")].removesuffix(f'{held}", ')
+        assert carets.index("^") == len(before) + columns + len('", ')
+
+
 def test_control_characters_of_the_text_do_not_reach_the_terminal():
     told = check_text('event A(x: int)\nset S = {1, "\x1b[2J\x9b"}\n').report()
     assert all(c.isprintable() or c == "\n" for c in told)
