@@ -21,6 +21,7 @@ import msgspec
 
 from broker.core import reasons
 from broker.core.advertised import Advertised, Advertisement
+from broker.core.agent import WATERMARK_NONE
 from broker.core.clocks import Clock, Split, StreamClock
 from broker.core.decode import Decoded, PayloadDecoder
 from broker.core.durable_events import packed, unpacked
@@ -187,6 +188,15 @@ class Intake:
     def admit_judged(self, events: list[Event], now: int) -> Admitted:
         """The same of events that another broker has judged: behind what was given out, or new."""
         return self._admitted(self.clock.behind(events, now), now)
+
+    def forget_late(self, types: Iterable[str]) -> None:
+        """Forget events that another broker judged and that would be late if they came again.
+
+        All that comes is to be of these types: what comes is told apart by id and end alone.
+        """
+        passed = min(map(self.clock.passed, types), default=WATERMARK_NONE)
+        if passed > WATERMARK_NONE:
+            self._repeats.advance(passed)
 
     def _admitted(self, split: Split, now: int) -> Admitted:
         fresh, repeats = self._repeats.admit(

@@ -88,6 +88,10 @@ class NetworkClocks(SourceClocks):
         """Whether a task here has left behind what of the type ends then."""
         return end <= self._passed.get(type_name, WATERMARK_NONE)
 
+    def passed(self, type_name: str) -> int:
+        """Events of the type that end at or before this are late, whoever judged them."""
+        return self._passed.get(type_name, WATERMARK_NONE)
+
     def waited_for(self, type_name: str) -> list[tuple[int, str]]:
         """The origins that say something of the type, the hindmost first."""
         known = self._afar.get(type_name, {})

@@ -23,6 +23,7 @@ from broker.core import messages as core_messages
 from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.effects import Effect, Emit, Note, Publish, Reply, SendFrame
 from broker.core.network import cell_frames, frames, told
+from broker.core.network.cell_packing import pressed
 from broker.core.network.cell_saving import Positions, Saver, Saving
 from broker.core.network.cell_told import Row
 from broker.core.network.cell_view import CellCounts, Load, is_cell
@@ -225,7 +226,9 @@ class Cell(Hosting):
         end, positions = self.durable.outbox_end, self._positions()
         due = self.saver.due_at(positions, end) if self.complete else None
         if due is not None and due <= self._now:
-            one = Saving(self.durable.number, end, positions, self.durable.snapshot())
+            self.durable.network.forget_what_is_late()
+            state = pressed(self.durable.snapshot())
+            one = Saving(self.durable.number, end, positions, state)
             self.counted.saved.add(1, len(one.snapshot))
             self.saver.save(one, self._now)
             self.said = False

@@ -27,6 +27,7 @@ from broker.core.network import cell_frames
 from broker.core.network.cell import Cell
 from broker.core.network.cell_frames import Which
 from broker.core.network.cell_homes import CellHomes
+from broker.core.network.cell_packing import unpressed
 from broker.core.network.cell_posting import SAY_AGAIN_MS
 from broker.core.network.cell_view import home_of, is_cell
 from broker.core.network.messages import FramesReceived
@@ -108,7 +109,7 @@ class CellHosts(CellHomes):
         try:
             given = {**options, "name": name, "networked": True, "tables": one.tables}
             said = msgspec.convert(given, BrokerOptions)
-            snapshot = one.snapshot or None
+            snapshot = unpressed(one.snapshot) if one.snapshot else None
             end = 0 if snapshot is None else head_of(snapshot).outbox_end
             core, _ = DurableBroker.recover(
                 said,

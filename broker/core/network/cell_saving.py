@@ -13,7 +13,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 SAVE_MS = 1_000  # at most so often
-SAVE_SHARE = 4  # the last snapshot's bytes have come in so many times before the next one, …
+SAVE_SHARE = 20  # the last snapshot's bytes have come in so many times before the next one, …
 SAVE_MS_MAX = 15_000  # … or so long has passed, and for a large state
 SAVE_BYTES_S = 100_000  # as long as it takes at this pace
 SAVE_RESULTS = 10_000  # or so many results came, whose ids the home has to remember

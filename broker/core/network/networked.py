@@ -246,6 +246,13 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             if other == origin
         }
 
+    def forget_what_is_late(self) -> None:
+        """Let go of events that would be late, and so no repeats, if they came again.
+
+        Where no source is here nothing depends on them, and a snapshot is smaller without them.
+        """
+        self._intake.forget_late(self._matcher.wanted())
+
     def waits(self) -> dict[str, str]:
         """By type that is wanted here: the origin that is furthest behind."""
         clock = self._intake.clock

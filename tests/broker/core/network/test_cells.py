@@ -2,13 +2,15 @@
 
 import json
 
+import msgspec
 import pytest
 
-from broker.core.network import cell_post
+from broker.core.network import cell_packing, cell_post
 from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_origins import places
+from broker.core.network.cell_packing import pressed, unpressed
 from broker.core.network.cell_post import Post
-from broker.core.network.cell_saving import SAVE_MS, SAVE_MS_MAX, Saver, Saving
+from broker.core.network.cell_saving import SAVE_MS, SAVE_MS_MAX, SAVE_SHARE, Saver, Saving
 from broker.core.network.cell_told import CellResults, CellSaved
 from broker.core.network.cell_view import cell_of, home_of, is_cell, term_name
 from broker.core.network.own import Interest
@@ -172,7 +174,7 @@ def test_small_states_go_often_and_large_ones_seldom():
     assert saver.done(1)
     saver.came("o", 9, 50)
     assert saver.due_at({"o": (1, 9)}, 0) == SAVE_MS_MAX
-    saver.came("o", 10, 350)
+    saver.came("o", 10, (SAVE_SHARE - 1) * 100 + 50)
     assert saver.due_at({"o": (1, 10)}, 0) == SAVE_MS
     saver.save(Saving(2, 0, {"o": (1, 10)}, b"x" * 10_000_000), 0)
     saver.done(2)
@@ -201,6 +203,36 @@ def test_an_origin_is_told_what_was_stored_and_more_only_while_nothing_came():
     saver.came("o", 8, 50)
     assert saver.may_tell("o", 1, 9) == 4
     assert saver.may_tell("o", 2, 9) is None  # an origin that lost its disk
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000, 300_000])
+def test_a_state_is_smaller_when_pressed_and_is_what_it_was_when_unpressed(size):
+    state = msgspec.msgpack.encode({"rows": [[at, "some words"] for at in range(size // 10)]})
+    assert unpressed(pressed(state)) == state
+    assert size < 100 or len(pressed(state)) < len(state) / 4
+    assert unpressed(state) == state  # as it was kept before
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", pressed(b"\x81")[:-1], pressed(b"\x81") + b"x", b"\xff" * 9]
+)
+def test_what_is_no_pressed_state_is_refused(data):
+    with pytest.raises(ValueError, match="state"):
+        unpressed(data)
+
+
+def test_a_small_message_cannot_become_a_state_of_any_size(monkeypatch):
+    bomb = pressed(bytes(1_000_000))
+    assert len(bomb) < 10_000
+    monkeypatch.setattr(cell_packing, "STATE_BYTES_MAX", 999_999)
+    with pytest.raises(ValueError, match="more than may be"):
+        unpressed(bomb)
+
+
+def test_a_state_that_cannot_travel_is_left_as_it_is(monkeypatch):
+    monkeypatch.setattr(cell_packing, "STATE_BYTES_MAX", 9)
+    state = msgspec.msgpack.encode({"a": "long enough"})
+    assert pressed(state) == state == unpressed(state)
 
 
 # --- long messages --------------------------------------------------------------------------

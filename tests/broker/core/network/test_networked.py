@@ -1,7 +1,9 @@
 """A broker's core among others: positions, what is kept for hosts, and what a host takes once."""
 
 import json
+from random import Random
 
+import msgspec
 import pytest
 
 from broker.core import messages
@@ -17,6 +19,10 @@ TEXT = "event Temp(val: float)\nsubscription S from x to y detect Temp(val > 3)"
 PAIRS = (
     "event Temp(val: float)\nsubscription S from x to y\n"
     "detect[chronicle] Temp(val > 3) as a then Temp(val < 3) as b within 10 s\n"
+)
+WINDY = (
+    "event Temp(val: float)\nevent Wind(val: float)\nsubscription S from x to y\n"
+    "detect[recent] Temp as t and Wind as w within 30 ms where t.val > w.val\n"
 )
 TYPES = {"Temp": {"val": "float"}}
 
@@ -277,3 +283,54 @@ def test_sources_that_are_invented_are_advertised_up_to_a_limit():
         origin.event("1", 1_500, source=f"t{number}")
     assert len(origin.core.network.sources) == 3
     assert origin.core.ledger.notes["sources_not_advertised"] == 3
+
+
+# --- what may be forgotten --------------------------------------------------------------------
+
+
+def spoken(draw, count):
+    """Words of two origins, with events that came to both: a sensor went from one to the other."""
+    kinds = ("Temp", "Wind")
+    position, marks = dict.fromkeys("ab", 0), dict.fromkeys("ab", 0)
+    said, words = [], []
+    for _ in range(count):
+        origin = draw.choice("ab")
+        end = marks[origin] + draw.randint(1, 40)
+        event = {"type": draw.choice(kinds), "id": f"e{draw.randint(0, 30)}", "source": "s"}
+        event |= {"timestamp": end, "start": end, "val": end % 7 + 0.5}
+        if said and draw.random() < 0.4:
+            event = draw.choice(said[-12:])
+        said.append(event)
+        at = position[origin]
+        position[origin] += 2
+        events = msgspec.msgpack.encode([event])
+        words.append(told.Forwarded(origin, 1, at, at + 1, [at + 1], events, {}))
+        marks[origin] += draw.choice((0, 0, 5, 30))
+        promise = dict.fromkeys(kinds, marks[origin])
+        words.append(told.Forwarded(origin, 1, at + 1, at + 2, [], packed([]), promise))
+    return words
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_results_do_not_depend_on_whether_what_is_late_is_remembered(seed):
+    draw = Random(seed)
+    words = spoken(draw, 150)
+    hosts = []
+    for forgets in (False, True):
+        host = Core("h")
+        host.submit(WINDY)
+        for origin in "ab":
+            host.tell(told.OriginNamed(origin, ("Temp", "Wind")), 1_002)
+            host.tell(told.Forwarded(origin, 1, 0, 0, [], packed([]), {}, True), 1_003)
+        for word in words:
+            host.tell(word, 2_000)
+            if forgets:
+                host.core.network.forget_what_is_late()
+        hosts.append(host)
+    whole, small = hosts
+    assert small.results == whole.results
+    assert [one.payload for one in small.late] == [one.payload for one in whole.late]
+    assert small.core.ledger.events.dropped == whole.core.ledger.events.dropped
+    assert whole.core.ledger.events.dropped["repeat"] > 5
+    assert len(whole.results) > 5
+    assert small.core.remembered < whole.core.remembered / 2
