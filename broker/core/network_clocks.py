@@ -86,7 +86,7 @@ class NetworkClocks(SourceClocks):
 
     def has_passed(self, type_name: str, end: int) -> bool:
         """Whether a task here has left behind what of the type ends then."""
-        return end <= self._passed.get(type_name, WATERMARK_NONE)
+        return end <= self.passed(type_name)
 
     def passed(self, type_name: str) -> int:
         """Events of the type that end at or before this are late, whoever judged them."""
