@@ -8,16 +8,20 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from planner.cuts import broken
 from planner.flow import evaluate
 from planner.layout import Layout
 from planner.plan import Plan
 from planner.program import SCALED, Formulation, Program, TooLargeError
 
 GAP = 1e-6  # of the flow: a bound as near as that is reached
+ROUNDS_MAX = 40
+ROUND_GAIN = 1e-5  # of the flow: rows that gain less are not worth another round
 GRAIN_SPARE = 1e-3  # of what flows are multiples of, so that rounding proves nothing
 WHOLE_MAX = 1e9  # the solver counts in fractions, in which larger sums are not exact enough
 
@@ -62,28 +66,60 @@ def solve(
         raise NoSolverError(str(error)) from None
     scale = max(formulation.program.cost, default=0.0) / SCALED or 1.0
     grain = _grain(layout)
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    with_threads = partial(_solver, highspy, threads, lambda: clock() >= ends_s)
+    _tighten(highspy, with_threads(), formulation, scale)
+    highs = with_threads()
+    highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale * (1 - GRAIN_SPARE)))
+    highs.passModel(_as_lp(highspy, formulation.program, scale))
+    if start is not None:
+        _begin_with(highs, formulation, start)
+    highs.run()
+    return _outcome(highspy, highs, formulation, scale, grain)
+
+
+def _solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
+    """A solver that ends when it is late."""
+    highs: Any = highspy.Highs()
     highs.resetGlobalScheduler(True)  # else it refuses another number of threads
     for option, value in (
         ("output_flag", False),
         ("mip_rel_gap", GAP),
-        ("mip_abs_gap", max(1e-9, grain / scale * (1 - GRAIN_SPARE))),
         ("random_seed", 1),
         ("threads", threads),
     ):
         highs.setOptionValue(option, value)
 
     def watch(event: Any) -> None:
-        if clock() >= ends_s:
+        if late():
             event.interrupt()
 
     for asks in (highs.cbMipInterrupt, highs.cbSimplexInterrupt):
         asks.subscribe(watch)
-    highs.passModel(_as_lp(highspy, formulation.program, scale))
-    if start is not None:
-        _begin_with(highs, formulation, start)
-    highs.run()
-    return _outcome(highspy, highs, formulation, scale, grain)
+    return highs
+
+
+def _tighten(highspy: Any, highs: Any, formulation: Formulation, scale: float) -> None:
+    """Adds the rows that the relaxation breaks, until none is broken or it gains no more."""
+    if not formulation.meetings:
+        return
+    lp = _as_lp(highspy, formulation.program, scale)
+    lp.integrality_ = []
+    highs.passModel(lp)
+    flow = -math.inf
+    for _ in range(ROUNDS_MAX):
+        highs.run()
+        gained = highs.getInfo().objective_function_value - flow
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return
+        flow = highs.getInfo().objective_function_value
+        rows = broken(formulation, list(highs.getSolution().col_value))
+        if not rows or gained <= ROUND_GAIN * abs(flow):
+            return
+        for terms, least in rows:
+            formulation.program.row(terms, least, math.inf)
+            columns = np.array([column for column, _ in terms], dtype=np.int32)
+            values = np.array([value for _, value in terms])
+            highs.addRow(least, math.inf, len(terms), columns, values)
 
 
 def _grain(layout: Layout) -> int:

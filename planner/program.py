@@ -12,8 +12,9 @@ link carries the stream if it carries any of these. An aggregate's partials, eac
 flows of their own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import floor, inf
 
 import numpy as np
 
@@ -28,6 +29,11 @@ VARIABLES_MAX = 3_000_000  # beyond this a solver would need more memory than a 
 Terms = list[tuple[int, float]]
 Side = tuple[float, int | None]
 """Whether an end of a stream is on one side of a link: a constant, and a column to add."""
+
+
+def _parts(cost: float, unit: float) -> float:
+    """How many whole units a cost has; without a unit, the cost."""
+    return floor(cost / unit * (1 + ROOM_RELATIVE)) if unit and cost < inf else cost
 
 
 class TooLargeError(RuntimeError):
@@ -66,6 +72,14 @@ class Program:
         self.high.append(high)
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """By the brokers of a partial and of the header: the column of what goes from one to other."""
+
+    aggregate: Aggregate
+    columns: Mapping[tuple[int, int], int]
+
+
 class Formulation:
     """The program of one layout; `at` are the columns by piece and broker."""
 
@@ -94,6 +108,7 @@ class Formulation:
         """Of each piece by broker, on a tree: whether it runs there or farther from the first."""
         self.carries: dict[str, list[int]] = {}
         self.rates: dict[str, float] = {}
+        self.meetings: list[Meeting] = []
         self._pieces()
         for stream in layout.streams:
             if stream.consumers or stream.destinations:
@@ -170,6 +185,34 @@ class Formulation:
             self._over_tree(stream, ends, used)
         else:
             self._units(stream, ends, used)
+        for node in range(len(self.net.names)):
+            if node != stream.origin:
+                self._crowded(stream, node, used)
+
+    def _crowded(self, stream: Stream, node: int, used: Sequence[int]) -> None:
+        """Of those that want a stream, no more are at a broker than fit, if it comes or begins.
+
+        The limit of the broker's work times whether the stream is there, and what follows as pieces
+        are whole (Chvátal and Gomory): else parts of all pieces would fit where parts of the stream
+        are.
+        """
+        limit = self.layout.problem.nodes[node].capacity
+        pieces, room = self.layout.pieces, inf if limit is None else limit * (1 + ROOM_RELATIVE)
+        wanting = [piece for piece in dict.fromkeys(stream.consumers) if node in self.at[piece]]
+        here = [(self.at[piece][node], float(pieces[piece].cost)) for piece in wanting]
+        here = [(column, cost) for column, cost in here if 0 < cost <= room]
+        sender = {} if stream.piece is None else self.at[stream.piece]
+        beside = room - float(pieces[stream.piece].cost) if stream.piece is not None else room
+        for unit in dict.fromkeys((0.0, *(cost for _, cost in here))):
+            counts = [_parts(cost, unit) for _, cost in here]
+            most = min(sum(counts), _parts(room, unit))
+            rest = min(sum(counts), _parts(max(0.0, beside), unit))
+            if most == sum(counts) and (node not in sender or rest == most):
+                continue  # then each of them for itself says as much
+            terms = [(column, count) for (column, _), count in zip(here, counts, strict=True)]
+            terms += [(used[number], -most) for number in self.inward[node]]
+            terms += [(sender[node], -rest)] if node in sender else []
+            self.program.row([(column, count) for column, count in terms if count], -np.inf, 0.0)
 
     def _straight(self, stream: Stream, end: int) -> None:
         """From or to a broker that is given, the shortest way is the price of the other end."""
@@ -248,6 +291,8 @@ class Formulation:
         program = self.program
         header = self.at[aggregate.header]
         hosts = sorted({host for piece in aggregate.partials for host in self.at[piece]})
+        met: dict[tuple[int, int], int] = {}
+        self.meetings.append(Meeting(aggregate, met))
         for host in hosts:
             here = program.column()
             for piece in aggregate.partials:
@@ -256,6 +301,7 @@ class Formulation:
             arriving = {}
             for node, column in header.items():
                 arriving[node] = program.column()
+                met[host, node] = arriving[node]
                 program.row([(arriving[node], 1.0), (column, -1.0)], -np.inf, 0.0)
             if self.limited:
                 self._partial(aggregate, host, here, arriving)
