@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,15 +65,15 @@ def solve(
         raise NoSolverError(str(error)) from None
     scale = max(formulation.program.cost, default=0.0) / SCALED or 1.0
     grain = _grain(layout)
-    with_threads = partial(_solver, highspy, threads, lambda: clock() >= ends_s)
-    _tighten(highspy, with_threads(), formulation, scale)
-    highs = with_threads()
+    relaxed = _solver(highspy, threads, lambda: clock() >= ends_s - time_limit_s / 2)
+    least = _tighten(highspy, relaxed, formulation, scale)
+    highs = _solver(highspy, threads, lambda: clock() >= ends_s)
     highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale * (1 - GRAIN_SPARE)))
     highs.passModel(_as_lp(highspy, formulation.program, scale))
     if start is not None:
         _begin_with(highs, formulation, start)
     highs.run()
-    return _outcome(highspy, highs, formulation, scale, grain)
+    return _outcome(highspy, highs, formulation, (scale, grain, least))
 
 
 def _solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
@@ -98,28 +97,27 @@ def _solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
     return highs
 
 
-def _tighten(highspy: Any, highs: Any, formulation: Formulation, scale: float) -> None:
-    """Adds the rows that the relaxation breaks, until none is broken or it gains no more."""
-    if not formulation.meetings:
-        return
+def _tighten(highspy: Any, highs: Any, formulation: Formulation, scale: float) -> float:
+    """Adds the rows that the relaxation breaks, until none is or it gains no more; its flow."""
     lp = _as_lp(highspy, formulation.program, scale)
     lp.integrality_ = []
     highs.passModel(lp)
-    flow = -math.inf
+    least = 0.0
     for _ in range(ROUNDS_MAX):
         highs.run()
-        gained = highs.getInfo().objective_function_value - flow
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return
-        flow = highs.getInfo().objective_function_value
+            break
+        flow = highs.getInfo().objective_function_value * scale
+        gained, least = flow - least, flow
         rows = broken(formulation, list(highs.getSolution().col_value))
         if not rows or gained <= ROUND_GAIN * abs(flow):
-            return
-        for terms, least in rows:
-            formulation.program.row(terms, least, math.inf)
+            break
+        for terms, bound in rows:
+            formulation.program.row(terms, bound, math.inf)
             columns = np.array([column for column, _ in terms], dtype=np.int32)
             values = np.array([value for _, value in terms])
-            highs.addRow(least, math.inf, len(terms), columns, values)
+            highs.addRow(bound, math.inf, len(terms), columns, values)
+    return least * (1 - GAP)
 
 
 def _grain(layout: Layout) -> int:
@@ -155,12 +153,14 @@ def _as_lp(highspy: Any, program: Program, scale: float) -> Any:
 
 
 def _outcome(
-    highspy: Any, highs: Any, formulation: Formulation, scale: float, grain: int
+    highspy: Any, highs: Any, formulation: Formulation, told: tuple[float, int, float]
 ) -> Optimum:
+    """What came of it; told are the scale of costs, the grain of flows, and a bound."""
+    scale, grain, least = told
     status = highs.getModelStatus()
     info = highs.getInfo()
     statuses = highspy.HighsModelStatus
-    bound = max(0.0, float(info.mip_dual_bound) * scale)
+    bound = max(least, float(info.mip_dual_bound) * scale)
     if grain and math.isfinite(bound):  # the next flow that a plan can have
         bound = max(bound, grain * math.ceil(bound * (1 - GAP) / grain - GRAIN_SPARE))
     if status == statuses.kModelEmpty:  # nothing is to be placed or sent
