@@ -99,7 +99,7 @@ class RestorableBroker(Broker):
         used = [tasks[name] for name in (*one.definitions, one.task) if name in tasks]
         types = {name for task in used for name in task.types if name not in task.needs}
         if not types:
-            return "what runs elsewhere"
+            return "what it needs"
         least = min(sorted(types), key=lambda name: self._intake.foreseen(name, self._now))
         whose = self._intake.hindmost(least, self._now)
         return f"{least} of {whose}" if whose else f"{least}, which nobody sends"

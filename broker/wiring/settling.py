@@ -54,8 +54,9 @@ class Promised:
         await asyncio.sleep(max(0.0, self._next_s - loop.time()))
         began_s = perf_counter()
         if self._runner.at_work:
-            core = self._durable.core
-            if core.due_to_settle(self._runner.now_ms()):
+            # One of several brokers sees to it itself, as it has others to ask.
+            networked = self._durable.options.networked
+            if networked or self._durable.core.due_to_settle(self._runner.now_ms()):
                 self._runner.handle(Settling())
         told = dict(self._durable.core.settled)
         took_s = perf_counter() - began_s

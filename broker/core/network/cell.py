@@ -25,7 +25,7 @@ from broker.core.effects import Effect, Emit, Note, Publish, Reply, SendFrame
 from broker.core.network import cell_frames, frames, told
 from broker.core.network.cell_packing import pressed
 from broker.core.network.cell_saving import Positions, Saver, Saving
-from broker.core.network.cell_told import Row
+from broker.core.network.cell_told import Reached, Row
 from broker.core.network.cell_view import CellCounts, Load, is_cell
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
 from broker.core.network.messages import FramesReceived
@@ -64,6 +64,7 @@ class Cell(Hosting):
         self.replies: list[Reply] = []
         self.said = False  # whether its home was told of the snapshot that waits for it,
         self.said_names = False  # and of origins
+        self.settle_asked = False
         self.saver = Saver(self._positions(), self._now)
         self._answered: dict[str, None] = {}
         self._noted: cell_frames.Origins = {}  # origins that its home knows of
@@ -266,6 +267,7 @@ class Cell(Hosting):
     def to_say(self) -> list[cell_frames.Said]:
         """What the home has not been told yet."""
         found: list[cell_frames.Said] = []
+        settled = self._settled()
         if self._named and not self.said_names:
             self.said_names = True
             found.append(cell_frames.Named(self.which, self.life, dict(self._named)))
@@ -278,12 +280,24 @@ class Cell(Hosting):
             found.append(cell_frames.Results(*place, part))
             self._told += len(part)
             fresh = fresh[len(part) :]
+        if settled:
+            found.append(cell_frames.Settled(self.which, self.life, self._told, settled))
         one = self.saver.waiting
         if one is not None and not self.said and one.end <= self._first:
             self.said = True
             place = (self.which, self.life, self._first, one.number)
             found.append(cell_frames.Saved(*place, one.end, one.snapshot))
         return found
+
+    def _settled(self) -> list[Reached]:
+        """Up to when all results are known, where its home has asked and an answer can be given."""
+        asked, self.settle_asked = self.settle_asked, False
+        if not asked or not self.complete:
+            return []
+        core = self.durable.core
+        if core.due_to_settle(self._now):
+            self._tell(core_messages.Settling())
+        return [(*key, reached) for key, reached in core.settled.items()]
 
     @property
     def results_waiting(self) -> int:

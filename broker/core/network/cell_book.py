@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from broker.core.network.cell_told import CellResults, CellSaved, Row
+from broker.core.network.cell_told import CellResults, CellSaved, CellSettled, Row
 
 Key = tuple[str, str]
 
@@ -72,6 +72,7 @@ class CellBook:
     def __init__(self, home: str) -> None:
         self.cells: dict[str, Kept] = {}
         self.of: dict[Key, str] = {}
+        self.settled: dict[Key, int] = {}
         self.forgotten = 0  # ids that went for want of room
         self._home = home
         self._count = 0
@@ -88,6 +89,7 @@ class CellBook:
         """These subscriptions are there no more, nor a cell that has no other."""
         for key in keys:
             cell = self.cells[self.of.pop(key)]
+            self.settled.pop(key, None)
             cell.keys.remove(key)
             if not cell.keys:
                 del self.cells[cell.name]
@@ -194,6 +196,25 @@ class CellBook:
                 cell.ids, cell.held = {}, []
         return term
 
+    def settles(self, one: CellSettled) -> bool:
+        """Whether that says more than was known, and all results before it were taken."""
+        cell = self.cells.get(one.cell)
+        if cell is None or not cell.active or one.term != cell.serving.number:
+            return False
+        if one.life != cell.serving.life or cell.serving.next < one.next:
+            return False
+        return any(
+            self.of.get(key) == one.cell and reached > self.settled.get(key, reached - 1)
+            for key, reached in _by_key(one)
+        )
+
+    def settle(self, one: CellSettled) -> None:
+        """Note how far a cell's subscriptions are settled."""
+        if self.settles(one):
+            for key, reached in _by_key(one):
+                if self.of.get(key) == one.cell:
+                    self.settled[key] = max(reached, self.settled.get(key, reached))
+
     # --- snapshots of cells ----------------------------------------------------------------
 
     def saves(self, one: CellSaved) -> bool:
@@ -229,15 +250,21 @@ class CellBook:
     def state(self) -> list[Any]:
         """Plain data."""
         rows = [msgspec.to_builtins(one, builtin_types=(bytes,)) for one in self.cells.values()]
-        return [self._count, self.forgotten, rows]
+        settled = [[*key, reached] for key, reached in self.settled.items()]
+        return [self._count, self.forgotten, rows, settled]
 
     def restore(self, state: Sequence[Any]) -> None:
         """Take up such a state, in the place of all that is here."""
-        self._count, self.forgotten, rows = state
+        self._count, self.forgotten, rows, *settled = state
+        self.settled = {(who, name): reached for who, name, reached in (settled or [()])[0]}
         found = msgspec.convert(rows, list[Kept], str_keys=False)
         self.cells = {one.name: one for one in found}
         self.of.clear()
         self.of.update({key: one.name for one in found for key in one.keys})
+
+
+def _by_key(one: CellSettled) -> list[tuple[Key, int]]:
+    return [((subscriber, name), reached) for subscriber, name, reached in one.reached]
 
 
 def _let_go(cell: Kept) -> None:

@@ -17,6 +17,7 @@ from broker.core.broker import BrokerOptions
 from broker.core.durable_state import Source
 from broker.core.effects import Emission
 from broker.core.limits import Limits
+from broker.core.matcher import WatermarkOf
 from broker.core.network import cell_told
 from broker.core.network.activating import ActivatingBroker, Key
 from broker.core.network.cell_book import CellBook
@@ -95,6 +96,19 @@ class CellKeepingBroker(ActivatingBroker):
         if fresh:
             self._now_active(fresh, out)
         self._hand_out(rows, out)
+
+    def _cell_settled(self, one: cell_told.CellSettled, _out: Outgoing) -> None:
+        self.book.settle(one)
+
+    def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
+        found = super()._frontiers(watermark_of)
+        found.update(self.book.settled)
+        return found
+
+    def waits_for(self, key: Key) -> str:
+        """See RestorableBroker."""
+        cell = self.book.cells.get(self.book.of.get(key, ""))
+        return super().waits_for(key) if cell is None else f"what runs at {cell.serving.broker}"
 
     def _hand_out(self, rows: Sequence[cell_told.Row], out: Outgoing) -> None:
         """Give results out as if they had been detected here."""

@@ -13,6 +13,8 @@ each may come twice, and none changes anything the second time.
                   Results, Saved
     home → host   Noted       they are written down: ask them
                   Taken, Stored   up to there
+                  Settle      how far is it settled?
+    host → home   Settled     so far
                   Ended       this term is over
     origin → home Asked       are these terms over? they are not to be reached
     home → origin Over        these are
@@ -25,7 +27,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.cell_told import Row
+from broker.core.network.cell_told import Reached, Row
 from broker.core.network.cell_view import term_name
 from broker.core.network.frames import FrameError
 
@@ -141,6 +143,21 @@ class Stored(Struct, array_like=True, frozen=True, tag="snapshot_stored"):
     number: int
 
 
+class Settle(Struct, array_like=True, frozen=True, tag="settle"):
+    """A reader of the home's results wants to know up to when they are all there."""
+
+    which: Which
+
+
+class Settled(Struct, array_like=True, frozen=True, tag="settled"):
+    """Behind the results before `next`, of a subscription none comes that ends by the time here."""
+
+    which: Which
+    life: int
+    next: int
+    reached: list[Reached]
+
+
 class Ended(Struct, array_like=True, frozen=True, tag="ended"):
     """This term is over."""
 
@@ -171,6 +188,8 @@ Said: TypeAlias = (
     | Taken
     | Saved
     | Stored
+    | Settle
+    | Settled
     | Ended
     | Asked
     | Over

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HOST_LOST_MS = 10_000  # a host that is not reached for so long is one no more
 BEGIN_AGAIN_MS = 60_000  # after a cell failed at its home, where it begins anew
+SETTLE_MS = 1_000  # a question and an answer for each cell, as often, while somebody reads by them
 MOVING_MS_MAX = 60_000  # a move that takes longer is given up, if it runs where it was meanwhile
 
 
@@ -44,6 +45,7 @@ class CellHomes(Posting):
         self._moving: dict[str, int] = {}  # terms that come, since when
         self._failed: dict[str, None] = {}  # terms that serve, and failed where they were
         self._again_at: dict[str, int] = {}  # terms that failed here, at home
+        self._settle_at = 0  # when cells are asked again how far they are settled
         self._last_stored: dict[str, tuple[int, int]] = {}  # by term: life, number
         self._on_said |= {
             cell_frames.Missing: self._cell_missing,
@@ -52,6 +54,7 @@ class CellHomes(Posting):
             cell_frames.Named: self._cell_named,
             cell_frames.Results: self._cell_results,
             cell_frames.Saved: self._cell_saved,
+            cell_frames.Settled: self._cell_settled,
             cell_frames.Asked: self._cells_asked_for,
         }
 
@@ -251,6 +254,22 @@ class CellHomes(Posting):
             self._last_stored[name] = (one.life, one.number)
             self._look_at_cells()
         self._tell_broker(host, cell_frames.Stored(which, one.life, one.number))
+
+    def _cell_settled(self, host: str, one: cell_frames.Settled) -> None:
+        if self._goes_on(host, one.which) is not None:
+            place = (one.which.cell, one.which.term, one.life, one.next)
+            what = cell_told.CellSettled(*place, one.reached)
+            if self.durable.network.book.settles(what):
+                self._tell_network(what)
+
+    def _settle_cells(self) -> None:
+        """Ask the cells that serve how far they are settled; each once in a while."""
+        if self._now < self._settle_at:
+            return
+        self._settle_at = self._now + SETTLE_MS
+        for cell in self.durable.network.book.cells.values():
+            to_settle = cell_frames.Settle(_which(cell, cell.serving))
+            self._tell_broker(cell.serving.broker, to_settle)
 
     def _cells_asked_for(self, origin: str, one: cell_frames.Asked) -> None:
         over = tuple([name for name in one.terms if self._is_over(name)])

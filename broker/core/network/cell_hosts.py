@@ -53,6 +53,7 @@ class CellHosts(CellHomes):
             cell_frames.Noted: self._origins_noted,
             cell_frames.Taken: self._results_taken,
             cell_frames.Stored: self._snapshot_stored,
+            cell_frames.Settle: self._settle_asked,
             cell_frames.Ended: self._cell_ended,
         }
 
@@ -184,6 +185,11 @@ class CellHosts(CellHomes):
         cell = self._of(home, one.which, one.life)
         if cell is not None:
             cell.stored(one.number, self._now)
+
+    def _settle_asked(self, home: str, one: cell_frames.Settle) -> None:
+        cell = self._of(home, one.which)
+        if cell is not None:
+            cell.settle_asked = True
 
     def _found(self, origin: str) -> None:
         super()._found(origin)

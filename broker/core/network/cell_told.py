@@ -11,6 +11,7 @@ from typing import ClassVar, TypeAlias
 from msgspec import Struct
 
 Row: TypeAlias = tuple[str, str, str, bytes]  # subscriber, subscription, actor, result as JSON
+Reached: TypeAlias = tuple[str, str, int]  # subscriber, subscription, up to when it is settled
 
 
 class CellMoved(Struct, array_like=True, frozen=True, tag="cell_moved"):
@@ -56,3 +57,15 @@ class CellSaved(Struct, array_like=True, frozen=True, tag="cell_saved"):
     floor: int
     end: int
     snapshot: bytes
+
+
+class CellSettled(Struct, array_like=True, frozen=True, tag="cell_settled"):
+    """How far a term is settled, behind its results before `next`."""
+
+    outlasts: ClassVar[bool] = True
+
+    cell: str
+    term: int
+    life: int
+    next: int
+    reached: list[Reached]

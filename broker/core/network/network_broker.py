@@ -68,6 +68,7 @@ class NetworkBroker(CellOrigins):
             CellPlaced: self._cell_placed,
             DrainRequested: self._drain_requested,
             core_messages.Woken: self._woken,
+            core_messages.Settling: self._settling,
         }
         self._on_frame |= {
             frames.Reoffer: self._reoffer,
@@ -339,6 +340,11 @@ class NetworkBroker(CellOrigins):
                 self._say(via, one)
         elif one.life == self.durable.network.own.life:
             self._tell_network(told.HostStored(one.host, one.position))
+
+    def _settling(self, message: core_messages.Settling) -> None:
+        self._settle_cells()
+        if self.durable.core.due_to_settle(self._now):
+            self._tell(message)
 
     # --- time ------------------------------------------------------------------------------
 

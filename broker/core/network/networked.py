@@ -82,6 +82,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             cell_told.CellNamed: self._cell_named,
             cell_told.CellResults: self._cell_results,
             cell_told.CellSaved: self._cell_saved,
+            cell_told.CellSettled: self._cell_settled,
         }
 
     def _network_told(self, message: messages.NetworkTold, out: Outgoing) -> None:

@@ -18,7 +18,7 @@ from typing import ClassVar, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.cell_told import CellMoved, CellNamed, CellResults, CellSaved
+from broker.core.network.cell_told import CellMoved, CellNamed, CellResults, CellSaved, CellSettled
 from language.lexicon import QUOTED_NAME
 from language.tree import AttributeType
 
@@ -164,6 +164,7 @@ Told: TypeAlias = (
     | CellNamed
     | CellResults
     | CellSaved
+    | CellSettled
 )
 
 encoded = msgspec.msgpack.Encoder().encode
