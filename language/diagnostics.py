@@ -74,12 +74,25 @@ class Collector:
         )  # fmt: skip
 
     def misspelt(
-        self, code: str, span: Span, name: str, known: Iterable[str], /, **words: object
+        self,
+        code: str,
+        span: Span,
+        name: str,
+        known: Iterable[str],
+        otherwise: str | None = None,
+        /,
+        **words: object,
     ) -> None:
-        """As `note` for an unknown `name`, with the nearest of the known ones as the hint."""
-        near = nearest(name, known)
+        """As `note` for an unknown `name`, with the nearest of the known ones as the hint.
+
+        `otherwise` is the hint where none is near.
+        """
+        names = list(known)
+        near = nearest(name, names)
         hint = f"did you mean {quote(near)}?" if near is not None else None
-        self.note(code, span, hint, name=name, **words)
+        if name == "null" and name not in names:
+            hint = "null cannot be written: `not x = x` holds where x is missing"
+        self.note(code, span, hint or otherwise, name=name, **words)
 
     def found(self) -> tuple[Diagnostic, ...]:
         """All of them in order of place."""

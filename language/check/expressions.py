@@ -177,9 +177,17 @@ def attribute_type(
     found = event_type.attributes.get(name)
     if found is None:
         known = [*event_type.attributes, *COMMON_ATTRIBUTES]
-        collector.misspelt("HW203", span, name, known, type=event_type.name)
+        collector.misspelt("HW203", span, name, known, _declared(event_type), type=event_type.name)
         return "any"
     return found
+
+
+def _declared(event_type: EventType) -> str | None:
+    """What an event of the type has, in words."""
+    if not event_type.attributes:
+        return None
+    own, given = ", ".join(event_type.attributes), ", ".join(COMMON_ATTRIBUTES)
+    return f"{quote(event_type.name)} has {own}, and as every event {given}"
 
 
 def _lookup(node: tree.Lookup, scope: Scope) -> Type:

@@ -232,3 +232,10 @@ def test_a_keyword_is_no_misspelt_one():
     assert "alias" in one.hint
     [one] = errors(f"{DECLARED}{SUBSCRIPTION}detect A to B")
     assert "did you mean" not in one.hint
+
+
+def test_an_unknown_attribute_is_answered_by_those_that_there_are():
+    [one] = errors(f"{DECLARED}{SUBSCRIPTION}detect C where C.zzz > 1")
+    assert (one.code, one.hint.split(",")[:2]) == ("HW203", ["`C` has y", " k"])
+    [one] = errors(f"{DECLARED}{SUBSCRIPTION}detect A(x = null)")
+    assert (one.code, "null cannot be written" in one.hint) == ("HW203", True)
