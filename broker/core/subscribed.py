@@ -35,8 +35,41 @@ def _places(layout: Layout) -> str:
     return "".join(f"e{leaf.low}, " for leaf in layout.leaves).rstrip()
 
 
+class Told:
+    """Code that tells what is bound by name: ids with ends, ids, and attributes.
+
+    Where each place binds one event, always, there is nothing to look for.
+    """
+
+    def __init__(self, layout: Layout, constants: Constants) -> None:
+        self.lines = _members(layout)
+        named = [(constants.add(leaf.name), f"e{leaf.low}") for leaf in layout.leaves]
+        if layout.listed or layout.optional:
+            self.bound, self.values, self.events = "bound", "values", "events"
+            self.lines += "    bound, values, events = [], {}, {}\n"
+            self.lines += "".join(_SEVERAL.format(name=name, e=event) for name, event in named)
+            return
+        pairs = [f"({name}, [({event}.id, {event}.end)])" for name, event in named]
+        self.bound = f"[{', '.join(pairs)}]"
+        values = [f"{name}: {event}.attribute_values()" for name, event in named]
+        self.values = f"{{{', '.join(values)}}}"
+        self.events = f"{{{', '.join(f'{name}: [{event}.id]' for name, event in named)}}}"
+
+
+_SEVERAL = """\
+    if {e}.__class__ is tuple:
+        events[{name}] = ids = [e.id for e in {e}]
+        bound.append(({name}, list(zip(ids, [e.end for e in {e}]))))
+        values[{name}] = [e.attribute_values() for e in {e}]
+    elif {e} is not None:
+        events[{name}] = [{e}.id]
+        bound.append(({name}, [({e}.id, {e}.end)]))
+        values[{name}] = {e}.attribute_values()
+"""
+
+
 def _members(layout: Layout) -> str:
-    """A line that names what a result's places bind, one event each."""
+    """A line that names what a result's places bind."""
     if len(layout.leaves) > 1:
         return f"    _, _, {_places(layout)} = result.occurrence\n"
     # Of a single event, what may or may not be is said of a tuple around it.
@@ -62,10 +95,8 @@ class SubscriptionTemplate:
         self.names = [leaf.name for leaf in layout.leaves]
         self.id_of = bound_ids_of(task.key, 0)
         self.constants: tuple[Any, ...] = ()  # of `plain`, which those of one shape share
-        # Whether each place binds one event, always: then there is nothing to look for.
-        single = not (layout.optional or layout.listed or layout.silent)
         self._values = self._build_values(layout) if node.case.assign else None
-        self.plain = self._build_plain(layout) if single else self._plain_of
+        self.plain = self._plain_of if layout.silent else self._build_plain(layout)
 
     def _assigned(self, layout: Layout, constants: Constants) -> list[str]:
         writer = Writer(OccurrenceScope(layout, self.keys, constants), constants)
@@ -87,11 +118,8 @@ class SubscriptionTemplate:
     def _build_plain(self, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
         constants = Parameters()
         node = self.subscription
-        named = [(constants.add(leaf.name), f"e{leaf.low}") for leaf in layout.leaves]
-        values = self._assigned(layout, constants) or [
-            f"{name}: {event}.attribute_values()" for name, event in named
-        ]
-        ends = ", ".join(f"({name}, [({event}.id, {event}.end)])" for name, event in named)
+        told = Told(layout, constants)
+        values = f"{{{', '.join(self._assigned(layout, constants))}}}"
         group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
         begun = constants.add(begun_of(self.task, 0).copy)
         encode = constants.helper("encode", ENCODE)
@@ -107,16 +135,16 @@ class SubscriptionTemplate:
             "end": "end",
             "certainty": "result.certainty",
             "group": f"{{{group}}}",
-            "values": f"{{{', '.join(values)}}}",
-            "events": f"{{{', '.join(f'{name}: [{event}.id]' for name, event in named)}}}",
+            "values": values if node.case.assign else told.values,
+            "events": told.events,
         }
         types = ", ".join([leaf.event_type for leaf in layout.leaves])  # each with its own code
         text = (
             f"def plain_of(result):  # {types!a}\n"
             f"    {', '.join(constants.values)}, = result.template.constants\n"
             "    g, start, end = result.group, result.start, result.end\n"
-            f"{_members(layout)}"
-            f"    hashed = {begun}()\n    hashed.update({encode}([{ends}]))\n"
+            f"{told.lines}"
+            f"    hashed = {begun}()\n    hashed.update({encode}({told.bound}))\n"
             f"    return {{{', '.join(f'{key!r}: {code}' for key, code in parts.items())}}}\n"
         )
         self.constants = tuple(constants.values.values())

@@ -20,18 +20,30 @@ tie-is-new: a repeat of the newest event is let in
 + events[0].end >= before):
 
 memory-short: the memory does not reach back to the watermark
-- if end > watermark]
-+ if end > watermark + 2]
+- if end > watermark}
++ if end > watermark + 2}
+
+run-short: of a batch in no order too many are forgotten
+- [end > watermark for end in self.ends]
++ [end > watermark + 1 for end in self.ends]
+
+ends-met-in-part: of those that end together only some are looked for
+- if not known.isdisjoint(ends):
++ if not known.isdisjoint(ends[1:]):
+
+tied-in-a-batch: two of a batch that end together are both new
+- if len(known) < count:
++ if len(known) < count - 1:
 
 memory-cleared-early: a batch goes before the watermark has passed its last event
 - batches[0][0] <= watermark:
 + batches[0][0] <= watermark + 257:
 
 fold-forgets: what came in order is forgotten when an event comes that does not
-- for _, events in self._batches:
--             self._enter(events)
-+ for _, events in self._batches:
-+             self._enter(events[1:])
+- self._loose_ends.update(ends)
+-         self._batches.clear()
++ self._loose_ends.update(ends[1:])
++         self._batches.clear()
 
 newest-forgotten: past the limit the newest are forgotten and not the oldest
 - events[len(events) - self._events_max // 2 :]
