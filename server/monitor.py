@@ -109,7 +109,8 @@ class Monitor:
                 continue
             sums = self._sums.get(stream.name, Sums())
             for one in _recent(running):
-                if one["batchId"] > sums.batch:
+                # While there is nothing to read Spark tells of the next batch, which is not there.
+                if one["batchId"] > sums.batch and "addBatch" in one["durationMs"]:
                     rows, late = sums.rows + one["numInputRows"], sums.late + _late(one)
                     sums = Sums(one["batchId"], rows, late)
             self._sums[stream.name] = sums
@@ -205,7 +206,7 @@ def _lag(name: str, place: Place | None, broker: Mapping[str, Any]) -> dict[str,
         told["next"] = place.next
         told["reached"] = place.reached_ms
         if broker.get("epoch") == place.epoch:
-            told["lag"] = max(0, broker["end"] - place.next)
+            told["lag"] = max(0, broker["end"] - max(place.next, broker["earliest"]))
     elif "end" in broker:
         told["lag"] = broker["end"] - broker["earliest"]
     return told

@@ -93,7 +93,7 @@ def _show(told: dict[str, Any]) -> None:
         if (who := one.get("held_by")) is not None:
             print(f"{one['stream']}: {_held(who, one['brokers'])}")
         if one.get("late"):
-            print(f"{one['stream']}: {one['late']} came too late to count: raise its `delay`")
+            print(f"{one['stream']}: {one['late']} came later than the windows that they are of")
         if one.get("error"):
             print(f"{one['stream']}: {one['error']}")
     for one in told["brokers"]:

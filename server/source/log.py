@@ -172,7 +172,8 @@ class Log:
         except (OSError, http.client.HTTPException) as error:
             self.close()
             if not kept:
-                raise AwayError(f"broker {self.broker} cannot be reached: {error}") from None
+                why = (getattr(error, "strerror", None) or str(error)).lower()
+                raise AwayError(f"broker {self.broker} cannot be reached: {why}") from None
             # A connection that was kept may have been closed from over there meanwhile.
             return self._ask(method, path, params, timeout_s)
         if status != 200:

@@ -21,6 +21,7 @@ from server.source.options import SourceOptions
 from server.source.places import Place
 from server.source.watch import Known
 
+GO_ON: Final = '; with lost = "skip" (failOnDataLoss=false) it goes on without them'
 ROWS_MORE: Final = 4  # so many times the rows, where no part of them can be read by itself
 
 
@@ -129,7 +130,7 @@ class Planner:
                 f" to offset {place.next} (epoch {place.epoch}): its disk was replaced"
             )
             if self.options.fail_on_loss:
-                raise EpochError(message)
+                raise EpochError(f"{message}{GO_ON}")
             self._tell(f"{message}; the new one is read from its beginning")
             return Place(log.epoch, log.earliest, place.reached_ms)
         latest = self.options.starting == "latest"
@@ -145,7 +146,7 @@ class Planner:
             return place.next
         message = gap(name, place.next, log.earliest)
         if self.options.fail_on_loss:
-            raise LostError(message)
+            raise LostError(f"{message}{GO_ON}")
         self._tell(message)
         return log.earliest
 

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
-from server.source.planning import LostError, gap
+from server.source.planning import GO_ON, LostError, gap
 from server.source.rows import Page, batch_of, chosen, has_msgpack, page_of
 
 AGAIN_S: Final = 0.25
@@ -67,7 +67,8 @@ class Late:
             first, last = self._offsets
             tell(
                 f"broker {self._part.broker}: {self._count} results among offsets {first} to {last}"
-                f" were found later than jobs wait for (`delay`): windows may have closed before"
+                f" come later than the windows that they are of: the broker or their subscription"
+                f" was not there by then, or was waited for no more"
             )
 
 
@@ -137,7 +138,7 @@ class Reading:
     def _passed(self, part: Range, begin: int, end: int) -> int:
         message = gap(part.broker, begin, end)
         if self._options.fail_on_loss or end <= begin:
-            raise LostError(message)
+            raise LostError(f"{message}{GO_ON}")
         tell(message)
         return end
 

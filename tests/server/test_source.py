@@ -312,13 +312,16 @@ def test_what_was_found_later_than_jobs_wait_for_is_told_with_its_offsets(two, f
         assert len(stream.rest()) == len(EVERY) + 2
     ends = [50_499, 70_000, 50_500, 20_000]
     two["b"].add(*[result(6 + n, end) for n, end in enumerate(ends)])
-    assert "found later" not in capfd.readouterr().err
+    assert "come later" not in capfd.readouterr().err
     with Stream(two, **options) as later:
         later.offset = stream.offset
         assert len(later.rest()) == len(ends)
     said = capfd.readouterr().err
-    assert said.count("found later") == 1
-    assert "broker b: 2 results among offsets 6 to 9 were found later than jobs wait for" in said
+    assert said.count("come later") == 1
+    assert (
+        "broker b: 2 results among offsets 6 to 9 come later than the windows that they are of"
+        in said
+    )
 
 
 # --- ranges that cannot be read ------------------------------------------------------------------
