@@ -47,19 +47,27 @@ class Extent:
     def __init__(self) -> None:
         self.longest_ms: dict[str, int] = {}
         self.begin: int | None = None
+        self.end: int | None = None
         self.uncertainty_ms = 0
+
+    @property
+    def extent_ms(self) -> int | None:
+        """From the least start to the greatest end."""
+        return None if self.begin is None or self.end is None else self.end - self.begin
 
     def add(self, events: Iterable[CoreEvent]) -> None:
         """Take more of the recording in, in any order."""
-        longest_ms, begin = self.longest_ms, self.begin
+        longest_ms, begin, end = self.longest_ms, self.begin, self.end
         for event in events:
             start, lasted_ms = event.start, event.end - event.start
             if lasted_ms > longest_ms.get(event.event_type, 0):
                 longest_ms[event.event_type] = lasted_ms
             if begin is None or start < begin:
                 begin = start
+            if end is None or event.end > end:
+                end = event.end
             self.uncertainty_ms = max(self.uncertainty_ms, event.uncertainty)
-        self.begin = begin
+        self.begin, self.end = begin, end
 
 
 class Pipeline:
@@ -114,7 +122,7 @@ class Pipeline:
 
     def foresee(self, whole: Extent) -> None:
         """Tell what is known of a recording before its first event is admitted."""
-        self.matcher.durations.foresee(whole.longest_ms)
+        self.matcher.durations.foresee(whole.longest_ms, whole.extent_ms)
         if whole.begin is not None:
             self.matcher.begin(whole.begin)
         if whole.uncertainty_ms:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from broker.core.event import Event
     from broker.core.limits import Limits
     from broker.core.making import Maker
+    from broker.core.outlasting import LongestOf
     from broker.core.staged_agent import StagedAgent
     from language.taskgraph import Task
 
@@ -86,6 +87,17 @@ class Agents:
 
             self._maker = Maker(self, self._limits)
         return self._maker
+
+    def makes(self, task: Task) -> None:
+        """A definition's events are to be detected: how long they last, its text says."""
+        inputs = {name: input_name(task, name) for name in task.types}
+
+        def made(longest_of: LongestOf, endless_ms: int | None) -> int | None:
+            from broker.core.outlasting import longest_made_ms
+
+            return longest_made_ms(task, lambda name: longest_of(inputs[name]), endless_ms)
+
+        self.durations.makes(f"{task.name}@{task.key}", made)
 
     def foresight(self, task: Task) -> Foresight:
         """How long the events of a task's inputs last."""

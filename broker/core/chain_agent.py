@@ -61,7 +61,6 @@ class ChainAgent:
         classes: Mapping[str, type[Event]],
         *,
         capacity: int,
-        duration_max_ms: int,
         foresight: Foresight | None = None,
     ) -> None:
         layout = inner.layout
@@ -75,7 +74,7 @@ class ChainAgent:
         self._selects = [leaf_select(leaf) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
         self._foresight = foresight
-        self._promise = Promise(case, layout, foresight, duration_max_ms)
+        self._promise = Promise(case, layout, foresight)
         self.store = ChainStore(links, layout.root.within_ms, capacity)
         self._pending: list[tuple[Order, int, Event]] = []
         self._watermark = WATERMARK_NONE

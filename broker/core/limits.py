@@ -62,7 +62,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int, said("one clock ahead makes its source's later events late", "refused", 0)
     ] = 60_000
     event_duration_ms_max: Annotated[
-        int, said("tasks wait as long for a beginning: a week", "refused: duration_too_long", 0)
+        int,
+        said(
+            "tasks wait as long for a beginning: a week",
+            "refused: duration_too_long; what is detected without bound counted: outlasting",
+            0,
+        ),
     ] = 604_800_000
     uncertainty_ms_max: Annotated[
         int, said("a day: with more, no order of events is certain", "refused", 0)

@@ -82,7 +82,6 @@ class Maker:
             plain,
             self._shared.classes,
             capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
-            duration_max_ms=self._limits.event_duration_ms_max,
             foresight=self._shared.foresight(task),
         )
 

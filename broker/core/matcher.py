@@ -80,6 +80,7 @@ class Matcher:
             name = f"{task.name}@{task.key}"
             output = event_class(name, task.output.attributes, detected=True)
             self.classes[name] = output
+            self._agents.makes(task)
         node = task.node
         cases = node.cases if isinstance(node, Definition) else (node.case,)
         seats = self._by_task[task.key] = []

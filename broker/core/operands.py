@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from language.tree import Bound, Context, Expression, LinkOperator, RegionLiteral
 
-DurationMs: TypeAlias = int | Callable[[str], int]
+DurationMs: TypeAlias = int | Callable[[str], int | None]
 SlackMs: TypeAlias = Callable[[int], int]
 
 FOLLOWS = frozenset(("then", "before"))  # the right operand comes after the left one
@@ -238,7 +238,8 @@ def span_max_ms(
 ) -> int | None:
     """The longest span that an occurrence of the operand can have; None where unbounded.
 
-    `duration_ms` is how long an event may last: one number for all, or asked for each type.
+    `duration_ms` is how long an event may last: one number for all, or asked for each type (None
+    where that is unbounded, too).
     `slack_ms`: by how much nominal times may miss a limit that is met, where they are uncertain.
     """
     return _Spans(duration_ms, slack_ms).of(operand)
@@ -260,7 +261,7 @@ class _Spans:
     def _longer(self, limit_ms: int) -> int:
         return limit_ms if self._slack_ms is None else limit_ms + self._slack_ms(limit_ms)
 
-    def _event(self, event_type: str) -> int:
+    def _event(self, event_type: str) -> int | None:
         duration_ms = self._duration_ms
         return duration_ms if isinstance(duration_ms, int) else duration_ms(event_type)
 
@@ -301,8 +302,8 @@ class _Spans:
             return None
         types = {one.low: one.event_type for one in parts if isinstance(one, Leaf)}
         spans = [
-            self._event(types[place]) + self._longer(within_ms) + self._longer(0)
+            _sum(self._event(types[place]), self._longer(within_ms), self._longer(0))
             for place, within_ms in operand.anchors
             if operand.low <= place < operand.high
         ]
-        return min(spans, default=None)
+        return min([span for span in spans if span is not None], default=None)

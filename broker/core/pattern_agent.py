@@ -28,7 +28,7 @@ from broker.core.occurrence import (
 from broker.core.partition import Partition, instant, instants, take
 from broker.core.patience import Entry, Patience
 from broker.core.pattern import Layout
-from broker.core.pattern_groups import Found, Outcome, PatternGroups
+from broker.core.pattern_groups import OUTLASTING, Found, Outcome, PatternGroups
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
 from broker.core.subscribed import SubscriptionOutcome
 
@@ -121,6 +121,7 @@ class PatternAgent(PatternGroups):
         return {
             "occurrences_overflow": self.dropped_overflow,
             "start_after_end": self._outcome.dropped_inverted,
+            OUTLASTING: self.outlasting,
         }
 
     def state(self) -> Any:
@@ -134,6 +135,7 @@ class PatternAgent(PatternGroups):
             "swept": self._swept,
             "overflow": self.dropped_overflow,
             "inverted": self._outcome.dropped_inverted,
+            OUTLASTING: self.outlasting,
             "pending": [[leaf, shelf.put(event)] for _, leaf, event in self._pending],
             "partitions": [pack_partition(one, shelf) for one in self._partitions.values()],
             "events": shelf.packed(),
@@ -147,7 +149,7 @@ class PatternAgent(PatternGroups):
         if self._foresight is not None:
             self._foresight.know(state.get("lasting", {}))
         self._watermark, self._swept = state["watermark"], state["swept"]
-        self.dropped_overflow = state["overflow"]
+        self.dropped_overflow, self.outlasting = state["overflow"], state.get(OUTLASTING, 0)
         self._outcome.dropped_inverted = state["inverted"]
         self._pending = [
             (event.order, leaf, event)

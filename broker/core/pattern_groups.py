@@ -24,6 +24,8 @@ from language.tree import Case
 
 DURATION_MAX_MS = 7 * 86_400_000
 OCCURRENCES_MAX = 1_000_000
+# Detected events that lasted longer than anything is kept for what has no bound by its text.
+OUTLASTING = "outlasting"
 SWEEP_MS = 60_000  # partitions are swept for what has expired at most so often
 
 
@@ -73,7 +75,7 @@ class PatternGroups:
             layout, case.group_by, ordered=self.ordered, duration_max_ms=duration_max_ms
         )
         self._program.keeps_latest_only(allowed=not self._discipline.consuming)
-        self._promise = Promise(case, layout, foresight, duration_max_ms)
+        self._promise = Promise(case, layout, foresight)
         asks = self._program.asks_durations() or layout.last or self._promise.lags
         self._foresight = foresight if asks else None
         self._changes = -1  # of durations, when it was looked ahead
@@ -90,7 +92,7 @@ class PatternGroups:
         self._size = 0
         self._watermark = WATERMARK_NONE
         self._swept = WATERMARK_NONE
-        self.dropped_overflow = 0
+        self.dropped_overflow = self.outlasting = 0
 
     # --- steps ---------------------------------------------------------------------------
 
@@ -159,10 +161,10 @@ class PatternGroups:
 
     def _look_ahead(self, foresight: Foresight, batch: Sequence[LeafEvents]) -> None:
         """Keep for as long as events still to come may reach back."""
-        foresight.observe(batch)
+        self.outlasting += foresight.observe(batch)
         if self._changes != foresight.durations.changes:
             self._changes = foresight.durations.changes
-            self._program.keep(min(self._duration_max_ms, foresight.most_ms()))
+            self._program.keep(foresight.most_ms())
             self._horizon_ms = self._program.horizon_ms()
             self._log_keep_ms = self._program.reach_ms()
 

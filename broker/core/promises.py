@@ -22,22 +22,20 @@ from language.tree import Case
 class Promise:
     """The promises of one agent; `lags`: whether it must be told of the eldest that is held."""
 
-    __slots__ = ("_doubt", "_duration_max_ms", "_foresight", "_place", "_span", "lags")
+    __slots__ = ("_doubt", "_foresight", "_place", "_span", "lags")
 
     def __init__(
         self,
         case: Case,
         layout: Layout,
         foresight: Foresight | None,
-        duration_max_ms: int,
         doubt: Doubt | None = None,
     ) -> None:
-        self._duration_max_ms = duration_max_ms
         self._doubt = doubt
         self._place = assigned_end(case, layout)
         self.lags = self._place == "within"
         self._foresight = foresight
-        self._span = Span(layout.root, duration_max_ms, doubt)
+        self._span = Span(layout.root, doubt)
 
     def out(self, watermark: int, reported: int, eldest: int) -> int:
         """Nothing that comes later ends at or before this.
@@ -52,11 +50,9 @@ class Promise:
             early = self._place == "last event" and self._doubt is not None
             return reported - self._doubt.slack_ms() if early and self._doubt else reported
         if self._foresight is None:
-            longest_ms, span_ms = self._duration_max_ms, self._span.most_ms
-        else:
-            longest_ms = self._foresight.longest_of_all_ms()
-            span_ms = self._span.likely_ms(self._foresight)
-        by_held = min(watermark - longest_ms, eldest - 1)
+            return WATERMARK_NONE  # nothing is known of how long events last
+        by_held = min(watermark - self._foresight.longest_of_all_ms(), eldest - 1)
+        span_ms = self._span.likely_ms(self._foresight)
         return by_held if span_ms is None else max(by_held, reported - span_ms)
 
 

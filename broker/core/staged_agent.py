@@ -19,6 +19,7 @@ from broker.core.event import Event
 from broker.core.occurrence import Occurrence, sort_in_order
 from broker.core.operands import composite, least
 from broker.core.pattern_agent import IN_ORDER, Handover
+from broker.core.pattern_groups import OUTLASTING
 from broker.core.pending import Pending
 from broker.core.shelf import Shelf
 from broker.core.solved import Solving
@@ -99,6 +100,7 @@ class StagedAgent(StagedGroups):
         return {
             "occurrences_overflow": self.dropped_overflow,
             "start_after_end": self._outcome.dropped_inverted,
+            OUTLASTING: self.outlasting,
             "at_most": sum([one.waiting.suppressed for one in self._partitions.values()]),
         }
 
@@ -127,9 +129,7 @@ class StagedAgent(StagedGroups):
             passed = events if select is None else select(events)
             if self.doubt is not None:
                 self.doubt.see(passed)
-            for event in passed:
-                if event.start < event.end:
-                    self._durations.durations.observe(event.event_type, event.end - event.start)
+            self.outlasting += self._durations.observe(((at, passed),))
             pending.add(at, passed)
         until = WATERMARK_END if self._at_once else self._watermark
         released = pending.release(until)
@@ -241,6 +241,7 @@ class StagedAgent(StagedGroups):
             "swept": self._swept,
             "overflow": self.dropped_overflow,
             "inverted": self._outcome.dropped_inverted,
+            OUTLASTING: self.outlasting,
             "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
             "patience": None if self._patience is None else self._patience.trial,
             "partitions": partitions,
@@ -257,7 +258,7 @@ class StagedAgent(StagedGroups):
         self._durations.know(state.get("lasting", {}))
         if self.doubt is not None:
             self.doubt.most_ms = max(self.doubt.most_ms, state["doubt_ms"] or 0)
-        self.dropped_overflow = state["overflow"]
+        self.dropped_overflow, self.outlasting = state["overflow"], state.get(OUTLASTING, 0)
         self._outcome.dropped_inverted = state["inverted"]
         self._pending = Pending()
         for at, n in state["pending"]:

@@ -72,7 +72,7 @@ class StagedGroups:
         self._key = key_function(case.group_by) if case.group_by else None
         self.doubt = doubt
         self._at_once = reports_at_once(layout, self._manner)
-        builder = Builder(layout, case.group_by, DURATION_MAX_MS, doubt, at_once=self._at_once)
+        builder = Builder(layout, case.group_by, doubt, at_once=self._at_once)
         self._make = builder.build(layout.root)
         self._silences = any(isinstance(one, Silence) for one in operands(layout.root))
         self._consumption = consumption_of(layout, self._manner)
@@ -82,7 +82,7 @@ class StagedGroups:
         self._log_keep_ms = log_keep_ms(layout)
         self._derived = derived(layout)
         self._contiguous = any(joint.next for joint in layout.joints)
-        self._promise = Promise(case, layout, durations, DURATION_MAX_MS, doubt)
+        self._promise = Promise(case, layout, durations, doubt)
         # Where the eldest of what is held is asked for, nothing waits elsewhere.
         in_turn = self._manner.in_turn or self._promise.lags
         patient = doubt is None and not (self._at_once or in_turn)
@@ -98,7 +98,7 @@ class StagedGroups:
         self._size = 0
         self._watermark = WATERMARK_NONE
         self._swept = WATERMARK_NONE
-        self.dropped_overflow = 0
+        self.dropped_overflow = self.outlasting = 0
 
     def _patience_of(self, layout: Layout) -> Patience[Partition] | None:
         """How events wait with their groups; None where they cannot."""

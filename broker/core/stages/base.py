@@ -319,8 +319,9 @@ class Over:
             return self._begins
         kept = [min(map(start_of, items)) for items in self.kept() if items]
         self._begins = min([inbox.begins() for inbox in self.inboxes] + kept)
-        span_ms = None if self.span is None else self.span.most_ms
-        if span_ms is not None and self.site.exact:
+        exact = self.site.exact and self.span is not None
+        span_ms = self.span.most_ms(self.site.durations) if exact and self.span else None
+        if span_ms is not None:
             self._begins = max(self._begins, min(self.watermark, self.hold()) + 1 - span_ms)
         held = sum(map(len, self.kept()))
         self._asked = (self.site.durations.durations.changes, held // ASK_SHARE)

@@ -56,7 +56,6 @@ class Builder:
         self,
         layout: Layout,
         keys: tuple[str, ...],
-        duration_max_ms: int,
         doubt: Doubt | None = None,
         *,
         at_once: bool = False,
@@ -65,7 +64,6 @@ class Builder:
         self._at_once = at_once
         self._layout = layout
         self._keys = keys
-        self._duration_max_ms = duration_max_ms
         self._between: dict[int, Between] = {}  # of the chain at hand, by the place after a list
 
     def build(self, operand: Operand) -> Make:
@@ -103,7 +101,7 @@ class Builder:
         return lambda site: NegationStage(plan, site, beneath(site), right(site))
 
     def _span(self, operand: Operand) -> Span:
-        return Span(operand, self._duration_max_ms, self._doubt)
+        return Span(operand, self._doubt)
 
     def _leaf(self, leaf: Leaf) -> Make:
         asked_ms = longest_asked(leaf.conditions)
@@ -124,8 +122,6 @@ class Builder:
             return JoinWriter(self._layout, joint, self._keys, ordered=not self._at_once)
 
         parts = (joint.left, joint.right)
-        spans = [self._span(part).most_ms if composite(part) else 0 for part in parts]
-        known = [span for span in spans if span is not None]
         either = joint.operator == "or"
         join: Join = writer().build()
         test: Any = writer().build_test() if not either else _never
@@ -143,7 +139,7 @@ class Builder:
             (composite(joint.left), composite(joint.right)),
             reaches_ms(joint),
             self._span(joint),
-            max(known) if len(known) == len(spans) else None,
+            tuple([self._span(part) for part in parts if composite(part)]),
             self._doubt,
             self._at_once,
             bool(self._types(joint.left) & self._types(joint.right)),

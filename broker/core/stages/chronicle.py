@@ -109,8 +109,9 @@ class ChronicleStage(Over):
     def _expire_spent(self, limit: int) -> None:
         """What no occurrence to come can bind is no longer remembered."""
         oldest = min([inbox.begins() for inbox in self.inboxes])
-        if self._plan.old_ms is not None:
-            oldest = max(oldest, limit + 1 - self._plan.old_ms)
+        old_ms = self._plan.old_ms(self.site)
+        if old_ms is not None:
+            oldest = max(oldest, limit + 1 - old_ms)
         gone = [key for key, event in self._spent.items() if event.end < oldest]
         for key in gone:
             del self._spent[key]

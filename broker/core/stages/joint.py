@@ -44,7 +44,7 @@ class JointPlan:
     composite: tuple[bool, bool]
     reaches_ms: tuple[tuple[int | None, int | None], tuple[int | None, int | None]]
     span: Span
-    old_ms: int | None  # how long before its end an occurrence beneath may have an event's end
+    beneath: tuple[Span, ...]  # of the composite sides
     doubt: Doubt | None = None  # where times are uncertain
     at_once: bool = False  # the left one may be the later one to come
     shared: bool = False  # an event may be on both sides
@@ -65,6 +65,12 @@ class JointPlan:
     def slack_ms(self) -> int:
         """By how much what follows may nominally come before."""
         return 0 if self.doubt is None else self.doubt.slack_ms()
+
+    def old_ms(self, site: Site) -> int | None:
+        """How long before its end an occurrence beneath may have an event's end; None: any time."""
+        spans = [span.most_ms(site.durations) for span in self.beneath]
+        known = [span for span in spans if span is not None]
+        return max(known, default=0) if len(known) == len(spans) else None
 
     def kept_from(self, limit: int, side: int, site: Site, partner: Inbox) -> int | None:
         """The least end that may still matter on a side; None: any.

@@ -6,12 +6,17 @@ what is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker.core.event import Event
+
+
+# How long a detected event lasts at most, given how long those of other types do (by the names of
+# their classes), and how long what has no bound does, where that is known.
+Made = Callable[[Callable[[str], int | None], int | None], int | None]
 
 
 class Durations:
@@ -30,6 +35,10 @@ class Durations:
         self.changes = 0  # how often it turned out that another type has events that last
         self.version = 0  # how often anything became known
         self._foreseen: dict[str, int] | None = None
+        self._extent_ms: int | None = None  # of a recording: no event lasts longer by itself
+        self._made: dict[str, Made] = {}  # of detected types: what their texts say
+        self._known: dict[str, int | None] = {}  # of these: what was found
+        self._likely: dict[str, tuple[int, int | None]] = {}  # the same, and at which version
 
     def observe(self, event_type: str, duration_ms: int) -> None:
         """An event of the type lasted so long."""
@@ -39,11 +48,43 @@ class Durations:
             self.version += 1
             self.changes += not known
 
-    def foresee(self, longest_ms: dict[str, int]) -> None:
-        """All events of the input are known; these are the longest of their types."""
-        self._foreseen = longest_ms
+    def foresee(self, longest_ms: dict[str, int], extent_ms: int | None = None) -> None:
+        """All events of the input are known; these are the longest of their types.
+
+        `extent_ms`: from the first start to the last end, where that is known, too.
+        """
+        self._foreseen, self._extent_ms = longest_ms, extent_ms
+        self._known.clear()
         self.changes += 1
         self.version += 1
+
+    def makes(self, event_type: str, made: Made) -> None:
+        """Events of the type are detected; `made` says how long they last at most."""
+        self._made[event_type] = made
+        self._known.pop(event_type, None)
+        self._likely.pop(event_type, None)
+
+    def bound_ms(self, event_type: str) -> int | None:
+        """The longest that an event of the type can last; None of a detected one without bound."""
+        made = self._made.get(event_type)
+        if made is None:
+            if self._foreseen is not None:
+                return self._foreseen.get(event_type, 0)
+            return self.limit_ms
+        if event_type not in self._known:
+            self._known[event_type] = made(self.bound_ms, self._extent_ms)
+        return self._known[event_type]
+
+    def most_ms(self, event_type: str) -> int:
+        """The same; where there is no bound, the limit stands for it, and what lasts longer is
+        counted where that matters.
+        """
+        bound_ms = self.bound_ms(event_type)
+        return self.limit_ms if bound_ms is None else bound_ms
+
+    def outlasts(self, event_type: str, duration_ms: int) -> bool:
+        """Whether an event lasted longer than anything is kept for it."""
+        return duration_ms > self.limit_ms and self.bound_ms(event_type) is None
 
     def state(self) -> dict[str, int]:
         """Plain data: the longest that was observed of each type."""
@@ -54,12 +95,25 @@ class Durations:
         for event_type, longest_ms in state.items():
             self.observe(event_type, longest_ms)
 
-    def longest_ms(self, event_type: str, *, detected: bool) -> int:
+    def longest_ms(self, event_type: str) -> int:
         """How long an event of the type that is still to come may last."""
-        if self._foreseen is not None and not detected:
+        made = self._made.get(event_type)
+        if made is None and self._foreseen is not None:
             return self._foreseen.get(event_type, 0)
         seen = self._longest.get(event_type, 0)
-        return self.limit_ms if seen and self._strict else seen
+        if made is not None:
+            likely_ms = self._likely_ms(event_type, made)
+            if likely_ms is not None:
+                return max(seen, likely_ms)
+        return max(seen, self.most_ms(event_type)) if seen and self._strict else seen
+
+    def _likely_ms(self, event_type: str, made: Made) -> int | None:
+        """How long such detected events last at most, if what they are made of keeps to this."""
+        version, likely_ms = self._likely.get(event_type, (-1, None))
+        if version != self.version:
+            likely_ms = made(self.longest_ms, None)
+            self._likely[event_type] = (self.version, likely_ms)
+        return likely_ms
 
     def reach_ms(self, event_type: str, *, lasts: bool) -> int:
         """How long before its end an event that is still to come may begin, for what is kept.
@@ -68,11 +122,10 @@ class Durations:
         So here an event of a type that has lasted may last up to the limit, and so may one that is
         of use only if it lasts, whatever came before. (A detected one always may.)
         """
-        if self._foreseen is not None:
-            return self._foreseen.get(event_type, 0)
-        if lasts:
-            return self.limit_ms
-        return self.limit_ms if event_type in self._longest else 0
+        foreseen = self._foreseen is not None or event_type in self._made
+        if foreseen or lasts or event_type in self._longest:
+            return self.most_ms(event_type)
+        return 0
 
     def longest(self, event_type: str) -> int:
         """How long the longest of the type so far has lasted."""
@@ -96,22 +149,30 @@ class Foresight:
 
     def longest_ms(self, event_type: str) -> int:
         """How long an event of the type that is still to come may last."""
-        name = self.inputs[event_type]
-        return self.durations.longest_ms(name, detected=name != event_type)
+        return self.durations.longest_ms(self.inputs[event_type])
 
     def reach_ms(self, event_type: str) -> int:
         """How long before its end such an event may begin, for what is kept."""
-        name = self.inputs[event_type]
-        if name != event_type:
-            return self.durations.limit_ms
-        return self.durations.reach_ms(name, lasts=event_type in self.lasting)
+        return self.durations.reach_ms(self.inputs[event_type], lasts=event_type in self.lasting)
 
-    def observe(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> None:
-        """Remember how long these events lasted."""
+    def most_ms_of(self, event_type: str) -> int:
+        """The longest that any event of the type, to come or past, may last."""
+        return self.durations.most_ms(self.inputs[event_type])
+
+    def bound_ms(self, event_type: str) -> int | None:
+        """The same; None where nothing bounds it."""
+        return self.durations.bound_ms(self.inputs[event_type])
+
+    def observe(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> int:
+        """Remember how long these events lasted; how many did longer than is kept for them."""
+        outlasting = 0
         for _, events in batch:
             for event in events:
                 if event.start < event.end:
-                    self.durations.observe(event.event_type, event.end - event.start)
+                    lasted_ms = event.end - event.start
+                    self.durations.observe(event.event_type, lasted_ms)
+                    outlasting += self.durations.outlasts(event.event_type, lasted_ms)
+        return outlasting
 
     def seen(self) -> dict[str, int]:
         """Of each input that has lasted, the longest so far, for a snapshot."""

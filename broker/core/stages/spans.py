@@ -15,21 +15,30 @@ from broker.core.verdicts import Doubt
 class Span:
     """The spans of one operator's occurrences; None where they are unbounded."""
 
-    __slots__ = ("_doubt", "_likely", "_operand", "_version", "most_ms")
+    __slots__ = ("_doubt", "_likely", "_most", "_operand", "_version")
 
-    def __init__(self, operand: Operand, duration_max_ms: int, doubt: Doubt | None) -> None:
+    def __init__(self, operand: Operand, doubt: Doubt | None) -> None:
         self._operand = operand
         self._doubt = doubt
-        self._version = (-1, -1)  # of what `_likely` was found of
+        self._version = (-1, -1)  # of what the others were found of
         self._likely: int | None = None
-        self.most_ms = span_max_ms(operand, duration_max_ms)
+        self._most: int | None = None
+
+    def most_ms(self, foresight: Foresight) -> int | None:
+        """The longest span that is possible, if times are certain."""
+        self._find(foresight)
+        return self._most
 
     def likely_ms(self, foresight: Foresight) -> int | None:
         """The longest nominal span, if events last no longer than is known of their types."""
+        self._find(foresight)
+        return self._likely
+
+    def _find(self, foresight: Foresight) -> None:
         doubt = self._doubt
         version = (foresight.durations.version, -1 if doubt is None else doubt.most_ms)
         if version != self._version:
             slack_ms = None if doubt is None else doubt.slack_ms
             self._likely = span_max_ms(self._operand, foresight.longest_ms, slack_ms)
+            self._most = span_max_ms(self._operand, foresight.most_ms_of)
             self._version = version
-        return self._likely

@@ -1,0 +1,99 @@
+"""How long the events of a definition may last, as far as its text says.
+
+Owns the reading of a definition for that. Must not know what is kept for how long. Invariant: no
+event of it lasts longer while its inputs keep to what is said of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.core.assigned import ENDS
+from broker.core.operands import span_max_ms
+from broker.core.pattern import Layout, lay_out
+from broker.core.window_bound import is_no_less_than_zero
+from language.taskgraph import Task
+from language.tree import (
+    Arithmetic,
+    Assignment,
+    Attribute,
+    Constant,
+    Definition,
+    Expression,
+    Name,
+    Window,
+)
+
+LongestOf = Callable[[str], int | None]  # of a type as the task names it; None: unbounded
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+def longest_made_ms(task: Task, longest_of: LongestOf, endless_ms: int | None) -> int | None:
+    """The longest event of a definition's; None where nothing bounds it.
+
+    `endless_ms`: how long what has no bound lasts at most, where that is known.
+    """
+    node = task.node
+    assert isinstance(node, Definition), "only definitions make events"
+    found = []
+    for case in node.cases:
+        layout = lay_out(case)
+        if node.window is not None and node.window.aggregated:
+            span_ms = _of_window(node.window, layout, longest_of)
+        else:
+            span_ms = span_max_ms(layout.root, longest_of)
+            if _is_reading(case.assign, layout):
+                span_ms = 0
+        span_ms = endless_ms if span_ms is None else span_ms
+        assigned = [*case.assign, *(() if node.post is None else node.post.assign)]
+        found.append(None if span_ms is None else span_ms + _later_ms(assigned))
+    known = [span_ms for span_ms in found if span_ms is not None]
+    return max(known) if len(known) == len(found) else None
+
+
+def _of_window(window: Window, layout: Layout, longest_of: LongestOf) -> int | None:
+    """What a window holds: its events end within it, and may have begun before."""
+    lasted = [longest_of(leaf.event_type) for leaf in layout.leaves]
+    known = [lasted_ms for lasted_ms in lasted if lasted_ms is not None]
+    if len(known) < len(lasted):
+        return None
+    longest_ms = max(known, default=0)
+    if window.session_ms is not None:
+        most_ms = window.session_max_ms
+        return None if most_ms is None else max(most_ms, longest_ms)
+    if window.range_ms is not None:
+        return window.range_ms + longest_ms
+    if window.every_ms is not None:
+        return window.every_ms + longest_ms
+    days = window.every_days or 1
+    return days * DAY_MS + HOUR_MS + longest_ms  # once a year a day has an hour more
+
+
+def _is_reading(assigned: tuple[Assignment, ...], layout: Layout) -> bool:
+    """Whether every event gets a time, and so is a point."""
+    return any(one.name == "timestamp" and _stands(one.value, layout) for one in assigned)
+
+
+def _stands(value: Expression, layout: Layout) -> bool:
+    """Whether a time is never null."""
+    if isinstance(value, Name):
+        return True
+    if isinstance(value, Attribute) and value.base in layout.places:
+        place = layout.places[value.base]
+        return place not in layout.optional | layout.listed | layout.silent
+    return False
+
+
+def _later_ms(assigned: list[Assignment]) -> int:
+    """How long after its occurrence an event may end."""
+    return max([_added_ms(one.value) for one in assigned if one.name in ENDS], default=0)
+
+
+def _added_ms(value: Expression) -> int:
+    if isinstance(value, Constant) and is_no_less_than_zero(value):
+        assert isinstance(value.value, int | float)
+        return int(value.value)
+    if isinstance(value, Arithmetic):
+        return _added_ms(value.left) + _added_ms(value.right)
+    return 0

@@ -1,0 +1,175 @@
+"""How long detected events last: by their texts, in recordings, and past the limit, counted.
+
+Owns the property that nothing is lost in silence because an event of a definition lasts long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import headwater
+from broker.core.outlasting import longest_made_ms
+from broker.core.pattern_groups import OUTLASTING
+from language import check_text
+from tests.oracles import spec as s
+from tests.oracles.compare import compare
+from tests.oracles.generate import CONTEXTS_WHOLE, random_case
+from tests.oracles.matcher import run
+from tests.oracles.render import text_of
+from tests.streams import Events, end_of
+
+DAY_MS = 86_400_000
+TYPES = "event A(n: int) event B(n: int) event C(n: int)\n"
+DEFINED = (
+    *("definition", "cases", "nested-definitions", "definition-twice", "every-reported"),
+    *("window-over-definition", "assigned-interval", "definition-whole"),
+)
+
+
+@pytest.mark.parametrize(
+    ("definition", "longest_ms"),
+    [
+        ("define X() detect A", 10),
+        ("define X(n) detect A assign n = A.n, end = timestamp + 5 mins", 300_010),
+        ("define X(n) detect A assign n = A.n, timestamp = A.start", 0),
+        ("define X() detect A then B within 12 days", 12 * DAY_MS),
+        ("define X() detect A then[..5 s] B", 5_020),
+        ("define X() detect A and B within 4 s from A", 4_010),
+        ("define X() detect A then B", None),
+        ("define X() detect (A then B as x within 1 s) or (B as y then C within 3 s)", 3_000),
+        ("define X() detect A during B", 20),
+        ("define X() detect absent A for 7 s", 7_000),
+        ("define X(n) aggr every 12 days detect A assign n = Count(A)", 12 * DAY_MS + 10),
+        ("define X(n) aggr every 1 s range 5 s detect A assign n = Count(A)", 5_010),
+        ("define X(n) aggr session 3 s max 60 s detect A assign n = Count(A)", 60_000),
+        ("define X(n) aggr session 3 s detect A assign n = Count(A)", None),
+        (
+            'define X(n) aggr every 2 days in "Europe/Zurich" detect A assign n = Count(A)',
+            2 * DAY_MS + 3_600_010,
+        ),
+    ],
+)
+def test_a_text_tells_how_long_its_events_last(definition: str, longest_ms: int | None) -> None:
+    """Primitive ones last for 10 ms here."""
+    text = TYPES + definition + "\nsubscription S from a to b detect X"
+    graph = check_text(text).demand().graph
+    (task,) = [one for one in graph.tasks.values() if one.kind == "definition"]
+    assert longest_made_ms(task, lambda _: 10, None) == longest_ms
+    if longest_ms is None:  # then it is the recording that bounds it
+        assert longest_made_ms(task, lambda _: 10, 77) == 77
+
+
+def test_where_an_input_has_no_bound_its_users_have_none() -> None:
+    text = TYPES + "define X() detect A then B\nsubscription S from a to b detect X"
+    graph = check_text(text).demand().graph
+    (task,) = [one for one in graph.tasks.values() if one.kind == "definition"]
+    assert longest_made_ms(task, lambda name: None if name == "A" else 10, None) is None
+
+
+def event(kind: str, day: float) -> dict[str, Any]:
+    return {"type": kind, "id": f"{kind}{day}", "timestamp": int(day * DAY_MS)}
+
+
+RECENT = (
+    TYPES + "define X() detect B then C{}\nsubscription S from a to b\n"
+    "  detect A then[recent, ..2 days] X"
+)
+LONG = [event("A", 0), event("B", 1), event("C", 10)]
+
+
+@pytest.mark.parametrize("within", ["", " within 12 days"])
+def test_a_recording_misses_nothing_however_long_an_event_lasts(within: str) -> None:
+    engine = headwater.Engine(RECENT.format(within), lateness_ms=None)
+    engine.push(LONG)
+    (found,) = engine.finish()
+    assert found["events"]["A"] == ["A0"]
+
+
+def test_what_the_text_bounds_is_waited_and_kept_for() -> None:
+    engine = headwater.Engine(RECENT.format(" within 12 days"))
+    found = [one for event in LONG for one in engine.push([event])] + engine.advance(11 * DAY_MS)
+    assert [one["events"]["A"] for one in found] == [["A0"]]
+    assert engine._pipeline.matcher.dropped()[OUTLASTING] == 0
+
+
+def test_what_outlasts_the_limit_is_counted_and_goes_on_being_in_a_snapshot() -> None:
+    engine = headwater.Engine(RECENT.format(""))
+    found = [one for event in LONG for one in engine.push([event])] + engine.advance(11 * DAY_MS)
+    assert found == []
+    assert engine._pipeline.matcher.dropped()[OUTLASTING] == 1
+    there = headwater.Engine(RECENT.format(""))
+    there.restore(engine.state())
+    assert there._pipeline.matcher.dropped()[OUTLASTING] == 1
+
+
+def test_silence_waits_for_what_a_text_lets_begin_earlier() -> None:
+    """The first X lasts 3 s, and begins before the silence would be over."""
+    text = (
+        TYPES + "define X() detect B then C within 3 s\n"
+        "subscription S from a to b detect A without[2 s] X"
+    )
+    engine = headwater.Engine(text)
+    found = [
+        *engine.push([{"type": "A", "id": "a", "timestamp": 0}]),
+        *engine.push([{"type": "B", "id": "b", "timestamp": 1_000}]),
+        *engine.push([{"type": "C", "id": "c", "timestamp": 3_500}]),
+        *engine.advance(9_000),
+    ]
+    assert found == []
+
+
+# --- generated ---------------------------------------------------------------------------------
+
+
+def lasted(event: dict[str, Any]) -> int:
+    return int(event["end"] - event["start"]) if "start" in event else 0
+
+
+def streamed(text: str, events: Events) -> tuple[list[dict[str, Any]], bool]:
+    """Instant by instant, with as much foresight of readings as there is; whether some outlast."""
+    engine = headwater.Engine(text, longest_ms=max(map(lasted, events)))
+    found = []
+    for end in sorted({end_of(one) for one in events}):
+        found += engine.push([one for one in events if end_of(one) == end])
+        found += engine.advance(end)
+    found += engine.finish()
+    return found, engine._pipeline.matcher.dropped().get(OUTLASTING, 0) > 0
+
+
+def held_to_the_reference(construct: str, context: s.Context, seeds: range) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        spec, events = random_case(seed, construct, context)
+        text = text_of(spec)
+        if not events or {"absent", "for"} & set(text.split()):
+            continue  # counted from when the task began
+        found, outlasting = streamed(text, events)
+        expected = run(spec, events)
+        wrong = [one for one in compare(spec, expected, found) if not one.endswith("was due")]
+        assert outlasting or not wrong, f"{construct}/{context}/{seed}: {wrong}"
+        counts += Counter(runs=1, results=bool(expected), outlasting=outlasting)
+    return counts
+
+
+def test_in_generated_streams_nothing_is_lost_in_silence() -> None:
+    counts: Counter[str] = Counter()
+    for number, construct in enumerate(DEFINED):
+        context = CONTEXTS_WHOLE[number % len(CONTEXTS_WHOLE)]
+        counts += held_to_the_reference(construct, context, range(3))
+    assert counts["results"] > counts["runs"] / 2
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("context", CONTEXTS_WHOLE)
+@pytest.mark.parametrize("construct", DEFINED)
+def test_in_many_generated_streams_nothing_is_lost_in_silence(
+    construct: str, context: s.Context, record_property: Any
+) -> None:
+    counts = held_to_the_reference(construct, context, range(3, 60))
+    what = "streams of detected events that last"
+    record_property("generated", [what, construct, context, counts["runs"], counts["results"]])
+    assert counts["outlasting"] < counts["runs"] / 3
