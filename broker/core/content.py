@@ -16,7 +16,8 @@ from language.tree import Expression
 if TYPE_CHECKING:
     from broker.core.contents import Row
 
-Makers = tuple[Callable[[Event], Any], ...]
+# Each makes something of an event: from its start, its end, no group, and itself.
+Makers = tuple[Callable[[int, int, tuple[Any, ...], Event], Any], ...]
 
 
 class Found:
@@ -33,8 +34,9 @@ class Found:
         made = self.made
         for content in contents:
             if content.at_once:
+                start, end = event.start, event.end
                 for make in content.at_once:
-                    made.append(make(event))
+                    made.append(make(start, end, (), event))
                 continue
             hits = content.hits
             if hits is None:

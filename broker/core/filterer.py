@@ -99,7 +99,7 @@ class Filterer:
             self._of_class.clear()
 
     def make_at_once(self, content_id: int, makers: Makers) -> None:
-        """Make this of each event of a content when it is found, as nothing else is done with it.
+        """Make this of each event of a content when it is found, as nothing else is done with them.
 
         It is no more than leave to do so. Without makers its events are told again.
         """

@@ -251,10 +251,10 @@ class PatternAgent(PatternGroups):
         plain = self._plain_outcome()
         return self.made if plain is None else plain.make_each
 
-    def maker_of_one(self) -> Callable[[Event], Any] | None:
-        """What makes the result of a single event; None where it may give none."""
+    def maker_of_one(self) -> Callable[..., Any] | None:
+        """What makes the result of a primitive event; None where it may give none."""
         plain = self._plain_outcome()
-        return None if plain is None else plain.make_one
+        return None if plain is None else plain.maker_of_one()
 
     def _plain_outcome(self) -> SubscriptionOutcome | None:
         """The outcome where each event is a result, as it is."""

@@ -30,7 +30,7 @@ def sort_results(results: list[Result]) -> None:
         return
     if not all(map(le, ends, islice(ends, 1, None))):
         results.sort(key=_end)
-        ends.sort()
+        ends = list(map(_end, results))
     stop = 0
     for at in [at for at, same in enumerate(map(eq, ends, islice(ends, 1, None))) if same]:
         if at < stop:

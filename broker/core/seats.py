@@ -15,6 +15,7 @@ from broker.core.event import Event
 from language.tree import Case
 
 if TYPE_CHECKING:
+    from broker.core.content import Makers
     from broker.core.filterer import Filterer
     from language.taskgraph import Task
 
@@ -101,14 +102,14 @@ class Direct:
             made = self._known[content] = lone if len(lone) == len(seats) else []
         return made
 
-    def _each(self, content: int) -> tuple[Callable[[Event], Result], ...]:
-        """The same for single events, where each gives a result."""
+    def _each(self, content: int) -> Makers:
+        """The same for single events, where each gives a result and none is detected."""
         from broker.core.pattern_agent import PatternAgent
 
         makers = []
         for seat, _ in self._routes[content]:
             plain = seat.at_once is not None and not seat.weighs
-            if not plain or not isinstance(seat.agent, PatternAgent):
+            if seat.task.needs or not plain or not isinstance(seat.agent, PatternAgent):
                 return ()
             make = seat.agent.maker_of_one()
             if make is None:

@@ -8,6 +8,7 @@ text and the bound events alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ class SubscriptionTemplate:
         if not isinstance(node, Subscription):
             raise TypeError("a template is made of a subscription")
         self.task = task.key
-        self.place = task.place
+        self.place: int = task.place
         self.subscription = node
         self.keys = node.case.group_by
         self.names = [leaf.name for leaf in layout.leaves]
@@ -219,7 +220,7 @@ class OccurrenceResult(msgspec.Struct, eq=False, gc=False):
     @property
     def place(self) -> int:
         """The subscription's place in its file."""
-        return int(self.template.place)
+        return self.template.place
 
     @property
     def id(self) -> str:
@@ -269,11 +270,9 @@ class SubscriptionOutcome:
         certainty = "yes" if event.primitive else WORDS[certainty_of(event)]
         return OccurrenceResult(self._template, event.start, event.end, group, event, certainty)
 
-    def make_one(self, event: Event) -> OccurrenceResult:
-        """The result of an event that is an occurrence, without a group."""
-        if event.primitive:
-            return OccurrenceResult(self._template, event.start, event.end, (), event)
-        return self._of_event(event, ())
+    def maker_of_one(self) -> Callable[[int, int, tuple[Any, ...], Event], OccurrenceResult]:
+        """What makes the result of a primitive event: from start, end, group and the event."""
+        return partial(OccurrenceResult, self._template)
 
     def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
         """The results of events of one type, each of which is an occurrence, without a group."""

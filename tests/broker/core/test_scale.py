@@ -85,7 +85,7 @@ def test_each_event_is_found_or_made_for_each_content_that_wants_it_once(asked, 
     contents = dict(zip(keys, asked, strict=True))
     for key in contents:
         if key in at_once:
-            filterer.make_at_once(key, (lambda event, key=key: (key, event),))
+            filterer.make_at_once(key, (lambda start, end, group, event, key=key: (key, event),))
     made: list[Any] = []
     found = [(key, event) for key, hits in filterer.route(batch, None, made) for event in hits]
     assert sorted((key, batch.index(event)) for key, event in found + made) == sorted(
