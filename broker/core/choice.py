@@ -86,7 +86,7 @@ def take(
         chosen = _collected(waiting, manner, limit)
     else:
         chosen = _in_turn(waiting, manner, limit, refind)
-        _forget(waiting, manner, limit, begins)
+    _forget(waiting, manner, limit, begins)
     if manner.at_most is None:
         return chosen
     return [one for one in chosen if _passes(waiting, manner.at_most, one)]
@@ -250,12 +250,17 @@ def _chosen(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]:
     selection = manner.selection
     if selection is None:
         return waiting.found
-    chosen = selection.chosen(waiting.found)
-    closed = [one for one in chosen if selection.closes_at(one) <= limit]
-    ids = {id(one) for one in closed}
-    waiting.found = [
-        one for one in waiting.found if id(one) in ids or selection.closes_at(one) > limit
-    ]
+    chosen = {id(one) for one in selection.chosen(waiting.found, waiting.decided)}
+    closed, kept = [], []
+    for one in waiting.found:
+        if selection.closes_at(one) > limit:
+            kept.append(one)
+            continue
+        selection.decide(one, waiting.decided)
+        if id(one) in chosen:
+            closed.append(one)
+            kept.append(one)
+    waiting.found = kept
     return closed
 
 

@@ -7,7 +7,7 @@ it, so what fails there is no candidate above (LANGUAGE: contexts compose bottom
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,15 +31,20 @@ from broker.core.operands import (
 from language.tree import (
     Absent,
     Atom,
+    Attribute,
     Case,
+    Comparison,
     Expression,
     InRegion,
     Link,
+    Logical,
+    Membership,
     Pattern,
     RegionLiteral,
     Repeat,
     Select,
     Spread,
+    Unary,
     Where,
     Within,
 )
@@ -202,11 +207,22 @@ class _Reader:
         operand = self._judged_later(node, above)
         made = Kth(operand.low, operand.high, above.within_ms, above.spread_m, operand=operand)
         made.k = node.k or 1
+        self._lie_in(above.regions, operand, made)
         return made
 
     def _judged_later(self, node: Select, above: _Above) -> Operand:
         """The operand of `nth`: what stands around is asked of the chosen one alone."""
-        return self.read(node.operand, replace(above, within_ms=None, anchors=()))
+        return self.read(node.operand, _Above(timed_ms=above.timed_ms))
+
+    def _lie_in(self, regions: Iterable[RegionLiteral], chosen: Operand, asked: Operand) -> None:
+        """Have the operand ask that what `nth` chose lies in the regions, as a `where` would."""
+        for leaf in operands(chosen):
+            if not isinstance(leaf, Leaf) or leaf.low in self.silent:
+                continue
+            if leaf.low in self.listed:
+                leaf.regions += regions  # of a list each member is asked
+            else:
+                self.conditions += [(_lies_in(leaf.name, one), asked) for one in regions]
 
     def _around(self, operand: Operand, above: _Above) -> None:
         self.anchored += [(operand, name, within_ms) for name, within_ms in above.anchors]
@@ -259,6 +275,8 @@ class _Reader:
             kth = Kth(operand.low, operand.high, above.within_ms, above.spread_m, operand=operand)
             kth.k = k
             joint.right = kth
+        if k is not None:
+            self._lie_in(above.regions, operand, joint if joint.nth else joint.right)
         if direct:
             joint.bound, joint.next = node.bound, node.next
         self._around(joint, above)
@@ -330,6 +348,14 @@ class _Reader:
                 made = self._joint(link, made, (operand, k), above, direct=before == at - 1)
         assert made is not None
         return made
+
+
+def _lies_in(name: str, region: RegionLiteral) -> Expression:
+    """Whether an event lies in a region, if there is an event of the name."""
+    place = Attribute(name, "location" if region.shape == "path" else "position")
+    end = Attribute(name, "end")
+    missing = Unary("not", Comparison((end, end), ("=",)))
+    return Logical("or", (missing, Membership(place, region)))
 
 
 _READERS: dict[type[Any], Callable[..., Operand]] = {

@@ -32,7 +32,7 @@ from broker.core.choices import (
     verdict,
 )
 from broker.core.occurrence import Occurrence, events_of, flat, touches
-from broker.core.operands import Distinct, Joint, Kth, Operand
+from broker.core.operands import Distinct, Joint, Kth, Operand, least
 from language.tree import Bound
 
 
@@ -231,8 +231,10 @@ def certainty_at(operand: Operand, occurrence: Occurrence, doubt: Doubt) -> int:
     """The same; a single event may also be uncertain of its own span."""
     if occurrence.__class__ is tuple:
         return certainty_of(occurrence)
+    within_ms = operand.within_ms
     while isinstance(operand, Kth | Distinct):
         operand = operand.operand
-    if operand.within_ms is None:
+        within_ms = least(within_ms, operand.within_ms)
+    if within_ms is None:
         return certainty_of(occurrence)
-    return min(certainty_of(occurrence), spanning((occurrence,), operand.within_ms, doubt))
+    return min(certainty_of(occurrence), spanning((occurrence,), within_ms, doubt))

@@ -272,6 +272,31 @@ NTH = (
         # After a1 the second with m = 0 is b4. After a5 it is b7, which has another n.
         found("a1 b4"),
     ),
+    single(
+        "in a region tests the one that was counted",
+        'detect A then nth 2 B in path("hall")',
+        s.Suffixed(then(A, s.Nth(2, B)), (s.In(s.PathRegion("hall")),)),
+        [
+            event(token, location="yard" if token in {"b2", "b6", "b8"} else "hall")
+            for token in ["a1", "b2", "b3", "a4", "b5", "b6", "b7", "a7", "b8", "b9"]
+        ],
+        # After a4 the second is b6, which lies in the yard; b2 and b8 are counted all the same.
+        found("a1 b3", "a7 b9"),
+    ),
+    single(
+        "in a region tests the one counted from the beginning, whichever side of an or it is",
+        'detect nth 2 (A or B) in path("hall")',
+        s.Suffixed(s.Nth(2, s.Or(A, B)), (s.In(s.PathRegion("hall")),)),
+        [event("a1", location="yard"), event("b2", location="hall"), event("b3", location="hall")],
+        found("b2"),
+    ),
+    single(
+        "spread tests the one that was counted",
+        "detect nth 1 (A and B) spread 5 m",
+        s.Suffixed(s.Nth(1, both(A, B)), (s.Spread(5.0),)),
+        [event(token, position={"x": x, "y": 0}) for token, x in (("a1", 0), ("b2", 9), ("b3", 0))],
+        (),
+    ),
     _case(
         "nth counts composites in order",
         "detect nth 2 (A then B)",

@@ -93,6 +93,15 @@ THINNED_CASES = (
         thin="collect",
     ),
     single(
+        "collect takes what first and last chose, whatever was reported before",
+        "detect[collect] first B and A",
+        both(s.First(B), A),
+        # b0 is the first for a1 and a2, so that b3 and b4 complete nothing.
+        trace("b0 a1 a2 b3 b4"),
+        (Expected({"B": ["b0"], "A": ["a1"]}), Expected({"B": ["b0"], "A": ["a2"]})),
+        thin="collect",
+    ),
+    single(
         "collect leaves out what is in none of them",
         "detect[collect] A then B then C within 4 s",
         s.Suffixed(then(then(A, B), C), (s.Within(4000),)),

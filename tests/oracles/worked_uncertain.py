@@ -52,6 +52,21 @@ def _within(pattern: s.Pattern, ms: int, start: str | None = None) -> s.Suffixed
 
 PATTERNS = (
     _case(
+        "within is asked of the one that nth counted",
+        "detect nth 2 A within 3 s",
+        _within(s.Nth(2, A), 3000),
+        # The second lasts for 1 s at least and for 5 s at most.
+        "a1 a2-5~",
+        "a2-5?",
+    ),
+    single(
+        "silence begins at the end of what is only maybe",
+        "detect absent (A without[2 s] B) for 3 s",
+        s.Absent(s.Without(A, B, 2000), 3000),
+        _trace("a1 b3~ b9"),
+        (Expected({}, start=1000, end=4000),),
+    ),
+    _case(
         "then is maybe where some times hold and others do not",
         "detect A then B",
         then(A, B),

@@ -37,8 +37,9 @@ class SilenceStage(Over):
         for p in inbox.take(limit):
             self._break(p)
             self._note(p)
-            if end_of(p) != self._last:
-                self._last = end_of(p)
+            end = int(end_of(p))  # an instant, however certain the P is
+            if end != self._last:
+                self._last = end
                 self._instants.append(self._last)
         floor = inbox.floor()
         made = [u for u in self._instants if u + self._for_ms < floor]
@@ -51,7 +52,7 @@ class SilenceStage(Over):
         """Keep a P that the interval from the beginning may meet; that begins no later than now."""
         begin, start = self.site.begin, start_of(p)
         if self._early is not None and (begin is None or start <= begin + self._for_ms):
-            self._early.append((start, end_of(p)))
+            self._early.append((start, int(end_of(p))))
 
     def _beginning(self, floor: int) -> list[Occurrence]:
         """The interval from the beginning, which a later event may yet put earlier."""
