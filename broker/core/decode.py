@@ -234,6 +234,10 @@ class PayloadDecoder:
         found = f"{count} events, at most {self._limits.batch_events_max}"
         return rejection(reasons.BATCH_TOO_LONG, found)
 
+    def _too_deep(self, index: int | None = None) -> Rejection:
+        found = f"more than {self._limits.nesting_max} levels"
+        return rejection(reasons.TOO_DEEP, found, index)
+
     # --- events of any form ------------------------------------------------------------------
 
     def _all_lenient(
@@ -274,7 +278,11 @@ class PayloadDecoder:
             if format_ == "json" and holds_non_finite(payload):
                 items = items_beyond_json(payload)
             if items is None:
-                decoded.rejections.append(of_error(error))
+                # How deep the decoder itself follows depends on the interpreter.
+                deep = format_ == "json" and json_deeper_than(
+                    payload, self._limits.nesting_max + many
+                )
+                decoded.rejections.append(self._too_deep() if deep else of_error(error))
                 return
         if len(items) > self._limits.batch_events_max:
             decoded.rejections.append(self._too_long(len(items)))
@@ -293,8 +301,7 @@ class PayloadDecoder:
     ) -> None:
         try:
             if self._deep(item, format_):
-                found = f"more than {self._limits.nesting_max} levels"
-                decoded.rejections.append(rejection(reasons.TOO_DEEP, found, index))
+                decoded.rejections.append(self._too_deep(index))
                 return
             header = _HEADER[format_](item)
             reader = self._item_reader(header, origin)

@@ -15,6 +15,7 @@ import msgspec
 
 from broker.core import reasons
 from broker.core.advertised import Advertisement
+from broker.core.depth import json_deeper_than
 from broker.core.event import MetricPosition
 from broker.core.faults import DECODE_ERRORS, Rejection, of_error, rejection
 from broker.core.limits import Limits
@@ -52,6 +53,8 @@ def read(source: str, data: bytes, limits: Limits) -> Stated | Rejection:
     if len(data) > limits.payload_bytes_max:
         found = f"{len(data)} bytes, at most {limits.payload_bytes_max}"
         return rejection(reasons.TOO_LARGE, found)
+    if json_deeper_than(data, limits.nesting_max):
+        return rejection(reasons.TOO_DEEP, f"more than {limits.nesting_max} levels")
     try:
         form = _decode(data)
     except DECODE_ERRORS as error:

@@ -103,7 +103,7 @@ def test_a_source_that_was_advertised_keeps_its_place_while_it_is_idle():
     clocks.split([reading(10_000, "b")], 0, "b")
     assert clocks.split([reading(1, "c", Wind)], 5_000, "c").refused == []
     assert len(clocks) == 2
-    assert clocks.waiting_for("Temp", 5_000) == "a"
+    assert clocks.hindmost("Temp", 5_000) == "source a"
     clocks.split([reading(30_000, "a")], 5_001, "a")
     assert len(clocks) == 2  # nobody new
 

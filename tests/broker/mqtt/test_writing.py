@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import weakref
 
 import pytest
 from hypothesis import settings
@@ -36,6 +37,7 @@ class Database(Disk):
     def __init__(self):
         super().__init__()
         self.engine = create_engine("sqlite://")
+        weakref.finalize(self, self.engine.dispose)
         with self.engine.begin() as connection:
             KEPT.create(connection)
 
