@@ -38,6 +38,7 @@ POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
 MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
+RELIEVED_KICKS, RELIEVED_STEPS_A_PIECE = 8, 20  # where small moves find no way, a kick may
 FAITHLESS_KICKS_MIN, FAITHLESS_KICKS_MAX = 10, 30  # that find no better plan: then elsewhere
 KICKED_MAX = 12
 LAYS_A_STEP, LAYS_MAX = 2, 100  # streams laid in better orders; more would take half the time
@@ -189,6 +190,10 @@ class Search:
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
+            if self.best.excess > 0 and self.model.limited and self.kicks % RELIEVED_KICKS == 1:
+                self._relieve(found[2], stop, observer)
+                if self.best.excess == 0:
+                    base = (0.0, self.best.flow, list(self.best.hosts))
             if self.best.excess > 0 and self.kicks % MENDED_KICKS == 0:
                 mended = self.best.hosts if self.kicks % (2 * MENDED_KICKS) else found[2]
                 self._mend(mended, stop, observer)
@@ -214,6 +219,19 @@ class Search:
             if now < (local[0], local[1] - GAIN * abs(local[1])):
                 local, since = (*now, list(self.state.hosts)), 0
         return local
+
+    def _relieve(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
+        """Small moves of pieces and streams at what is over its limit, until nothing is."""
+        state = TrafficState(self.model, hosts)
+        relief = Relief(state, self.random)
+        for _ in range(RELIEVED_STEPS_A_PIECE * self.model.pieces):
+            if relief.excess == 0 or self._ends(stop):
+                break
+            relief.step()
+            self.steps += 1
+            self._tell(observer)
+        found = Routed(state.named_trees(), state.flow, state.excess())
+        self.keep(tuple(state.hosts), 0.0, found)
 
     def _mend(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
         """Descends by what limits are broken by, until one is found that breaks none."""

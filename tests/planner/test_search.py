@@ -239,6 +239,28 @@ def test_a_planted_optimum_without_any_room_to_spare_is_found(monkeypatch):
     assert (found.feasible, found.flow) == (True, least)
 
 
+@pytest.mark.parametrize(("nodes", "tasks", "seed"), [(25, 20, 101), (15, 12, 200)])
+def test_a_plan_is_found_where_a_drawn_one_takes_all_that_there_is(nodes, tasks, seed):
+    exactly = Limits(1.0, 1.0, 1.0)
+    layout = lay_out(read_problem(problem("tree", nodes, tasks, seed, exactly)))
+    search = Search(Model(layout), 1)
+    search.run(First((Steps(1500), lambda progress: progress.feasible)))
+    assert evaluate(layout, as_plan(search.model, search.best)).feasible
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.timeout(900)
+def test_a_plan_is_found_where_limits_are_tight(shape):
+    for nodes, tasks in ((12, 10), (25, 20), (40, 30)):
+        for room, seed in itertools.product((1.0, 1.05), range(300, 305)):
+            document = problem(shape, nodes, tasks, seed, Limits(room, room, room))
+            layout = lay_out(read_problem(document))
+            search = Search(Model(layout), 1)
+            search.run(First((Steps(4000), lambda progress: progress.feasible)))
+            assert evaluate(layout, as_plan(search.model, search.best)).feasible, document["name"]
+
+
 def test_json_of_a_plan_can_be_written():
     layout = lay_out(read_problem(EXAMPLE))
     found = find(layout, Wanted(steps=50))
