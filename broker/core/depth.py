@@ -24,7 +24,7 @@ def brackets(payload: bytes) -> int:
 
 
 def json_deeper_than(payload: bytes, levels_max: int) -> bool:
-    """Whether arrays and objects nest deeper in a well-formed JSON text."""
+    """Whether arrays and objects nest deeper in a JSON text, or in what begins as one."""
     if brackets(payload) <= levels_max:
         return False
     level = 0

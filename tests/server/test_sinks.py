@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import closing
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -51,10 +52,8 @@ def rows_of(url, table="frost"):
 
 def written(url, *batches, checkpoint="c1", stream="frost-db"):
     """Whether each of the batches was new."""
-    database = Database(url, "frost", stream, checkpoint)
-    found = [database.write(rows, number) for number, rows in batches]
-    database.close()
-    return found
+    with closing(Database(url, "frost", stream, checkpoint)) as database:
+        return [database.write(rows, number) for number, rows in batches]
 
 
 def test_values_keep_their_types(url):
