@@ -159,13 +159,15 @@ def to_detection(spark: Any, logs: list[Served], folder: Path) -> float:
     """Rows a second."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    from server.detection.packing import PACKED, Packing
     from server.detection.processor import OUTPUT, Detector
     from server.detection.program import Program
 
     rows = stream(spark, logs, maxRowsPerBatch="20000")
     found = (
         rows.withWatermark("end", "0 seconds")
-        .withColumn("_key", F.lit("all"))
+        .select(F.lit("all").alias("_key"), "payload", "broker", "end")
+        .mapInArrow(Packing(Program(NEXT)), PACKED)
         .groupBy("_key")
         .transformWithState(Detector(Program(NEXT)), OUTPUT, "Append", "EventTime")
     )

@@ -5,19 +5,16 @@ know Spark. Invariant: what comes out depends on the events and the watermarks a
 handed to the engine once, when every one that may still come ends after it.
 """
 
-import re
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from headwater.engine import Engine
-from server.detection.mapping import event_of
 from server.detection.program import Program
-from server.source.log import tell
+from server.detection.times import end_of, order_of
 
 WAITING_VERSION: Final = 1
-_INSTANT: Final = re.compile(r"-?\d{1,16}")
+PART: Final = 1_000  # events handed over at once: where two aliases take the same, cost grows by it
 
 
 class Waiting(msgspec.Struct):
@@ -55,19 +52,6 @@ class Course:
         self._fresh = self._engine.state()
         self._loaded: tuple[Any, bytes] | None = None  # whose state the engine holds
 
-    def take(self, waiting: Waiting, rows: Iterable[tuple[str, str | None]]) -> None:
-        """Put (payload, broker) of rows among what waits."""
-        decode = msgspec.json.decode
-        for payload, broker in rows:
-            said = decode(payload)
-            event = said if self.program.raw else event_of(said, broker, self.program.types)
-            try:
-                _order(event)
-            except (TypeError, ValueError):
-                tell(f"an event without a time was passed over: {payload[:200]}")
-            else:
-                waiting.events.append(event)
-
     def run(
         self, key: object, state: bytes | None, waiting: Waiting, watermark_ms: int
     ) -> tuple[bytes | None, list[dict[str, Any]]]:
@@ -81,8 +65,10 @@ class Course:
             return None, []
         waiting.events = [one for one in waiting.events if end_of(one) > watermark_ms]
         engine = self._load(key, state)
-        due.sort(key=_order)
-        results = engine.push(due, skip_bad=True)
+        due.sort(key=order_of)
+        results: list[dict[str, Any]] = []
+        for begin in range(0, len(due), PART):
+            results += engine.push(due[begin : begin + PART], skip_bad=True)
         results += engine.advance(watermark_ms)
         next_due = engine.next_due()
         waiting_for = None if next_due is None else max(next_due, watermark_ms + 1)
@@ -107,31 +93,3 @@ class Course:
         # Until it has run: an error on the way must not leave a half-used engine for the next.
         self._loaded = None
         return self._engine
-
-
-def end_of(event: Mapping[str, Any]) -> int:
-    """The event time, in ms."""
-    end = event.get("end", event.get("timestamp"))
-    if isinstance(end, int):
-        return end
-    return _instant(str(end))
-
-
-def _instant(text: str) -> int:
-    from datetime import UTC, datetime
-
-    if _INSTANT.fullmatch(text):
-        return int(text)
-    when = datetime.fromisoformat(text)
-    when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-    return round(when.timestamp() * 1000)
-
-
-def _order(event: Mapping[str, Any]) -> tuple[int, int, str]:
-    """(end, start, id): the language's order."""
-    end = end_of(event)
-    start = event.get("start", end)
-    return end, start if isinstance(start, int) else _instant(str(start)), str(event.get("id", ""))
-
-
-__all__ = ["Course", "Waiting", "end_of", "waiting_of"]

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import Row
 
 from server.detection.course import Course, Waiting, waiting_of
+from server.detection.packing import unpacked
 from server.detection.program import Program
 
 OUTPUT: Final = "payload string"
@@ -28,7 +29,7 @@ COURSES_MAX: Final = 16  # of programs in one process; then all are compiled ane
 
 
 class Detector(StatefulProcessor):
-    """Takes rows with `payload` and `broker`; gives results as JSON in `payload`."""
+    """Takes rows with packed `events`; gives results as JSON in `payload`."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -47,10 +48,10 @@ class Detector(StatefulProcessor):
         rows: Iterator[Row],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Row]:
-        """Rows of a key, in any order; none ends at or before the watermark."""
+        """Rows of a key, in any order."""
         waiting = self._held()
-        course = _course(self._program)
-        course.take(waiting, ((row["payload"], row["broker"]) for row in rows))
+        for row in rows:
+            waiting.events += unpacked(row["events"])
         yield from self._run(key, waiting, timerValues)
 
     def handleExpiredTimer(  # noqa: N802

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from server.config import Jobs, Part
+from server.detection.packing import PACKED, Packing
 from server.detection.processor import OUTPUT, Detector
 from server.detection.program import Program, checked, needs_one_place, specification_of
 from server.errors import JobsError
@@ -114,8 +115,11 @@ def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Dat
         # Grouped by location, an event without one is in no group.
         frame = frame.where("location is not null")
     key = F.col("location") if job["parted"] else F.lit("all")
+    packed = frame.withColumn("_key", key).mapInArrow(Packing(program), PACKED)
+    # As it is in checkpoints: the one key of all was never null.
+    key = F.col("_key") if job["parted"] else F.coalesce("_key", F.lit("all"))
     found = (
-        frame.withColumn("_key", key)
+        packed.select(key.alias("_key"), "events")
         .groupBy("_key")
         .transformWithState(Detector(program), OUTPUT, "Append", "EventTime")
     )

@@ -9,6 +9,7 @@ import json
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +18,12 @@ from pyspark.sql.types import Row
 
 import headwater
 from language import check_text
-from server.detection.course import Course, end_of, waiting_of
+from server.detection.course import Course, waiting_of
 from server.detection.mapping import event_of
+from server.detection.packing import Packing, pack, unpacked
 from server.detection.processor import Detector
 from server.detection.program import Program, checked, needs_one_place, specification_of
+from server.detection.times import end_of
 from server.errors import JobsError
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
@@ -62,7 +65,7 @@ class Spark:
     def _call(self, watermark, rows):
         course = self.draw.choice(self.courses)
         waiting = waiting_of(self.waiting)
-        course.take(waiting, rows)
+        waiting.events += unpacked(pack(self.program, rows))
         state, results = course.run("k", self.engine, waiting, watermark)
         self.engine = state or self.engine
         self.waiting = waiting.pack()
@@ -212,11 +215,11 @@ def test_the_operator_as_spark_calls_it(program):
     tester = TwsTester(
         Detector(program),
         timeMode="EventTime",
-        eventTimeExtractor=lambda row: json.loads(row["payload"])["end"],
+        eventTimeExtractor=lambda row: max(map(end_of, unpacked(row["events"]))),
     )
+    found = [json.dumps(result(n, end)) for n, end in [(2, 4000), (1, 2000), (3, 9000)]]
     rows = [
-        Row(payload=json.dumps(result(n, end)), broker="b1")
-        for n, end in [(2, 4000), (1, 2000), (3, 9000)]
+        Row(events=pack(program, [(one, "b1") for one in part])) for part in (found[:2], found[2:])
     ]
     assert tester.test("hall", rows) == []
     (found,) = tester.setWatermark(5000)
@@ -228,7 +231,7 @@ def test_the_operator_as_spark_calls_it(program):
 def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():
     course = Course(Program("event A(n: int) subscription S seq 1 from a to b detect A", raw=True))
     waiting = waiting_of(None)
-    course.take(waiting, [('{"type":"A","id":"a","timestamp":5001}', None)])
+    waiting.events.append({"type": "A", "id": "a", "timestamp": 5001})
     assert course.run("k", None, waiting, 5000) == (None, [])
     assert (waiting.timer_ms, len(waiting.events)) == (5001, 1)
     state, (found,) = course.run("k", None, waiting, 5001)
@@ -236,12 +239,38 @@ def test_an_event_waits_until_every_one_that_may_still_come_ends_after_it():
     assert state is not None
 
 
-def test_an_event_without_a_time_is_passed_over_and_told(program, capsys):
-    course = Course(Program(NEXT, raw=True))
-    waiting = waiting_of(None)
-    course.take(waiting, [('{"type":"Frost","timestamp":"noon"}', None)])
-    assert waiting.events == []
+def test_an_event_without_a_time_is_passed_over_and_told(capsys):
+    packed = pack(Program(NEXT, raw=True), [('{"type":"Frost","timestamp":"noon"}', None)])
+    assert unpacked(packed) == []
     assert "passed over" in capsys.readouterr().err
+
+
+def test_rows_of_a_page_are_one_row_for_each_key(program):
+    results = [result(n, 1000 * n, location=f"hall-{n % 3}") for n in range(10)]
+    columns = {
+        "_key": [one["group"]["location"] for one in results],
+        "payload": [json.dumps(one) for one in results],
+        "broker": ["north"] * 10,
+    }
+    batches = [pa.RecordBatch.from_pydict(columns), pa.RecordBatch.from_pydict(columns).slice(0, 1)]
+    first, second = Packing(program)(batches)
+    said = dict(zip(*(first.column(name).to_pylist() for name in ("_key", "events")), strict=True))
+    assert list(said) == ["hall-0", "hall-1", "hall-2"]
+    for key, packed in said.items():
+        own = [one for one in results if one["group"]["location"] == key]
+        assert unpacked(packed) == [event_of(one, "north", {}) for one in own]
+    assert second.column("_key").to_pylist() == ["hall-0"]
+
+
+def test_what_comes_behind_the_watermark_has_no_effect():
+    """Spark sees rows of many events, and does not know which of them are late."""
+    course = Course(Program("event A(n: int) subscription S seq 1 from a to b detect A", raw=True))
+    waiting = waiting_of(None)
+    waiting.events.append({"type": "A", "id": "a", "timestamp": 5000})
+    state, (found,) = course.run("k", None, waiting, 5000)
+    waiting.events += [{"type": "A", "id": f"a{at}", "timestamp": at} for at in (5000, 4000, 5001)]
+    _, (later,) = course.run("k", state, waiting, 6000)
+    assert (found["end"], later["end"]) == (5000, 5001)
 
 
 # --- programs ------------------------------------------------------------------------------------

@@ -18,13 +18,16 @@ sys.path[:] = [p for p in sys.path if p.endswith("site-packages") or "lib/python
 sys.path.insert(0, sys.argv[1])
 from server.detection.course import Course, waiting_of
 from server.detection.processor import Detector
+from server.detection.packing import pack, unpacked
 from server.detection.program import Program
-course = Course(Program(
+program = Program(
     "event Temp(val: float) subscription Frost seq 1 from me to alerts detect Temp(val < 0)",
     raw=True,
-))
+)
+course = Course(program)
 waiting = waiting_of(None)
-course.take(waiting, [('{"type": "Temp", "id": "t", "timestamp": 5, "val": -1.0}', None)])
+row = ('{"type": "Temp", "id": "t", "timestamp": 5, "val": -1.0}', None)
+waiting.events += unpacked(pack(program, [row]))
 state, results = course.run("k", None, waiting, 5)
 ours = [m for m in sys.modules if m.split(".")[0] in ("language", "broker", "headwater", "lark")]
 assert all(sys.argv[1] in (sys.modules[m].__file__ or sys.argv[1]) for m in ours), ours

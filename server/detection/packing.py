@@ -1,0 +1,63 @@
+"""Events on their way to the engine: many in one row.
+
+Owns their form in Spark's shuffle. Must not know states or watermarks. Invariant: what was packed
+comes out as it was, in any order; a row without a time is passed over and told.
+
+A row costs Spark several times what the engine needs for an event: so the rows of a page are one
+row for each key. That is done where they are read, in as many processes as there are. Spark then
+cannot tell which of them are late: the engine does.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+from server.detection.mapping import event_of
+from server.detection.program import Program
+from server.detection.times import order_of
+from server.source.log import tell
+
+PACKED: Final = "_key string, events binary"
+_decode = msgspec.json.decode
+_encode = msgspec.msgpack.Encoder().encode
+_events = msgspec.msgpack.Decoder(list[dict[str, Any]]).decode
+
+
+class Packing:
+    """For `mapInArrow`: takes rows of `_key`, `payload` and `broker`, gives rows of `PACKED`."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row for each key of a batch."""
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("_key", "payload", "broker"))
+            rows: dict[str, list[tuple[str, str | None]]] = {}
+            for key, payload, broker in zip(*columns, strict=True):
+                rows.setdefault(key, []).append((payload, broker))
+            packed = [pack(self._program, some) for some in rows.values()]
+            arrays = [pa.array(list(rows), pa.string()), pa.array(packed, pa.binary())]
+            yield pa.record_batch(arrays, names=["_key", "events"])
+
+
+def pack(program: Program, rows: Iterable[tuple[str, str | None]]) -> bytes:
+    """The events of (payload, broker) of rows."""
+    found: list[Mapping[str, Any]] = []
+    for payload, broker in rows:
+        said = _decode(payload)
+        event = said if program.raw else event_of(said, broker, program.types)
+        try:
+            order_of(event)
+        except (TypeError, ValueError):
+            tell(f"an event without a time was passed over: {payload[:200]}")
+        else:
+            found.append(event)
+    return _encode(found)
+
+
+def unpacked(data: bytes) -> list[dict[str, Any]]:
+    """What was packed."""
+    return _events(data)
