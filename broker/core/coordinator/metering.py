@@ -8,7 +8,7 @@ looked at for long enough; so what stays the same is told once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import exp
+from math import exp, sqrt
 
 from msgspec import Struct, field
 
@@ -19,6 +19,8 @@ LOOKS = 6  # in the time that a rate is a mean over
 WARM_MS = 10_000  # what came since the last snapshot comes again first, in less time
 TRUSTED = 0.28  # the part of all weight that a third of that time has: then a rate is told first
 STATELESS = 0.6  # the same where there was no snapshot: then there will be none for long
+SINCE = 10  # times as long a mean is as one of late, where nothing has changed for so long
+SURE = 3.0  # times the standard error of a mean: of so much some 3 in 1,000 are by chance
 STATE_LASTS = 10  # times the time of a mean: a state that was so large may be again
 
 
@@ -48,12 +50,51 @@ class Rates(Struct, frozen=True):
 
 
 class _Mean(Struct):
-    """A weighted mean: what was long ago counts little."""
+    """A rate: its mean of late, and that since it was another.
 
-    sum: float = 0.0
+    What comes in bursts, or seldom, has means that go up and down though nothing has changed. How
+    far they do is told by what two looks after each other are apart (von Neumann's mean square
+    successive difference, Ann. Math. Stat. 12, 1941, section 1), as a step counts there but once.
+    """
+
+    late: float = 0.0
+    since: float = 0.0
+    weight: float = 0.0  # of `since`
+    apart: float = 0.0
+    last: float | None = None
 
     def add(self, rate: float, fresh: float) -> None:
-        self.sum += (rate - self.sum) * fresh
+        """What one look saw; `fresh` is its part of the mean of late."""
+        self.late += (rate - self.late) * fresh
+        lasting = fresh / SINCE
+        self.since += (rate - self.since) * lasting
+        self.weight += (1.0 - self.weight) * lasting
+        if self.last is not None:
+            self.apart += ((rate - self.last) ** 2 / 2 - self.apart) * fresh
+        self.last = rate
+
+    def settle(self, weight: float, fresh: float, settings: CoordinatorSettings) -> None:
+        """Begin anew with the last look, if the rate of late surely is another than before."""
+        late = self.late / weight
+        if is_other(self.since / self.weight, late, self._error(weight, weight, fresh), settings):
+            self.weight = fresh / SINCE
+            self.since = (self.last or 0.0) * self.weight
+
+    def rate(self, weight: float, fresh: float) -> tuple[float, float]:
+        """(the rate, by how much it may be another)."""
+        return self.since / self.weight, self._error(self.weight, weight, fresh / SINCE)
+
+    def _error(self, weight: float, of_late: float, fresh: float) -> float:
+        """Of a mean of such a weight, in which the last look has such a part."""
+        looks = max(1.0, 2 * weight / ((2 - weight) * fresh))
+        return SURE * sqrt(self.apart / of_late / looks)
+
+
+def is_other(one: float, other: float, error: float, settings: CoordinatorSettings) -> bool:
+    """Whether two rates are as far apart as is worth telling, and not by chance."""
+    change = abs(one - other)
+    most = settings.change_percent * min(one, other)
+    return change >= max(settings.rate_least, error) and change * 100 > most
 
 
 class Meter(Struct):
@@ -87,29 +128,29 @@ class Meter(Struct):
         self.weight += (1.0 - self.weight) * fresh
         for place in dict.fromkeys([*self.means, *counts.inputs]):
             came = counts.inputs.get(place, 0) - before.inputs.get(place, 0)
-            mean = self.means.setdefault(place, _Mean())
-            mean.add(came * 1000 / took_ms, fresh)
-        self.sends.add((counts.sent - before.sent) * 1000 / took_ms, fresh)
+            self._add(self.means.setdefault(place, _Mean()), came * 1000 / took_ms, fresh)
+        self._add(self.sends, (counts.sent - before.sent) * 1000 / took_ms, fresh)
         if self.weight < TRUSTED or (not self.state and self.weight < STATELESS):
             return None
-        rates = self._rates()
-        return rates if self._differs(told, rates) else None
+        return self._others(told, fresh)
 
-    def _rates(self) -> Rates:
-        """The means, as if they had always been looked at."""
-        inputs = {place: round(one.sum / self.weight) for place, one in sorted(self.means.items())}
-        states = self.pace(sum(inputs.values()), round(self.state))
-        return Rates(inputs, round(self.sends.sum / self.weight) + states)
+    def _add(self, mean: _Mean, rate: float, fresh: float) -> None:
+        mean.add(rate, fresh)
+        mean.settle(self.weight, fresh, self.settings)
 
-    def _differs(self, told: Rates, rates: Rates) -> bool:
-        places = dict.fromkeys([*told.inputs, *rates.inputs])
-        pairs = [(told.inputs.get(place, 0), rates.inputs.get(place, 0)) for place in places]
-        return any(self._is_other(a, b) for a, b in [*pairs, (told.sends, rates.sends)])
-
-    def _is_other(self, told: int, rate: int) -> bool:
-        change = abs(rate - told)
-        most = self.settings.change_percent * min(told, rate)
-        return change >= self.settings.rate_least and change * 100 > most
+    def _others(self, told: Rates, fresh: float) -> Rates | None:
+        """The rates, if one of them is another than was told."""
+        found = {place: one.rate(self.weight, fresh) for place, one in sorted(self.means.items())}
+        inputs = {place: round(rate) for place, (rate, _) in found.items()}
+        sends, error = self.sends.rate(self.weight, fresh)
+        sends += self.pace(sum(inputs.values()), round(self.state))
+        pairs = [
+            (told.inputs.get(place, 0), *found.get(place, (0.0, 0.0)))
+            for place in dict.fromkeys([*told.inputs, *found])
+        ]
+        if any(is_other(*pair, self.settings) for pair in [*pairs, (told.sends, sends, error)]):
+            return Rates(inputs, round(sends))
+        return None
 
 
 class Metering:

@@ -42,6 +42,11 @@ class PlannedFleet(Fleet):
         (cell,) = self.network(HOME)["cells"]
         return cell["host"] if cell["state"] == "active" else ""
 
+    def term(self):
+        """How often the task has begun somewhere."""
+        (cell,) = self.network(HOME)["cells"]
+        return cell["term"]
+
 
 class Load:
     """Sensors that publish one reading after the other, each acknowledged before the next."""
@@ -51,6 +56,7 @@ class Load:
         self.sent = {name: [] for name in SENSORS}
         self.stopping = asyncio.Event()
         self.draw = random.Random(seed)
+        self.gaps_s = dict.fromkeys(SENSORS, 0.01)  # between two readings
 
     async def publish(self, name):
         broker, type_name = SENSORS[name]
@@ -66,7 +72,7 @@ class Load:
                 at_ms += self.draw.randint(1, 400)
                 value = float(self.draw.randint(0, 9))
                 await send({"id": f"{name}-{at_ms}", "timestamp": at_ms, "val": value})
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(self.gaps_s[name])
             last_ms = BEGIN_MS + 10**9
             await send({"id": f"{name}-end", "timestamp": last_ms, "val": 5.0})
 
@@ -98,20 +104,21 @@ async def ready(fleet):
     )
 
 
-async def run(folder, seed, disturb):
+async def run(folder, seed, disturb, gaps_s=None, first=BETWEEN):
     fleet = PlannedFleet(folder)
     try:
         await fleet.start()
         await ready(fleet)
         await fleet.until(lambda: fleet.serving() == HOME)
         load = Load(fleet, seed)
+        load.gaps_s |= gaps_s or {}
         publishing = [asyncio.create_task(load.publish(name)) for name in SENSORS]
-        await fleet.until(lambda: fleet.serving() == BETWEEN)
-        await disturb(fleet)
+        await fleet.until(lambda: fleet.serving() == first)
+        await disturb(fleet, load)
         load.stopping.set()
         await asyncio.gather(*publishing)
         wanted = load.expected()
-        assert wanted.total() > 20
+        assert wanted.total() > 5
         await fleet.until(lambda: len(fleet.results(HOME)) >= wanted.total())
         assert Counter(row["id"] for row in fleet.results(HOME)) == wanted
         await fleet.until(lambda: not any(fleet.network(name)["retained"] for name in NAMES))
@@ -123,7 +130,7 @@ async def run(folder, seed, disturb):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_host_of_a_task_is_killed_under_load_and_nothing_is_lost_or_doubled(tmp_path, seed):
-    async def disturb(fleet):
+    async def disturb(fleet, _load):
         await asyncio.sleep(2)
         await fleet.kill(BETWEEN)
         await asyncio.sleep(5)
@@ -134,8 +141,25 @@ def test_the_host_of_a_task_is_killed_under_load_and_nothing_is_lost_or_doubled(
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
+def test_a_rate_doubles_and_the_task_follows_it_once_and_nothing_is_lost_or_doubled(tmp_path):
+    gaps_s = {"w4": 0.06, "t3": 0.09}
+
+    async def disturb(fleet, load):
+        load.gaps_s["t3"] /= 2
+        await fleet.until(lambda: fleet.serving() in {BETWEEN, "b3"})
+        await asyncio.sleep(10)  # a step more, perhaps
+        term = fleet.term()
+        await asyncio.sleep(15)
+        assert fleet.term() == term
+        assert fleet.serving() in {BETWEEN, "b3"}
+
+    asyncio.run(run(tmp_path, 11, disturb, gaps_s, first="b4"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
 def test_a_drained_broker_is_rid_of_its_tasks_and_what_is_known_of_them_is_told(tmp_path, capsys):
-    async def disturb(fleet):
+    async def disturb(fleet, _load):
         url = f"http://127.0.0.1:{fleet.brokers[BETWEEN].port('http')}"
         told = fleet.plan()
         assert {one["broker"] for one in told["brokers"]} == set(NAMES)
