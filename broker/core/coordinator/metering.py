@@ -8,7 +8,7 @@ looked at for long enough; so what stays the same is told once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import exp, sqrt
+from math import exp, hypot, sqrt
 
 from msgspec import Struct, field
 
@@ -20,6 +20,7 @@ WARM_MS = 10_000  # what came since the last snapshot comes again first, in less
 TRUSTED = 0.28  # the part of all weight that a third of that time has: then a rate is told first
 STATELESS = 0.6  # the same where there was no snapshot: then there will be none for long
 SINCE = 10  # times as long a mean is as one of late, where nothing has changed for so long
+LONG = 1.9  # stretches, each of LOOKS: of what is longer they tell how exact it is
 SURE = 3.0  # times the standard error of a mean: of so much some 3 in 1,000 are by chance
 STATE_LASTS = 10  # times the time of a mean: a state that was so large may be again
 
@@ -49,45 +50,78 @@ class Rates(Struct, frozen=True):
     sends: int
 
 
+class _Apart(Struct):
+    """How far a rate goes up and down: what two values after each other are apart.
+
+    It is half of von Neumann's mean square successive difference (Ann. Math. Stat. 12, 1941,
+    section 1): the variance, but that a step counts once.
+    """
+
+    square: float = 0.0
+    weight: float = 0.0
+    last: float | None = None
+
+    def add(self, rate: float, lasting: float) -> None:
+        """The next value."""
+        if self.last is not None:
+            self.square += ((rate - self.last) ** 2 / 2 - self.square) * lasting
+            self.weight += (1.0 - self.weight) * lasting
+        self.last = rate
+
+    def error(self, count: float) -> float:
+        """The standard error of a mean of so many."""
+        return sqrt(self.square / self.weight / count)
+
+
 class _Mean(Struct):
     """A rate: its mean of late, and that since it was another.
 
-    What comes in bursts, or seldom, has means that go up and down though nothing has changed. How
-    far they do is told by what two looks after each other are apart (von Neumann's mean square
-    successive difference, Ann. Math. Stat. 12, 1941, section 1), as a step counts there but once.
+    What comes in bursts, or seldom, has means that go up and down though nothing has changed. Of
+    bursts in a stretch of time little is seen in the means of stretches, so that errors of long
+    means are reckoned from these, and those of short ones from looks.
     """
 
     late: float = 0.0
     since: float = 0.0
     weight: float = 0.0  # of `since`
-    apart: float = 0.0
-    last: float | None = None
+    looks: _Apart = field(default_factory=_Apart)
+    stretches: _Apart = field(default_factory=_Apart)
+    came: int = 0  # in this stretch
+    took_ms: int = 0
 
-    def add(self, rate: float, fresh: float) -> None:
+    def add(self, came: int, took_ms: int, fresh: float, stretch_ms: int) -> None:
         """What one look saw; `fresh` is its part of the mean of late."""
+        rate, lasting = came * 1000 / took_ms, fresh / SINCE
         self.late += (rate - self.late) * fresh
-        lasting = fresh / SINCE
         self.since += (rate - self.since) * lasting
         self.weight += (1.0 - self.weight) * lasting
-        if self.last is not None:
-            self.apart += ((rate - self.last) ** 2 / 2 - self.apart) * fresh
-        self.last = rate
+        self.looks.add(rate, lasting)
+        self.came += came
+        self.took_ms += took_ms
+        if self.took_ms >= stretch_ms:
+            self.stretches.add(self.came * 1000 / self.took_ms, 1 / SINCE)
+            self.came = self.took_ms = 0
 
     def settle(self, weight: float, fresh: float, settings: CoordinatorSettings) -> None:
-        """Begin anew with the last look, if the rate of late surely is another than before."""
-        late = self.late / weight
-        if is_other(self.since / self.weight, late, self._error(weight, weight, fresh), settings):
-            self.weight = fresh / SINCE
-            self.since = (self.last or 0.0) * self.weight
+        """Begin anew with what comes now, if the rate of late surely is another than before."""
+        late_error, error = self.error(weight, fresh), self.error(self.weight, fresh / SINCE)
+        if late_error is not None and error is not None:
+            late, since = self.late / weight, self.since / self.weight
+            if is_other(since, late, SURE * hypot(late_error, error), settings):
+                self.weight = self.since = 0.0
 
-    def rate(self, weight: float, fresh: float) -> tuple[float, float]:
-        """(the rate, by how much it may be another)."""
-        return self.since / self.weight, self._error(self.weight, weight, fresh / SINCE)
+    def error(self, weight: float, fresh: float) -> float | None:
+        """The standard error of a mean of such a weight, of which a look more has such a part."""
+        count = 2 * weight / ((2 - weight) * fresh)
+        if count >= LONG * LOOKS and self.stretches.weight:
+            return self.stretches.error(count / LOOKS)
+        return self.looks.error(count) if self.looks.weight else None
 
-    def _error(self, weight: float, of_late: float, fresh: float) -> float:
-        """Of a mean of such a weight, in which the last look has such a part."""
-        looks = max(1.0, 2 * weight / ((2 - weight) * fresh))
-        return SURE * sqrt(self.apart / of_late / looks)
+    def told(self, fresh: float) -> tuple[float, float]:
+        """(the rate, by how much it may be another); a first look may be anything."""
+        error = self.error(self.weight, fresh / SINCE)
+        rate = self.since / self.weight
+        return rate, SURE * (rate if error is None else error)
 
 
 def is_other(one: float, other: float, error: float, settings: CoordinatorSettings) -> bool:
@@ -128,25 +162,25 @@ class Meter(Struct):
         self.weight += (1.0 - self.weight) * fresh
         for place in dict.fromkeys([*self.means, *counts.inputs]):
             came = counts.inputs.get(place, 0) - before.inputs.get(place, 0)
-            self._add(self.means.setdefault(place, _Mean()), came * 1000 / took_ms, fresh)
-        self._add(self.sends, (counts.sent - before.sent) * 1000 / took_ms, fresh)
+            self._add(self.means.setdefault(place, _Mean()), came, took_ms, fresh)
+        self._add(self.sends, counts.sent - before.sent, took_ms, fresh)
         if self.weight < TRUSTED or (not self.state and self.weight < STATELESS):
             return None
         return self._others(told, fresh)
 
-    def _add(self, mean: _Mean, rate: float, fresh: float) -> None:
-        mean.add(rate, fresh)
+    def _add(self, mean: _Mean, came: int, took_ms: int, fresh: float) -> None:
         mean.settle(self.weight, fresh, self.settings)
+        mean.add(came, took_ms, fresh, self.settings.measure_ms)
 
     def _others(self, told: Rates, fresh: float) -> Rates | None:
         """The rates, if one of them is another than was told."""
-        found = {place: one.rate(self.weight, fresh) for place, one in sorted(self.means.items())}
-        inputs = {place: round(rate) for place, (rate, _) in found.items()}
-        sends, error = self.sends.rate(self.weight, fresh)
+        rates = {place: one.told(fresh) for place, one in sorted(self.means.items())}
+        inputs = {place: round(rate) for place, (rate, _) in rates.items()}
+        sends, error = self.sends.told(fresh)
         sends += self.pace(sum(inputs.values()), round(self.state))
         pairs = [
-            (told.inputs.get(place, 0), *found.get(place, (0.0, 0.0)))
-            for place in dict.fromkeys([*told.inputs, *found])
+            (told.inputs.get(place, 0), *rates.get(place, (0.0, 0.0)))
+            for place in dict.fromkeys([*told.inputs, *rates])
         ]
         if any(is_other(*pair, self.settings) for pair in [*pairs, (told.sends, sends, error)]):
             return Rates(inputs, round(sends))

@@ -267,14 +267,15 @@ def test_steps_on_which_brokers_agree_are_not_carried_out_one_by_one() -> None:
     assert [host for _, host in town.jobs["b0/0"].moves] == ["b0", "b4"]
 
 
-def test_a_task_stays_for_a_while_however_rates_go_up_and_down() -> None:
+@pytest.mark.parametrize("turn_s", [7, 11])
+def test_a_task_stays_for_a_while_however_rates_go_up_and_down(turn_s: int) -> None:
     town = settled(line(1000, 5000))
     job, stay_ms = town.jobs["b2/0"], 2 * town.settings.measure_ms
     for turn in range(12):
         some = {("b0", "A"): 1000.0, ("b4", "B"): 5000.0}
         other = {("b0", "A"): 5000.0, ("b4", "B"): 1000.0}
         town.rate(other if turn % 2 else some)
-        town.run(9)
+        town.run(turn_s)
     settled(town)
     moved_at = [at for at, _ in job.moves[1:]]
     assert len(moved_at) > 2, "it does follow what lasts"

@@ -1,0 +1,60 @@
+"""Rates are told when they are others, and not when they merely go up and down."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from broker.core.coordinator.bounds import CoordinatorSettings
+from broker.core.coordinator.metering import Counts, Metering, Rates
+
+SETTINGS = CoordinatorSettings(measure_ms=6_000)
+PLACE = ("o", "Temp")
+NAME = ("home", "home/1")
+
+
+def told_of(bytes_at: Callable[[int], float], for_s: int) -> list[tuple[int, int]]:
+    """(second, bytes a second) whenever the rate of an input is told."""
+    metering = Metering(SETTINGS, lambda _takes, _size: 0)
+    came, told, found = 0.0, Rates({}, 0), []
+    for second in range(for_s):
+        came += bytes_at(second)
+        counts = {NAME: Counts(1, {PLACE: round(came)}, 0, 1_000)}
+        new = metering.look(counts, {NAME: told}, second * 1_000).get(NAME)
+        if new is not None:
+            told = new
+            found.append((second, new.inputs[PLACE]))
+    return found
+
+
+def test_a_steady_rate_is_told_once_and_a_step_soon_and_as_it_is() -> None:
+    told = told_of(lambda second: 1_000 if second < 60 else 2_000, 120)
+    assert [rate for _, rate in told] == [1_000, 2_000]
+    assert 60 < told[1][0] <= 66
+
+
+def test_an_input_that_ends_is_told_of() -> None:
+    told = told_of(lambda second: 1_000 if second < 60 else 0, 120)
+    assert told[-1][1] == 0
+    assert told[-1][0] <= 75
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kind", ["bursts", "seldom", "drawn"])
+def test_what_goes_up_and_down_is_told_a_few_times_and_then_no_more(kind: str, seed: int) -> None:
+    draw = Random(f"{kind} {seed}")
+    each = {
+        "bursts": lambda second: 4_000 if second % 4 == 3 else 0,
+        "seldom": lambda _: 1_000 * (draw.random() < 0.3) * draw.randint(1, 3),
+        "drawn": lambda _: draw.uniform(0, 2_000),
+    }[kind]
+    told = told_of(each, 900)
+    mean = {"bursts": 1_000, "seldom": 600, "drawn": 1_000}[kind]
+    assert 1 <= len(told) <= 10  # as they become exact, and by chance
+    assert 0.5 * mean < told[-1][1] < 2 * mean
+
+
+def test_where_a_rate_doubles_amid_bursts_it_is_told_within_some_of_them() -> None:
+    told = told_of(lambda second: (3_000 if second < 100 else 6_000) * (second % 3 == 2), 200)
+    assert 700 < [rate for second, rate in told if second < 100][-1] < 1_400
+    assert 1_500 < [rate for second, rate in told if second < 130][-1] < 2_600
