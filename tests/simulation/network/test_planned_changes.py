@@ -165,15 +165,10 @@ def test_a_task_follows_a_rate_that_doubles_and_its_results_are_those_of_one_eng
     assert outcome.results > 10
 
 
-@pytest.mark.parametrize("seed", range(1))
-def test_a_rate_doubles_and_a_host_dies_and_nothing_is_lost_doubled_or_goes_to_and_fro(seed):
-    check(Changing(seed))
-
-
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("first", range(1, 101, 10))
-def test_rates_double_and_hosts_die_in_many_more_networks(first):
+@pytest.mark.parametrize("first", range(0, 100, 10))
+def test_a_rate_doubles_and_a_host_dies_and_nothing_is_lost_or_doubled_or_moves_in_calm(first):
     moved = 0
     for seed in range(first, first + 10):
         run = Changing(seed)
