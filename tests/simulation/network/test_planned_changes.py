@@ -21,7 +21,7 @@ LOOK_MS = 250
 AWAY_MS = PHASE_MS  # longer than a host that is not reached is waited for; then it is back
 GAPS_MS = (60, 80, 120, 240, 480)  # between two readings of a source
 TEXTS = (
-    "detect[recent] Temp as t and Humidity as h within 60 ms where t.val > h.val + 7",
+    "detect[recent] Temp as t and Humidity as h within 40 ms where t.val > h.val + 8",
     "detect[recent] Temp(val > 2) as t then[..1 s] Humidity(val < 1) as h where t.val > 8",
     "detect Wind as w and Humidity as h within 15 ms where w.val > h.val + 7",
     "detect Temp as t then[..1 s] Wind as w without Humidity(val > 2) as h where t.val > w.val + 8",
@@ -141,8 +141,8 @@ class Line(Changing):
         self._ask("client", texts.DECLARATIONS + BOTH, self.places[2])
 
     def _plan_sensors(self):
-        self._sensor(0, "Temp", self.places[0], 120)
-        self._sensor(1, "Humidity", self.places[4], 80)
+        self._sensor(0, "Temp", self.places[0], 80)
+        self._sensor(1, "Humidity", self.places[4], 56)
 
     def _change(self, number):
         if number == 1:
