@@ -78,7 +78,7 @@ class Maker:
 
     def _chain(self, task: Task, case: Case, plain: PatternAgent) -> ChainAgent:
         return ChainAgent(
-            case,
+            _timed(task, case),
             plain,
             self._shared.classes,
             capacity=self._limits.chain_events_max or self._limits.occurrences_held_max,
@@ -88,7 +88,7 @@ class Maker:
     def _plain(self, task: Task, case: Case, layout: Layout, outcome: Any) -> PatternAgent:
         kind = GroupedPatternAgent if case.group_by else PatternAgent
         agent = kind(
-            case,
+            _timed(task, case),
             layout,
             outcome,
             self._shared.classes,
@@ -103,7 +103,7 @@ class Maker:
     def _staged(self, task: Task, case: Case, layout: Layout, outcome: Any) -> StagedAgent:
         kind = GroupedStagedAgent if case.group_by else StagedAgent
         agent = kind(
-            case,
+            _timed(task, case),
             layout,
             outcome,
             self._shared.classes,
@@ -155,6 +155,11 @@ class Maker:
             return self.weighing(task, case, plain)
         agent.restore(state)
         return agent
+
+
+def _timed(task: Task, case: Case) -> Case:
+    """The case with what it assigns to events' times: in a subscription that is a value only."""
+    return case if task.kind == "definition" else replace(case, assign=())
 
 
 def reported_layout(case: Case) -> Layout:

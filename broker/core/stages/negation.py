@@ -7,7 +7,7 @@ pair is tested. The intervals are those of LANGUAGE: within p itself, or after i
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from broker.core.stages.base import (
     next_of,
     start_of,
 )
+from broker.core.stages.leaf import LeafStage
 from broker.core.stages.spans import Span
 from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
@@ -185,15 +186,19 @@ class NegationStage(Over):
 
     def due(self) -> int | None:
         """See base.Stage."""
+        return least([super().due(), next_of(self._times(), self.watermark)])
+
+    def _times(self) -> Iterable[int]:
+        """When those that are open are decided."""
         plan, own = self._plan, [self._plan.of(p) for p in self._open]
         slack_ms = plan.slack_ms
         if plan.window_ms is None:
-            times = [end_of(p) + slack_ms for p in own]
-        else:
-            right, until_ms = self.inboxes[1], plan.window_ms + slack_ms
-            starts = {start_of(p) for p in own}
-            times = [right.clear_at(start - slack_ms, start + until_ms) for start in starts]
-        return least([super().due(), next_of(times, self.watermark)])
+            return [end_of(p) + slack_ms for p in own]
+        right, until_ms = self.inboxes[1], plan.window_ms + slack_ms
+        starts: Iterable[int] = {start_of(p) for p in own}
+        if isinstance(right.stage, LeafStage):
+            starts = [min(starts)] if starts else []  # which is the first to be decided
+        return [right.clear_at(start - slack_ms, start + until_ms) for start in starts]
 
     def kept(self) -> list[list[Occurrence]]:
         """See base.Over."""

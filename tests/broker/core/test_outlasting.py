@@ -173,3 +173,31 @@ def test_in_many_generated_streams_nothing_is_lost_in_silence(
     what = "streams of detected events that last"
     record_property("generated", [what, construct, context, counts["runs"], counts["results"]])
     assert counts["outlasting"] < counts["runs"] / 3
+
+
+def test_what_a_subscription_calls_a_time_holds_nothing_back() -> None:
+    text = TYPES + "subscription S from a to b detect A then B assign timestamp = A.timestamp"
+    engine = headwater.Engine(text)
+    engine.push([event("A", 0), event("C", 3)])
+    assert engine._pipeline.frontier() == 3 * DAY_MS - 1
+
+
+def test_what_is_open_alone_holds_an_assigned_time_back() -> None:
+    """The pair that began is over after 5 s; nothing else may yet end where it did."""
+    text = (
+        TYPES + "define X(n) detect A then B within 1 day assign n = A.n, timestamp = A.timestamp\n"
+        "define W(n) aggr every 1 s detect X assign n = Count(X)\n"
+        "subscription S from a to b detect W"
+    )
+    engine = headwater.Engine(text)
+    second = 1_000
+    engine.push([{"type": "A", "id": "a", "timestamp": 0}])
+    engine.push([{"type": "B", "id": "b", "timestamp": 5 * second}])
+    assert engine.advance(DAY_MS - 1) == []  # another B may come
+    (found,) = engine.advance(DAY_MS + second)
+    assert (found["start"], found["end"]) == (0, 0)
+    chronicle = headwater.Engine(text.replace("then B", "then[chronicle] B"))
+    chronicle.push([{"type": "A", "id": "a", "timestamp": 0}])
+    chronicle.push([{"type": "B", "id": "b", "timestamp": 5 * second}])
+    (found,) = chronicle.advance(5 * second)  # it is spent
+    assert (found["start"], found["end"]) == (0, 0)
