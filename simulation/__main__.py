@@ -13,11 +13,12 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells, planned
+from simulation.network import cells, correlated, planned
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
     "cells": cells.run,
+    "correlated": correlated.run,
     "crashes": crashes.run,
     "judging": scenario.run,
     "network": network.run,
@@ -35,7 +36,8 @@ def main(arguments: list[str]) -> int:
         choices=tuple(KINDS),
         default="crashes",
         help="crashes: a broker with a journal on a disk that forgets; judging: without a disk,"
-        " with malformed input; network: many brokers, with links that fail; cells: the"
+        " with malformed input; network: many brokers, with links that fail; correlated:"
+        " the same where events wait on their way for partners; cells: the"
         " same with tasks that go from broker to broker; planned: the same where the brokers decide"
         " that (default: crashes)",
     )

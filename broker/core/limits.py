@@ -131,6 +131,30 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "the oldest go: retained_lapsed, and who needed them is told the gap",
         ),
     ] = 1_000_000
+    kept_back_ms_max: Annotated[
+        int,
+        said(
+            "how far apart partners may be for one to wait on its way for the other",
+            "what may be further apart travels at once",
+            0,
+        ),
+    ] = 60_000
+    kept_back_events_max: Annotated[
+        int,
+        said(
+            "events of one origin that wait for partners before one link, each some 500 bytes",
+            "the oldest travel",
+            0,
+        ),
+    ] = 10_000
+    partners_max: Annotated[
+        int,
+        said(
+            "events that passed and may be partners of others to come: some 50 MB",
+            "the older half forgotten: what may have a partner among them travels",
+            2,
+        ),
+    ] = 100_000
     copies_max: Annotated[
         int,
         said(

@@ -19,4 +19,5 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     require_timestamp: bool = False
     networked: bool = False  # one of several brokers: see `broker.core.network`
     cells: bool = False  # and what is submitted may run at any of them: see docs/network.md
+    correlate: bool = False  # events wait on their way for partners: likewise
     tables: dict[str, str] = {}  # reference data that specifications may name: file → its text

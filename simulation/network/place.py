@@ -171,6 +171,10 @@ class Place:
             self.answers |= answers
             self._guarded(lambda: process.tell(message))
 
+    def counted(self, name: str) -> int:
+        """What the process that is there has counted under that name."""
+        return 0 if self.process is None else self.process.network.counts[name]
+
     def _answer(self, token: Any, what: Any) -> None:
         answer = self.answers.pop(token, None)
         if answer is not None:

@@ -152,7 +152,7 @@ class Run:
     def _link_all(self, more: int) -> None:
         """A tree drawn anew each time, and some links besides."""
         random, places = self.world.random, self.places
-        pairs = [(random.randrange(at), at) for at in range(1, len(places))]
+        pairs = [(self._before(at), at) for at in range(1, len(places))]
         for _ in range(more if len(places) > 2 else 0):
             one, other = sorted(random.sample(range(len(places)), 2))
             if (one, other) not in pairs:
@@ -163,22 +163,36 @@ class Run:
             a.links[b.name] = b.links[a.name] = link
             self.links.append(link)
 
+    def _before(self, at: int) -> int:
+        """To which of those before it a broker is linked."""
+        return self.world.random.randrange(at)
+
     def _plan_askers(self) -> None:
         names = self.shape.names
-        if names is None:
-            known = list(texts.SUBSCRIPTIONS)
-            names = tuple(self.draw.sample(known, self.draw.randint(2, 5)))
-        for number, name in enumerate(names):
+        for number, name in enumerate(self._names() if names is None else names):
             client = f"client-{number}"
             text = texts.text_of([name], client)
             self._specifications[client] = text
-            place = self.world.random.choice(self.places)
+            place = self._home()
             self._askers.append(Asker(place, client, [Wish("submit", text, {name: 1})]))  # type: ignore[arg-type]
+
+    def _names(self) -> tuple[str, ...]:
+        """The subscriptions."""
+        known = list(texts.SUBSCRIPTIONS)
+        return tuple(self.draw.sample(known, self.draw.randint(2, 5)))
+
+    def _home(self) -> Place:
+        """Where the next subscription is."""
+        return self.world.random.choice(self.places)
+
+    def _source_place(self) -> Place:
+        """Where the next source is."""
+        return self.world.random.choice(self.places)
 
     def _plan_sensors(self) -> None:
         for number in range(self.draw.randint(6, 10)):
             type_name = texts.TYPES[number % len(texts.TYPES)]
-            place = self.world.random.choice(self.places)
+            place = self._source_place()
             sensor = Sensor(place, f"s{number}", type_name, self.draw.choice((4, 20)))  # type: ignore[arg-type]
             self._places[sensor.name] = self._where(number)
             sensor.advertise(self._places[sensor.name])

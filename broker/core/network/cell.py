@@ -335,6 +335,7 @@ def _part(rows: list[Row]) -> list[Row]:
 
 _OF_NO_CONCERN: tuple[type[Any], ...] = (
     frames.Listening,
+    frames.Doubted,
     frames.Reoffer,
     frames.Stored,
     frames.Planned,

@@ -62,7 +62,8 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     It needs events of these types; none: it needs nothing of the origin any more. `position` None:
     it begins. `serial` comes back with the answer. `keys` are all that it wants of these types;
     None: whatever they hold. `absent` are other origins that it waits for and that have not
-    answered it, `newest` the last end of all events that it has; None: it does not say.
+    answered it, `newest` the last end of all events that it has; None: it does not say. `quiet`:
+    nothing is to be offered, the answer is that it came.
     """
 
     host: str
@@ -74,6 +75,13 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     keys: tuple[Key, ...] | None = None
     absent: tuple[str, ...] = ()
     newest: int | None = None
+    quiet: bool = False
+
+
+class Doubted(Struct, array_like=True, frozen=True, tag="doubted"):
+    """A broker on the way is not sure of an origin: hosts are to ask it quietly."""
+
+    origin: str
 
 
 class Stored(Struct, array_like=True, frozen=True, tag="stored"):
@@ -180,6 +188,7 @@ Sealed: TypeAlias = (
     | Here
     | Gone
     | Reoffer
+    | Doubted
     | Stored
     | Passed
     | Offered

@@ -8,11 +8,14 @@ that holds it.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from msgspec.structs import replace
 
 from broker.core import messages as core_messages
 from broker.core.durable import DurableBroker
 from broker.core.network import frames, told
+from broker.core.network.cell_view import is_cell
 from broker.core.network.linking import Linking
 from broker.core.network.needs import Needs
 from broker.core.operators.heard import keys_for
@@ -26,14 +29,13 @@ ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked ag
 class Hosting(Linking):
     """See the module; `correlates`: whether events may be held back for partners."""
 
-    correlates = False
-
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None) -> None:
-        super().__init__(durable.options.name, epoch)
+        super().__init__(durable.options.name, epoch, durable.limits.partners_max)
         self.durable = durable
+        self.correlates = durable.options.correlate and not is_cell(self.me)
         self._now = durable.now
-        most_ms = durable.limits.uncertainty_ms_max
-        self.needs = Needs(times or Times(uncertainty_ms_max=most_ms), epoch << 20)
+        joins_ms = durable.limits.kept_back_ms_max if self.correlates else None
+        self.needs = Needs(times or _times(durable), epoch << 20, joins_ms)
         self._stored: dict[str, int] = {}  # by origin: the position that it was told
         self._stored_at = 0
         self._on_frame[frames.Offered] = self._offered
@@ -116,8 +118,33 @@ class Hosting(Linking):
             self.needs.forget(origin)
             serial, place = 0, (0, None)
         own = [operator for operator, _ in self.router.operators(LOCAL)]
-        body = frames.Reoffer(self.me, origin, serial, *place, types, keys_for(own, types))
+        asked = (*place, types, keys_for(own, types), self._absent(), network.newest)
+        body = frames.Reoffer(self.me, origin, serial, *asked)
         self._say(self.ways.via[origin], body, self.durable.number)
+
+    def _ask_quietly(self, origin: str) -> None:
+        """Let all on the way to an origin know whom is waited for, and how far that has come."""
+        network = self.durable.network
+        known, wanted = network.upstream.get(origin), network.wanted()
+        if known is None or origin not in self.ways.via or origin in self.needs.asked:
+            return
+        types = {name: wanted[name] for name in known.types if name in wanted}
+        asked = (known.life, known.position, types, (), self._absent(), network.newest, True)
+        body = frames.Reoffer(self.me, origin, self.needs.quietly(), *asked)
+        self._say(self.ways.via[origin], body, self.durable.number)
+
+    def _absent(self) -> tuple[str, ...]:
+        """The origins that are waited for in vain of which partners may come."""
+        joins = [one for one, _ in self.router.operators(LOCAL) if one.correlated]
+        types = {key.type_name for one in joins for key in one.keys}
+        return tuple(
+            [
+                name
+                for name, known in self.durable.network.upstream.items()
+                if not types.isdisjoint(known.types)
+                and (name not in self.ways.via or name in self.needs.asked)
+            ]
+        )
 
     def _activate(self) -> None:
         if self.needs.waits:
@@ -160,6 +187,8 @@ class Hosting(Linking):
                 self._say(via, one, events=len(one.what.positions))
             return
         asked = self.needs.asked.get(one.what.origin)
+        if self.needs.is_quiet(one.serial):
+            return
         if asked is None or asked.serial != one.serial:
             self.counts["answers_stale"] += 1
             return
@@ -169,6 +198,9 @@ class Hosting(Linking):
         elif one.last:
             self.needs.answered(one.what.origin, one.serial)
             self._activate()
+            if self.correlates and not self.needs.asked:
+                for origin in self.durable.network.upstream:
+                    self._ask_quietly(origin)
 
     def _unstored(self) -> list[tuple[str, int, int]]:
         """(origin, life, position) of those that do not know how far this broker has come."""
@@ -195,3 +227,14 @@ class Hosting(Linking):
                 self._ask(origin)
             else:
                 self.needs.asked.pop(origin)
+
+
+def _times(durable: DurableBroker) -> Times:
+    """What events may be like here, and so, as the limits are everywhere the same, elsewhere."""
+    limits = durable.limits
+    return Times(
+        uncertainty_ms_max=limits.uncertainty_ms_max,
+        drift=Fraction(durable.options.drift_ppm, 1_000_000),
+        duration_ms_max=limits.event_duration_ms_max,
+        delta_t_ms_max=limits.kept_back_ms_max,
+    )

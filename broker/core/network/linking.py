@@ -25,6 +25,7 @@ from broker.core.operators.heard import heard
 from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
+from broker.core.routing.router import HELD_MAX
 
 
 class Deciding(Protocol):
@@ -63,12 +64,12 @@ class Linking:
 
     deciding: Deciding | None = None  # nobody: tasks run where they were submitted
 
-    def __init__(self, me: str, epoch: int) -> None:
+    def __init__(self, me: str, epoch: int, partners_max: int = HELD_MAX) -> None:
         self.me = me
         self.topology = topologies.Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
         self.ways = Ways()
-        self.router = GrowingRouter((), compile_condition=compile_condition)
+        self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.sent_events: dict[str, int] = {}  # by neighbour
         self._out: list[Effect] = []
@@ -273,6 +274,9 @@ COUNTED = (
     "frames_refused",
     "frames_stale",
     "gaps",
+    "kept_back",
+    "kept_back_let_go",
+    "kept_back_sent",
     "objected",
     "operators_unread",
     "sessions_begun",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from language import Task
 
 Key = tuple[str, str]
+QUIET_MAX = 1_000
 
 
 class Asked(Struct):
@@ -33,13 +34,19 @@ class Asked(Struct):
 
 
 class Needs:
-    """See the module. Serial numbers begin behind `first`, which ascends with each process."""
+    """See the module. Serial numbers begin behind `first`, which ascends with each process.
 
-    def __init__(self, times: Times, first: int) -> None:
+    `joins_ms`: operators may ask for events that have partners no further away than that; None: of
+    each event only what itself says is asked.
+    """
+
+    def __init__(self, times: Times, first: int, joins_ms: int | None = None) -> None:
         self.operators: dict[str, Operator] = {}
         self.asked: dict[str, Asked] = {}
         self.waits: dict[Key, dict[str, int]] = {}  # by subscription: origin → least serial
         self._times = times
+        self._joins_ms = joins_ms
+        self._quiet: list[int] = []  # the last questions to which no answer is waited for
         self._serial = first
         self._by_task: dict[str, tuple[Operator, ...]] = {}
 
@@ -49,12 +56,23 @@ class Needs:
             del self._by_task[key]
         for key, task in tasks.items():
             if key not in self._by_task:
-                self._by_task[key] = _alone(task_operators(task, self._times))
+                self._by_task[key] = self._operators(task)
         wanted = {one.id: one for some in self._by_task.values() for one in some}
         came = [one for name, one in wanted.items() if name not in self.operators]
         gone = [name for name in self.operators if name not in wanted]
         self.operators = wanted
         return came, gone
+
+    def _operators(self, task: Task) -> tuple[Operator, ...]:
+        found = task_operators(task, self._times)
+        joins = [one for one in found if self._joins(one)]
+        return (*joins, *_alone([one for one in found if not self._joins(one)]))
+
+    def _joins(self, one: Operator) -> bool:
+        most_ms, delta_t_ms = self._joins_ms, one.delta_t_ms
+        if most_ms is None or delta_t_ms is None:
+            return False
+        return one.correlated and len(one.keys) > 1 and delta_t_ms <= most_ms
 
     # --- questions -------------------------------------------------------------------------
 
@@ -63,6 +81,16 @@ class Needs:
         self._serial += 1
         self.asked[origin] = Asked(self._serial, now)
         return self._serial
+
+    def quietly(self) -> int:
+        """The number of a question to which no answer is waited for."""
+        self._serial += 1
+        self._quiet = [*self._quiet[-QUIET_MAX:], self._serial]
+        return self._serial
+
+    def is_quiet(self, serial: int) -> bool:
+        """Whether that was the number of such a question."""
+        return serial in self._quiet
 
     def answered(self, origin: str, serial: int) -> bool:
         """The question was answered; False where it is not the last one."""

@@ -19,11 +19,10 @@ from typing import Any, cast
 from broker.core import messages as core_messages
 from broker.core import topology as topologies
 from broker.core.durable import CoreFaultError, DurableBroker
-from broker.core.durable_events import unpacked
+from broker.core.durable_events import packed
 from broker.core.effects import Effect, Note
-from broker.core.event import Event
 from broker.core.network import frames, told
-from broker.core.network.cell_origins import CellOrigins, places
+from broker.core.network.cell_origins import places
 from broker.core.network.cell_view import CellView, is_cell
 from broker.core.network.cell_views import said_of, views
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
@@ -37,28 +36,24 @@ from broker.core.network.messages import (
     LinkRefused,
     LinkUp,
 )
-from broker.core.network.networked import PROMISE_MS, Fresh
 from broker.core.network.offers import offers
-from broker.core.network.sending import Row, forwarded
+from broker.core.network.relaying import TICK_MS, Relaying
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
-from broker.core.routing import messages as routing
 from broker.core.routing.messages import LOCAL
 
-TICK_MS = 500  # how soon it is looked whether time alone lets something be promised
-TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
 _END = 2**62
-
+TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(CellOrigins):
+class NetworkBroker(Relaying):
     """See the module. `epoch` ascends with each process of this broker."""
 
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None = None) -> None:
         super().__init__(durable, epoch, times)
-        self._tick_at: int | None = None
-        self._tick_ms = TICK_MS
+        self._begin_relaying()
+        self._leaving: dict[str, int] = {}  # sources that are gone, with the position of that
         self._on: dict[type[Any], Callable[[Any], None]] = {
             LinkUp: self._link_up,
             LinkDown: self._link_down,
@@ -73,7 +68,6 @@ class NetworkBroker(CellOrigins):
         self._on_frame |= {
             frames.Reoffer: self._reoffer,
             frames.Stored: self._stored_by,
-            frames.Passed: self._passed,
         }
         self._listen()
         self._begin_cells(epoch)
@@ -127,7 +121,7 @@ class NetworkBroker(CellOrigins):
         if self._unstored():
             wakes.append(self._stored_at + STORED_MS)
         wakes += [one.at + ASK_AGAIN_MS for one in self.needs.asked.values()]
-        wakes += self._wakes_for_cells()
+        wakes += [*self._wakes_for_cells(), self._ask_at]
         known = [wake for wake in wakes if wake is not None]
         return max(min(known), self._now + 1) if known else None
 
@@ -147,19 +141,6 @@ class NetworkBroker(CellOrigins):
             fresh, network.fresh = network.fresh, []
             self._spread_own(fresh)
 
-    def _spread_own(self, fresh: list[Fresh]) -> None:
-        """Pass on what happened here, all in one."""
-        rows = [row for one in fresh for row in enumerate(one.events, one.first)]
-        watermarks: told.Watermarks = {}
-        for one in fresh:
-            watermarks.update(one.watermarks)
-        claim = (fresh[0].first - 1, fresh[-1].last)
-        life = self.durable.network.own.life
-        self._spread(LOCAL, told.Forwarded(self.me, life, *claim, [], b"", watermarks), rows)
-        if rows:  # time may stand still for long, too
-            self._tick_soon(PROMISE_MS)
-            self._tick_ms = TICK_MS
-
     def _forget_requested(self, message: ForgetRequested) -> None:
         one = topologies.ForgetRequested(message.broker)
         self._of_topology(self.topology.handle(one, self._now))
@@ -176,13 +157,28 @@ class NetworkBroker(CellOrigins):
         for source in changed:
             one = network.advertisement(source)
             if one is not None:
+                self._leaving.pop(source, None)
                 self._routed(self.router.advertised(LOCAL, one))
             else:
-                self._routed(self.router.withdrawn(LOCAL, source))
+                self._leaving[source] = network.own.position
+        self._let_leave()
         types = network.types()
         if types != self._own_types:
             self._own_types = types
             self._say_all("", frames.Here(self.me, types))
+            self._unsettle()
+
+    def _let_leave(self) -> None:
+        """Have others ask nothing more of sources that are gone.
+
+        Where events wait for partners, those of such a source come from nowhere from then on: first
+        all that it sent has to be where it is needed.
+        """
+        hosts = self.durable.network.own.hosts.values() if self.correlates else ()
+        least = min([one.position for one in hosts], default=_END)
+        for source in [source for source, at in self._leaving.items() if at <= least]:
+            del self._leaving[source]
+            self._routed(self.router.withdrawn(LOCAL, source))
 
     # --- what is to be seen ----------------------------------------------------------------
 
@@ -245,45 +241,7 @@ class NetworkBroker(CellOrigins):
             "counts": dict(self.counts),
         }
 
-    # --- on the way ------------------------------------------------------------------------
-
-    def _passed(self, peer: str, one: frames.Passed) -> None:
-        what = one.what
-        if self.ways.via.get(what.origin) != peer:
-            self.counts["frames_astray"] += 1
-            return
-        rows = list(zip(what.positions, unpacked(what.events), strict=True))
-        self._spread(peer, what, rows)
-
-    def _spread(self, came_from: str, what: told.Forwarded, rows: list[Row]) -> None:
-        """Pass on what hosts beyond each neighbour, or this one, need of an origin."""
-        wanted = self._wanted(came_from, [event for _, event in rows])
-        place = {id(event): position for position, event in rows}
-        behind = self.durable.number if came_from == LOCAL else 0
-        for toward, kept in self.ways.claims(what.origin):
-            if toward == came_from:
-                continue
-            kept.extend(what.after, what.upto, what.watermarks)
-            some = [(place[id(event)], event) for event in wanted.get(toward, ())]
-            if not some and not what.watermarks:
-                continue
-            after, upto, promised = kept.take()
-            for part in forwarded(what.origin, what.life, (after, upto), some, promised):
-                if toward == LOCAL:
-                    self._take(part)
-                else:
-                    self._say(toward, frames.Passed(part), behind, len(part.positions))
-
-    def _wanted(self, came_from: str, events: list[Event]) -> dict[str, list[Event]]:
-        found: dict[str, list[Event]] = {}
-        for send in self.router.events(came_from, events) if events else ():
-            match send.message:
-                case routing.Events(some, _):
-                    found.setdefault(send.to, []).extend(some)
-                case routing.Results(rows):
-                    found.setdefault(send.to, []).extend([event for event, _ in rows])
-        self.router.expire(_END)  # each key is asked for alone: nothing waits for a partner
-        return found
+    # --- questions of hosts -----------------------------------------------------------------------
 
     def _comes_from(self, host: str, peer: str) -> bool:
         """Whether a neighbour can know what a host says; a cell's home may speak for the cell."""
@@ -299,6 +257,7 @@ class NetworkBroker(CellOrigins):
             self.ways.open(one.origin, peer, one.host)
         else:
             self.ways.close(one.origin, peer, one.host)
+        self._asked_of(peer, one)
         if one.origin == self.me:
             self._offer(peer, one)
             return
@@ -322,13 +281,21 @@ class NetworkBroker(CellOrigins):
             self._tell_network(told.HostStored(one.host, position))
         if not one.types or one.host not in network.own.hosts:
             return
+        if one.quiet:
+            at, life = network.own.position, network.own.life
+            what = told.Forwarded(self.me, life, at, at, [], packed([]), {}, whole=True)
+            body = frames.Offered(one.host, one.serial, what, True, False, network.newest)
+            self._say(peer, body, self.durable.number, 0)
+            self._answered(peer, body)
+            return
         wanted = judge(one.keys)
         left_off = network.left_off(one.types)
         asked = (position, one.types, wanted, left_off)
         for part in offers(self.me, network.own, network.told, *asked):
             what, last, more = part
-            body = frames.Offered(one.host, one.serial, what, last, more)
+            body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
             self._say(peer, body, self.durable.number, len(what.positions))
+            self._answered(peer, body)
         self._tick_soon(TICK_MS)
 
     def _stored_by(self, peer: str, one: frames.Stored) -> None:
@@ -340,6 +307,8 @@ class NetworkBroker(CellOrigins):
                 self._say(via, one)
         elif one.life == self.durable.network.own.life:
             self._tell_network(told.HostStored(one.host, one.position))
+            if self._leaving:
+                self._let_leave()
 
     def _settling(self, message: core_messages.Settling) -> None:
         self._settle_cells()
@@ -347,10 +316,6 @@ class NetworkBroker(CellOrigins):
             self._tell(message)
 
     # --- time ------------------------------------------------------------------------------
-
-    def _tick_soon(self, wait_ms: int) -> None:
-        due = self._now + wait_ms
-        self._tick_at = due if self._tick_at is None else min(self._tick_at, due)
 
     def _woken(self, message: core_messages.Woken) -> None:
         now = self._now
@@ -372,6 +337,9 @@ class NetworkBroker(CellOrigins):
             self._tell_stored()
         self._ask_again()
         self._wake_for_cells()
+        self._ask_for_questions()
+        if self._leaving:
+            self._let_leave()
         if self.deciding is not None:
             self.deciding.wake()
 

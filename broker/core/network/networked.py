@@ -9,6 +9,7 @@ fed once, as an origin's positions are passed in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
@@ -39,6 +40,9 @@ PROMISE_MS = 50  # watermarks are promised anew at most so often
 TERMS_EACH = 10  # for each cell that may run here, those elsewhere that need something of it
 
 
+_end = attrgetter("end")
+
+
 class Fresh(Struct, frozen=True):
     """What happened here at `first` and on that others may have to hear of."""
 
@@ -65,6 +69,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another
         self.spreads = False
+        self.newest = 0  # no event of this broker, or from afar, ended later
         self._promised_at = 0
         self._types: dict[str, int] = {}  # how many sources here send a type
         self._handlers[messages.NetworkTold] = self._network_told
@@ -97,6 +102,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self._sends(source, name)
             lapsed = self.own.lapsed
             first = self.own.take(events)
+            self.newest = max(self.newest, *map(_end, events))
             self.ledger.note("retained_lapsed", self.own.lapsed - lapsed)
             if self.spreads:
                 self.fresh.append(Fresh(first, events))
@@ -308,6 +314,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         clock.promise_of(one.origin, one.watermarks, self._now)
         self.ledger.note("late_from_afar", len(admitted.late))
         out.publications += [returned.late(event) for event in admitted.late]
+        if admitted.events:
+            self.newest = max(self.newest, *map(_end, admitted.events))
         self._repeats(admitted.repeats)
         self._feed(admitted.events, out)
         if one.whole or None in one.watermarks.values():
@@ -337,6 +345,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "upstream": [[name, *one.state()] for name, one in self.upstream.items()],
             "sources": [[name, list(types)] for name, types in self.sources.items()],
             "told": self.told,
+            "newest": self.newest,
             "is_host": self.is_host,
             "promised_at": self._promised_at,
         }
@@ -351,6 +360,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self._sends(source, name)
             return
         self.own.restore(said["own"])
+        self.newest = said.get("newest", 2**62)  # not known: nothing is held back here
         self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
         for source, types in said["sources"]:
             self.sources[source] = {}

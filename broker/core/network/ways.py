@@ -1,12 +1,13 @@
 """Which way origins are, and what is still to be claimed toward each neighbour.
 
-Owns `via`, the types of origins, and the claims. Must not know frames or routers. Invariant: a way
-exists only from a host's `Reoffer` on, which came behind all operators that hold for it; so
-whatever passes on a way has been asked for all the way down.
+Owns `via`, the types of origins, how far each has come here, and the claims. Must not know frames
+or routers. Invariant: a way exists only from a host's `Reoffer` on, which came behind all operators
+that hold for it; so whatever passes on a way has been asked for all the way down.
 
-A *claim* (after, upto] says: of these positions all that is needed beyond has been passed. What has
-not been said yet is kept here until there is reason to say it; where something is missing between
-two claims the earlier one is dropped, as the gap will be seen in the later one.
+A *claim* (after, upto] says: of these positions all that is needed beyond has been passed, but for
+what is held back. What has not been said yet is kept here until there is reason to say it; where
+something is missing between two claims the earlier one is dropped, as the gap will be seen in the
+later one.
 """
 
 from __future__ import annotations
@@ -16,31 +17,88 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from broker.core.network.told import Watermarks
+from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL
 
 
 class Claim(Struct):
-    """What of an origin is to be claimed toward one neighbour (or here), for these hosts."""
+    """What of an origin is to be claimed toward one neighbour (or here), for these hosts.
+
+    `back` are the events that are held back, by position; `serial` counts what was said.
+    """
 
     hosts: dict[str, None] = field(default_factory=dict)
     after: int | None = None
     upto: int = 0
     watermarks: Watermarks = field(default_factory=dict)
+    back: dict[int, Waiting] = field(default_factory=dict)
+    serial: int = 0
+    limited: dict[str, int] = field(default_factory=dict)  # promised short of what was heard
 
     def extend(self, after: int, upto: int, watermarks: Mapping[str, int | None]) -> None:
         """Claim (after, upto], too, with what was promised at its end."""
-        if self.after is None or after > self.upto:
+        if self.after is None:
+            self.after = after  # what was promised short of what was heard is still owed
+        if after > self.upto:
             self.after = after
             self.watermarks = {}
+            self.limited = {}
         self.upto = upto
         self.watermarks.update(watermarks)
 
     def take(self) -> tuple[int, int, Watermarks]:
-        """(after, upto, watermarks), now said."""
-        assert self.after is not None
-        found = self.after, self.upto, self.watermarks
-        self.after, self.watermarks = None, {}
+        """(after, upto, watermarks), now said; for what is held back no time passes."""
+        after = self.upto if self.after is None else self.after
+        self.after = None
+        promised = self.sayable()
+        self.limited |= {
+            name: at
+            for name, at in promised.items()
+            if at is not None and at != self.watermarks[name]
+        }
+        for name in [name for name, at in promised.items() if at == self.watermarks[name]]:
+            del self.watermarks[name]
+            self.limited.pop(name, None)
+        return after, self.upto, promised
+
+    def sayable(self) -> Watermarks:
+        """What may be promised now and was not before."""
+        if not self.watermarks or not self.back:
+            return dict(self.watermarks)
+        limits: dict[str, int] = {}
+        for one in self.back.values():
+            name, end = one.held.event.event_type, one.held.end
+            limits[name] = min(end - 1, limits.get(name, end))
+        found: Watermarks = {}
+        for name, at in self.watermarks.items():
+            limit = limits.get(name)
+            if limit is None or (at is not None and at <= limit):
+                found[name] = at
+            elif self.limited.get(name, limit - 1) < limit:
+                found[name] = limit
         return found
+
+    def complete(self, complete: int) -> int:
+        """The position up to which nothing is missing, where that is `complete` here."""
+        return min([self.upto, complete, *[at - 1 for at in self.back]])
+
+
+class Came(Struct):
+    """How far an origin has come here, by what it or a neighbour has said in this session."""
+
+    life: int = 0
+    upto: int | None = None
+    complete: int = 0
+    serial: int = 0
+    watermarks: Watermarks = field(default_factory=dict)
+
+    def goes_on(self, after: int, serial: int) -> bool:
+        """Whether what begins there is the next of it; it then is."""
+        follows = self.upto is None or (
+            after <= self.upto and (not serial or not self.serial or serial == self.serial + 1)
+        )
+        self.serial = serial
+        return follows
 
 
 class Ways:
@@ -49,16 +107,19 @@ class Ways:
     def __init__(self) -> None:
         self.via: dict[str, str] = {}
         self.types: dict[str, tuple[str, ...]] = {}
+        self.came: dict[str, Came] = {}
         self._claims: dict[str, dict[str, Claim]] = {}
 
     def here(self, origin: str, via: str, types: tuple[str, ...]) -> None:
         """An origin is behind this neighbour."""
         self.via[origin], self.types[origin] = via, types
+        self.came.setdefault(origin, Came())
 
     def gone(self, origin: str) -> None:
         """The way to an origin is no more, nor any way from it."""
         self.via.pop(origin, None)
         self.types.pop(origin, None)
+        self.came.pop(origin, None)
         self._claims.pop(origin, None)
 
     def behind(self, neighbour: str) -> list[str]:
@@ -93,5 +154,13 @@ class Ways:
         """The claims of an origin's events, by neighbour; LOCAL for this broker."""
         return list(self._claims.get(origin, {}).items())
 
+    def toward(self, neighbour: str) -> list[tuple[str, Claim]]:
+        """The claims toward a neighbour, by origin."""
+        return [
+            (origin, claims[neighbour])
+            for origin, claims in self._claims.items()
+            if neighbour in claims
+        ]
 
-__all__ = ["LOCAL", "Claim", "Ways"]
+
+__all__ = ["LOCAL", "Came", "Claim", "Ways"]

@@ -1,20 +1,73 @@
-"""A router that gains and loses neighbours one at a time, while all others stay as they are.
+"""A router among brokers that come and go, where any of them may be away for a while.
 
-Owns what is said then. Must not know who such neighbours are. Invariant: the others are told only
-what the one that came or went asks for or says itself.
+Owns what is said when a neighbour comes or goes while all others stay as they are, and what differs
+where a source that is not heard of may be back any moment. Must not know who such neighbours are.
+Invariant: the others are told only what the one that came or went asks for or says itself; what is
+asked of one neighbour depends on no source being known elsewhere; nothing that came is kept from
+the broker's own tasks.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from broker.core.routing.asking import Asking
 from broker.core.routing.covering import Check
 from broker.core.routing.covers import Covers
-from broker.core.routing.messages import Advertise, Send
+from broker.core.routing.matching import Matcher, Part, Waiting, plain
+from broker.core.routing.messages import LOCAL, Advertise, Send
+from broker.core.routing.operator import Operator
 from broker.core.routing.router import Router
+from broker.core.routing.sources import project
+from broker.core.routing.strategies import Plan
+
+
+class Joined(NamedTuple):
+    """What a neighbour's operators join: how far apart at most, of which types."""
+
+    delta_t_ms: int
+    types: tuple[str, ...]
 
 
 class GrowingRouter(Router):
     """See the module; a change of the tree itself is `neighbours_changed`."""
+
+    def bit(self, name: str) -> int:
+        """What marks an event as sent to a neighbour."""
+        return self._bits[name]
+
+    def joined(self, name: str) -> Joined:
+        """What is asked for by a neighbour only where it finds partners."""
+        return Joined(*self._matchers[name].joined())
+
+    def waiting(self) -> dict[str, list[Waiting]]:
+        """By neighbour what has come since this was asked last, and waits for a partner."""
+        found: dict[str, list[Waiting]] = {}
+        for name, matcher in self._matchers.items():
+            if matcher.waiting:
+                found[name], matcher.waiting = matcher.waiting, []
+        return found
+
+    def _matcher(self, name: str) -> Matcher:
+        made = super()._matcher(name)
+        if name != LOCAL:
+            made.waiting = []
+        return made
+
+    def _parts(self, operator: Operator, came_from: str) -> list[Part]:
+        if came_from == LOCAL:
+            return [Part(((plain(key), False),)) for key in operator.keys]
+        return super()._parts(operator, came_from)
+
+    def _planned(self, operator: Operator, came_from: str) -> Plan:
+        """Also where a key has no source: the only one of it may be away."""
+        directory = self._directory
+        found: Plan = {}
+        for name in directory.directions:
+            asked = None if name in (came_from, LOCAL) else project(operator, name, directory)
+            if asked is not None:
+                found[name] = {asked.id: asked}
+        return found
 
     def neighbour_added(self, name: str) -> list[Send]:
         """A neighbour more, behind the others: what it has to be told."""

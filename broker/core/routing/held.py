@@ -95,7 +95,7 @@ class Store:
     """The events kept, by type in the order of their starts."""
 
     def __init__(self) -> None:
-        self._keys: dict[tuple[str, str, int], Held] = {}
+        self._keys: dict[tuple[str, str, int, str | None], Held] = {}
         self._types: dict[str, tuple[list[int], list[Held]]] = {}
         self._spots: dict[Any, int] = {}
         self._next_spot = 1
@@ -105,7 +105,7 @@ class Store:
 
     def add(self, event: EventView, via: str) -> Held | None:
         """Keep an event; None if it is kept already."""
-        key = (event.event_type, event.id, event.end)
+        key = (event.event_type, event.id, event.end, event.source)
         if key in self._keys:
             return None
         held = Held(event, via)
@@ -140,7 +140,8 @@ class Store:
             if not count:
                 continue
             for held in kept[:count]:
-                del self._keys[held.event.event_type, held.event.id, held.end]
+                event = held.event
+                del self._keys[event.event_type, event.id, held.end, event.source]
             del starts[:count], kept[:count]
             if not kept:
                 del self._types[type_name]

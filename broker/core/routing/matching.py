@@ -50,6 +50,17 @@ class Released(NamedTuple):
         return [self.shape.names[slot] for slot in slots_of(self.slots)]
 
 
+class Waiting(NamedTuple):
+    """An event that no complete match holds so far.
+
+    Its partners are of `types` (one of each at least), and no further from it than `delta_t_ms`.
+    """
+
+    held: Held
+    delta_t_ms: int
+    types: tuple[str, ...]
+
+
 class Part(NamedTuple):
     """What of an operator is matched for itself.
 
@@ -122,6 +133,7 @@ class Matcher:
         self._lost: int | None = None  # the last end of an event that was forgotten too early
         self._expired = 0  # of those, no longer remembered
         self._ages: deque[tuple[int, int]] = deque()  # (latest start until then, offered)
+        self.waiting: list[Waiting] | None = None  # those that came and stay; None: not looked at
 
     def __contains__(self, name: str) -> bool:
         return name in self._slots
@@ -187,7 +199,19 @@ class Matcher:
             touched.setdefault(id(shape), (shape, []))[1].append(hit)
         for shape, hits in touched.values():
             self._match(shape, hits, out)
+        if touched and self.waiting is not None and not held.sent & self._bit:
+            self.waiting.append(_waiting(held, list(touched.values())))
         return out
+
+    def joined(self) -> tuple[int, tuple[str, ...]]:
+        """The longest δt of operators that join events, and the types that they must find."""
+        longest_ms = 0
+        types: dict[str, None] = {}
+        for shape in self._shapes.values():
+            if shape.variants:
+                longest_ms = max([longest_ms, *[one.delta_t_ms for one in shape.variants]])
+                types |= dict.fromkeys(_demanded(shape))
+        return longest_ms, tuple(types)
 
     def _passed(self, held: Held) -> list[tuple[Shape, int, int]]:
         """The places of shapes where the event passes keys, with the slots whose key it passes."""
@@ -320,6 +344,23 @@ class Matcher:
     def shapes(self) -> Iterator[Shape]:
         """The shapes in the order in which they came; for looking at."""
         return iter(self._shapes.values())
+
+
+def _demanded(shape: Shape) -> list[str]:
+    return [place.role.type_name for place in shape.places if not place.role.optional]
+
+
+def _waiting(held: Held, touched: list[tuple[Shape, list[Hit]]]) -> Waiting:
+    delta_t_ms = 0
+    types: dict[str, None] = {}
+    for shape, hits in touched:
+        mask = 0
+        for hit in hits:
+            mask |= hit.mask
+        found = [variant.delta_t_ms for variant, slots in shape.variants.items() if slots & mask]
+        delta_t_ms = max([delta_t_ms, *found])
+        types |= dict.fromkeys(_demanded(shape))
+    return Waiting(held, delta_t_ms, tuple(types))
 
 
 def _role(key: Key, silent: bool) -> Role:

@@ -18,7 +18,7 @@ from broker.core.routing.asking import Asking
 from broker.core.routing.covering import Check
 from broker.core.routing.covers import Covers
 from broker.core.routing.held import EventView, Held, Store
-from broker.core.routing.matching import Compile, Matcher, Released
+from broker.core.routing.matching import Compile, Matcher, Part, Released
 from broker.core.routing.messages import (
     LOCAL,
     Advertise,
@@ -194,7 +194,7 @@ class Router:
     def events(self, came_from: str, events: Iterable[EventView]) -> list[Send]:
         """Events that came from a neighbour or entered here (LOCAL).
 
-        Repeats fall by type, id and end, as long as the first is held.
+        Repeats fall by type, id, end and source, as long as the first is held.
 
         Each goes once to every other direction in which it completes, or is completed by, what is
         wanted there; so what was held back before may go with it.
@@ -323,7 +323,13 @@ class Router:
     def _plan(self, entry: _Entry) -> Plan:
         if entry.covered:
             return {}
-        return plan(self._strategy, entry.operator, entry.came_from, self._directory)
+        return self._planned(entry.operator, entry.came_from)
+
+    def _planned(self, operator: Operator, came_from: str) -> Plan:
+        return plan(self._strategy, operator, came_from, self._directory)
+
+    def _parts(self, operator: Operator, came_from: str) -> list[Part]:
+        return parts(self._strategy, operator, came_from, self._directory)
 
     def _concerned(self, moved: set[str] | None, *said: Advertisement | None) -> set[str] | None:
         """The types whose operators may have to be asked for otherwise; None: all."""
@@ -350,7 +356,7 @@ class Router:
         name = entry.came_from
         if entry.covered and not self._strategy.each and name != LOCAL:
             return
-        wanted = parts(self._strategy, entry.operator, name, self._directory)
+        wanted = self._parts(entry.operator, name)
         found = self._matchers[name].add(entry.operator, wanted, self._store)
         if found:
             out.append(self._sending(name, found))

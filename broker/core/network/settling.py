@@ -1,0 +1,135 @@
+"""Whether a broker knows all that may come before it keeps something back from a neighbour.
+
+Owns which origins have answered whom in a session, and who is waited for. Must not know events or
+claims. Invariant: where `settled` gives a time, whatever can still come beyond that neighbour and
+ends after it comes through this broker, or comes from an origin of which this broker hears, too.
+
+An event is held back because its partner has not come. That may have three other reasons: this
+broker began later than the partner passed (or filtered otherwise then), the partner is at an origin
+that is away, or it goes another way. For the first, an origin tells with each answer how late an
+event may end that it has admitted so far, and a host the same of what it has; whatever could be
+partner of something as old is not held back. For the second, hosts tell whom they wait for and
+everyone remembers whom they saw go. What goes another way is no partner that must be found, as an
+operator says (`Key.optional`); where that changes, nothing is settled until all have answered anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from broker.core.network.frames import Offered, Reoffer
+
+
+class Settling:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.absent: dict[str, dict[str, dict[str, None]]] = {}  # by neighbour, host: for whom
+        self._answered: dict[str, dict[str, int]] = {}  # by neighbour, origin
+        self._open: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
+        self._quiet: dict[str, dict[tuple[str, str], tuple[int, int | None]]] = {}
+        self._missing: dict[str, tuple[str, ...]] = {}  # who went, with their types
+
+    def left(self, neighbour: str) -> None:
+        """All that a neighbour said is forgotten."""
+        for known in (self.absent, self._answered, self._open, self._quiet):
+            known.pop(neighbour, None)
+
+    def here(self, origin: str) -> None:
+        """There is a way to an origin. What happened to it meanwhile only hosts know."""
+        if self._missing.pop(origin, None) is not None:
+            self._answered.clear()
+
+    def gone(
+        self, origin: str, types: tuple[str, ...], hosts: Iterable[tuple[str, Iterable[str]]]
+    ) -> None:
+        """The way to an origin is no more, of which these beyond neighbours needed something."""
+        if types:
+            self._missing[origin] = types
+        for neighbour, names in hosts:
+            for host in names:
+                self.absent.setdefault(neighbour, {}).setdefault(host, {})[origin] = None
+        for answered in self._answered.values():
+            answered.pop(origin, None)
+        for asked in [*self._open.values(), *self._quiet.values()]:
+            for key in [key for key in asked if origin in key]:
+                del asked[key]
+        for known in self.absent.values():
+            known.pop(origin, None)  # as a host it says anew whom it waits for
+
+    def forget(self, broker: str) -> None:
+        """Nobody waits for a broker any more."""
+        self._missing.pop(broker, None)
+        for known in self.absent.values():
+            for names in known.values():
+                names.pop(broker, None)
+
+    def changed(self, neighbour: str) -> None:
+        """A neighbour asks for something else than before."""
+        self._answered.pop(neighbour, None)
+        self._quiet.pop(neighbour, None)
+        asked = self._open.get(neighbour, {})
+        for key, (serial, _) in asked.items():
+            asked[key] = (serial, None)  # this answer will not tell
+
+    def missed(self, origin: str) -> None:
+        """Something of an origin did not come here."""
+        for answered in self._answered.values():
+            answered.pop(origin, None)
+        for asked in self._quiet.values():
+            for key in [key for key in asked if key[1] == origin]:
+                del asked[key]
+
+    def asked(self, neighbour: str, one: Reoffer, *, reachable: bool) -> None:
+        """A question of a host beyond a neighbour."""
+        absent = dict.fromkeys(name for name in one.absent if name != one.origin)
+        key = (one.host, one.origin)
+        if one.quiet and one.types and reachable:
+            self._quiet.setdefault(neighbour, {})[key] = (one.serial, one.newest)
+        elif one.types and reachable:
+            self._open.setdefault(neighbour, {})[key] = (one.serial, one.newest)
+        else:
+            self._open.get(neighbour, {}).pop(key, None)
+            if one.types:
+                absent[one.origin] = None
+        self.absent.setdefault(neighbour, {})[one.host] = absent
+
+    def answers(self, neighbour: str, one: Offered) -> None:
+        """An answer to a host beyond a neighbour."""
+        key = (one.host, one.what.origin)
+        for asked in (self._open.get(neighbour, {}), self._quiet.get(neighbour, {})):
+            serial, newest = asked.get(key, (None, None))
+            if serial != one.serial or not one.what.whole:
+                continue
+            del asked[key]
+            self.absent.get(neighbour, {}).get(one.host, {}).pop(one.what.origin, None)
+            if newest is not None and one.newest is not None:
+                self._answers(neighbour, one.what.origin, max(newest, one.newest))
+
+    def _answers(self, neighbour: str, origin: str, newest: int) -> None:
+        answered = self._answered.setdefault(neighbour, {})
+        answered[origin] = max(answered.get(origin, newest), newest)
+
+    def settled(
+        self, neighbour: str, types: Iterable[str], origins: Mapping[str, Iterable[str]]
+    ) -> int | None:
+        """What ends later than this is known here when it is known beyond the neighbour.
+
+        `types` are those that must find each other, `origins` who is on this side, with what they
+        send. None: nothing is certain.
+        """
+        wanted = set(types)
+        if self._open.get(neighbour) or any(self.absent.get(neighbour, {}).values()):
+            return None
+        if any(not wanted.isdisjoint(sent) for sent in self._missing.values()):
+            return None
+        answered = self._answered.get(neighbour, {})
+        needed = [name for name, sent in origins.items() if not wanted.isdisjoint(sent)]
+        if not needed or any(name not in answered for name in needed):
+            return None
+        return max(answered.values())
+
+    def may_ask(self, neighbour: str, reachable: Iterable[str]) -> bool:
+        """Whether a further question of hosts there could settle it: nobody who is away would."""
+        names = {name for known in self.absent.get(neighbour, {}).values() for name in known}
+        return not self._open.get(neighbour) and names <= set(reachable)

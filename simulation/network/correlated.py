@@ -1,0 +1,75 @@
+"""Runs in which events wait on their way for partners.
+
+Owns what is asked for, and who sits where: subscriptions that join events at one side, sources at
+the other. Must not know how events wait. Invariant: as `scenario`; one engine is the measure.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from broker.core.limits import Limits
+from simulation.network.place import Place
+from simulation.network.scenario import Outcome as OfRun
+from simulation.network.scenario import Run, RunFailedError, Shape
+
+CERTAIN = Limits(uncertainty_ms_max=0, event_duration_ms_max=10_000)  # as what is sent
+JOINING = ("Damp", "Valley", "Rise", "Latest", "Spent", "After", "Gaps", "Showers", "Soaked")
+OTHERS = ("Hot", "Warmth", "Falling", "Storms", "Drying")
+HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
+
+
+class Outcome(Struct, frozen=True):
+    """What a run came to: of events that met a link those that waited, found a partner, or not."""
+
+    of_run: OfRun
+    waited: int
+    found: int
+    let_go: int
+
+
+def run(seed: int, shape: Shape | None = None) -> Outcome:
+    """Run and check one. Raises RunFailedError."""
+    try:
+        return CorrelatedRun(seed, shape or Shape()).outcome()
+    except Exception as error:
+        text = f"seed {seed} (repeat it: python -m simulation --kind correlated --seed {seed}): "
+        raise RunFailedError(f"{text}{error}") from error
+
+
+class CorrelatedRun(Run):
+    """One run; see the module."""
+
+    correlate = True
+
+    def outcome(self) -> Outcome:
+        """Run it; what it came to."""
+        of_run = self.run()
+        found = [
+            sum(place.counted(name) for place in self.places)
+            for name in ("kept_back", "kept_back_sent", "kept_back_let_go")
+        ]
+        return Outcome(of_run, *found)
+
+    def _place(self, name: str) -> Place:
+        place = super()._place(name)
+        options = replace(place.machine.options, correlate=self.correlate)
+        return Place(self.world, replace(place.machine, options=options, limits=CERTAIN))
+
+    def _names(self) -> tuple[str, ...]:
+        draw = self.draw
+        names = draw.sample(JOINING, draw.randint(1, 3))
+        return (*names, *draw.sample(OTHERS, draw.choice((0, 0, 1))))
+
+    def _home(self) -> Place:
+        return self.world.random.choice(self.places[:HOMES])
+
+    def _before(self, at: int) -> int:
+        """All sources' brokers are behind one of them."""
+        return self.world.random.randrange(HOMES, at) if at > HOMES else at - 1
+
+    def _source_place(self) -> Place:
+        random = self.world.random
+        elsewhere = random.random() < (0, 0, 0.1, 0.3)[self.seed % 4]
+        return random.choice(self.places if elsewhere else self.places[HOMES:])
