@@ -39,6 +39,7 @@ class Relaying(Knowing):
         self._begin_knowing()
         self._tick_at: int | None = None
         self._tick_ms = TICK_MS
+        self._told_before: told.Watermarks = dict(self.durable.network.told)
         self._forgotten_ms = WATERMARK_NONE  # what began before is not remembered as a partner
         self._places: dict[str, dict[int, tuple[str, int]]] = {}  # of what is kept back
         self._on_frame[frames.Passed] = self._passed
@@ -57,7 +58,9 @@ class Relaying(Knowing):
             watermarks.update(one.watermarks)
         claim = (fresh[0].first - 1, fresh[-1].last)
         life = self.durable.network.own.life
-        self._spread(LOCAL, told.Forwarded(self.me, life, *claim, [], b"", watermarks), rows)
+        what = told.Forwarded(self.me, life, *claim, [], b"", watermarks)
+        self._spread(LOCAL, what, rows, self._told_before)
+        self._told_before = dict(self.durable.network.told)
         if rows:  # time may stand still for long, too
             self._tick_soon(PROMISE_MS)
             self._tick_ms = TICK_MS
@@ -72,9 +75,10 @@ class Relaying(Knowing):
             self._not_all_came(what.origin)
         came.life = what.life
         came.upto, came.complete = max(what.upto, came.upto or 0), what.complete
+        before = dict(came.watermarks)
         came.watermarks.update(what.watermarks)
         rows = list(zip(what.positions, unpacked(what.events), strict=True))
-        self._spread(peer, what, rows)
+        self._spread(peer, what, rows, before)
 
     def _not_all_came(self, origin: str) -> None:
         """Something of an origin was lost: all beyond are to see that, and hosts ask again."""
@@ -86,8 +90,13 @@ class Relaying(Knowing):
             else:
                 claim.serial += 1
 
-    def _spread(self, came_from: str, what: told.Forwarded, rows: list[Row]) -> None:
-        """Pass on what hosts beyond each neighbour, or this one, need of an origin."""
+    def _spread(
+        self, came_from: str, what: told.Forwarded, rows: list[Row], before: told.Watermarks
+    ) -> None:
+        """Pass on what hosts beyond each neighbour, or this one, need of an origin.
+
+        `before` is what was promised before these events.
+        """
         wanted, waiting = self._wanted(came_from, [event for _, event in rows])
         place = {id(event): position for position, event in rows}
         here: list[told.Forwarded] = []
@@ -100,7 +109,12 @@ class Relaying(Knowing):
             ]
             for one in waiting.get(toward, ()):
                 position = place[id(one.held.event)]
-                if not self._keep_back(what.origin, toward, claim, (position, one)):
+                if self._may_wait(toward, one, before):
+                    claim.back[position] = one
+                    self._places.setdefault(toward, {})[id(one.held.event)] = what.origin, position
+                    self.counts["kept_back"] += 1
+                else:
+                    one.held.sent |= self.router.bit(toward)
                     some.append((position, cast("Event", one.held.event)))
             here += self._say_claim(what.origin, toward, claim, some)
         for toward, events in wanted.items():
@@ -145,27 +159,16 @@ class Relaying(Knowing):
 
     # --- what waits ------------------------------------------------------------------------
 
-    def _keep_back(self, origin: str, toward: str, claim: Claim, row: tuple[int, Waiting]) -> bool:
-        """Keep an event back, if nothing speaks against it; else it goes."""
-        position, one = row
-        held = one.held
-        if self._may_wait(origin, toward, one):
-            claim.back[position] = one
-            self._places.setdefault(toward, {})[id(held.event)] = (origin, position)
-            self.counts["kept_back"] += 1
-            return True
-        held.sent |= self.router.bit(toward)
-        return False
-
-    def _may_wait(self, origin: str, toward: str, one: Waiting) -> bool:
+    def _may_wait(self, toward: str, one: Waiting, before: told.Watermarks) -> bool:
+        """Whether nothing speaks against keeping an event back."""
         bound = self._bound(toward)
         if bound is None or one.delta_t_ms > self.durable.limits.kept_back_ms_max:
             return False
         # A partner ends later than that, and is then known here, or comes.
         if one.held.end - one.delta_t_ms < max(bound, self._forgotten_ms):
             return False
-        promised = self._promised(origin).get(one.held.event.event_type, WATERMARK_NONE)
-        return promised is not None and promised < one.held.end
+        promised = before.get(one.held.event.event_type)
+        return promised is not None and promised < one.held.end  # else nobody would wait for it
 
     def _promised(self, origin: str) -> told.Watermarks:
         return self.durable.network.told if origin == self.me else self.ways.came[origin].watermarks

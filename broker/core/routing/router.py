@@ -321,9 +321,7 @@ class Router:
         return [Send(name, message) for name in self._asking if name != came_from]
 
     def _plan(self, entry: _Entry) -> Plan:
-        if entry.covered:
-            return {}
-        return self._planned(entry.operator, entry.came_from)
+        return {} if entry.covered else self._planned(entry.operator, entry.came_from)
 
     def _planned(self, operator: Operator, came_from: str) -> Plan:
         return plan(self._strategy, operator, came_from, self._directory)
