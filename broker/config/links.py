@@ -69,6 +69,13 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
         Literal["required", "optional"],
         About("whether a broker that links to this one has to show one; used with `tls_ca`"),
     ] = "required"
+    correlate: Annotated[
+        bool,
+        About(
+            "an event that a pattern joins with others waits on its way until its partners come, "
+            "and travels no further if none does; see docs/network.md. The same at all brokers"
+        ),
+    ] = False
     reconnect_ms_max: Annotated[
         int,
         About(

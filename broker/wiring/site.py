@@ -92,6 +92,7 @@ class Site:
             require_timestamp=config.intake.require_timestamp,
             networked=is_networked(config),
             cells=config.coordinator.enabled,
+            correlate=config.links.correlate,
             tables=_tables(config),
         )
         self._functions = _functions(config)
