@@ -138,7 +138,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "what may be further apart travels at once",
             0,
         ),
-    ] = 60_000
+    ] = 600_000
     kept_back_events_max: Annotated[
         int,
         said(

@@ -6,17 +6,21 @@ the other. Must not know how events wait. Invariant: as `scenario`; one engine i
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.core.limits import Limits
 from simulation.network.place import Place
+from simulation.network.scenario import CALM_MS, FAULTS, Run, RunFailedError, Shape
 from simulation.network.scenario import Outcome as OfRun
-from simulation.network.scenario import Run, RunFailedError, Shape
 
 CERTAIN = Limits(uncertainty_ms_max=0, event_duration_ms_max=10_000)  # as what is sent
 JOINING = ("Damp", "Valley", "Rise", "Latest", "Spent", "After", "Gaps", "Showers", "Soaked")
 OTHERS = ("Hot", "Warmth", "Falling", "Storms", "Drying")
+OFTEN = 0.4
+APART_MS = 40_000
 HOMES = 2  # brokers at which subscriptions are, of those at one end of the tree
 
 
@@ -56,6 +60,24 @@ class CorrelatedRun(Run):
         place = super()._place(name)
         options = replace(place.machine.options, correlate=self.correlate)
         return Place(self.world, replace(place.machine, options=options, limits=CERTAIN))
+
+    def _plan_faults(self, end_ms: int) -> None:
+        """As there, or fewer and longer apart: that events wait takes some time of calm.
+
+        Those on the way end most often: what they know of partners is lost.
+        """
+        random = self.world.random
+        if self.shape.faults is not None or random.random() < OFTEN:
+            super()._plan_faults(end_ms)
+            return
+        kinds = random.sample(FAULTS, random.randint(1, 3))
+        at = self.world.now
+        while (at := at + random.randint(CALM_MS, APART_MS)) < end_ms:
+            if random.random() < OFTEN:
+                self.world.at(at, partial(self._fault, random.choice(kinds)))
+            else:
+                self.faults += 1
+                self.world.at(at, random.choice(self.places[: HOMES + 2]).end)
 
     def _names(self) -> tuple[str, ...]:
         draw = self.draw

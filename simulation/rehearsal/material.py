@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.core.limits import Limits
 from language import Specification, tree
 from language.printing.items import item_text
 from simulation.rehearsal.described import Rehearsed
@@ -38,6 +39,8 @@ class Material:
     lateness_ms: int = LATENESS_MS
     idle_ms: int = IDLE_MS
     drift_ppm: int = 0
+    correlate: bool = False
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def first_ms(self) -> int:

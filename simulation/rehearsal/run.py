@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct, field
 
 from broker.core.broker import BrokerOptions
-from broker.core.limits import Limits
 from simulation.crashes.outbox import Outbox
 from simulation.crashes.process import Machine
 from simulation.disk import Disk
@@ -152,13 +151,14 @@ class _Run:
             idle_timeout_ms=one.idle_ms,
             drift_ppm=one.drift_ppm,
             networked=True,
+            correlate=one.correlate,
             tables=dict(one.tables),
         )
         machine = Machine(
             disk=Disk(self.world.random),
             outbox=Outbox(),
             options=options,
-            limits=Limits(),
+            limits=one.limits,
             sync_ms=SYNC_MS,
             commit_ms=COMMIT_MS,
             snapshot_records=SNAPSHOT_RECORDS,

@@ -1,4 +1,4 @@
-"""Events that wait on their way for partners: nothing is lost, nothing comes twice, less travels."""
+"""Events that wait on their way for partners: none is lost, none comes twice, less travels."""
 
 import pytest
 

@@ -8,8 +8,6 @@ from msgspec.structs import replace
 
 from broker.core.durable_listed import RecoveryError
 from broker.core.network.hosting import Hosting
-from broker.core.network.knowing import Knowing
-from broker.core.network.linking import Linking
 from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.relaying import Relaying
 from broker.core.network.settling import Settling
