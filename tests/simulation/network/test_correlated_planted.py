@@ -4,15 +4,12 @@
 """
 
 import pytest
-from msgspec.structs import replace
 
 from broker.core.durable_listed import RecoveryError
-from broker.core.network.hosting import Hosting
-from broker.core.network.network_broker import NetworkBroker
 from broker.core.network.relaying import Relaying
 from broker.core.network.settling import Settling
 from broker.core.network.upstream import Upstream
-from broker.core.network.ways import Came, Claim
+from broker.core.network.ways import Claim
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.router import Router
 from simulation.network import correlated
@@ -21,11 +18,6 @@ from simulation.network.scenario import RunFailedError
 SEEDS = 200
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def events_that_are_let_go_too_early(patch):
-    reached = Relaying._reached
-    patch.setattr(Relaying, "_reached", lambda self, *asked: reached(self, *asked) + 4_000)
 
 
 def claims_over_what_is_kept_back(patch):
@@ -50,49 +42,8 @@ def nothing_that_was_missed_is_minded(patch):
     patch.setattr(Settling, "settled", settled)
 
 
-def answers_that_say_nothing_of_the_past(patch):
-    answers = Settling.answers
-
-    def young(self, neighbour, one):
-        answers(self, neighbour, replace(one, newest=0))
-
-    patch.setattr(Settling, "answers", young)
-
-
-def origins_that_are_away_are_not_minded(patch):
-    patch.setattr(Hosting, "_absent", lambda self: ())
-
-    def gone(self, origin, types, hosts):
-        for answered in self._answered.values():
-            answered.pop(origin, None)
-        for asked in self._open.values():
-            for key in [key for key in asked if origin in key]:
-                del asked[key]
-
-    patch.setattr(Settling, "gone", gone)
-
-
-def what_waits_is_forgotten_when_nothing_is_sure(patch):
-    def forget(self, toward):
-        for _, claim in self.ways.toward(toward):
-            claim.back.clear()
-        self._places.pop(toward, None)
-
-    patch.setattr(Relaying, "_all_travel", forget)
-
-
 def partners_that_do_not_find_what_waits(patch):
     patch.setattr(Relaying, "_find_partners", lambda self, toward, events: None)
-
-
-def positions_that_a_host_takes_twice(patch):
-    def passes(self, one):
-        before = self.position or 0
-        self.position = max(before, one.complete)
-        self.ahead = max(self.ahead, one.upto)
-        return [place for place, at in enumerate(one.positions) if at > before]
-
-    patch.setattr(Upstream, "passes", passes)
 
 
 def positions_that_a_host_takes_for_old(patch):
@@ -104,28 +55,21 @@ def positions_that_a_host_takes_for_old(patch):
     patch.setattr(Upstream, "passes", passes)
 
 
-def frames_that_are_lost_and_not_counted(patch):
-    def goes_on(self, after, serial):
-        return self.upto is None or after <= self.upto
-
-    patch.setattr(Came, "goes_on", goes_on)
-
-
-def sources_that_leave_before_all_has_come(patch):
-    let_leave = NetworkBroker._let_leave
-
-    def hasty(self):
-        self._leaving = dict.fromkeys(self._leaving, 0)
-        let_leave(self)
-
-    patch.setattr(NetworkBroker, "_let_leave", hasty)
-
-
 def operators_that_need_a_source_for_each_key(patch):
     patch.setattr(GrowingRouter, "_planned", Router._planned)
 
 
-PLANTED = {}
+# A seed at which each is found.
+PLANTED = {
+    claims_over_what_is_kept_back: 0,
+    claims_over_what_others_keep_back: 0,
+    promises_over_what_is_kept_back: 0,
+    positions_that_a_host_takes_for_old: 0,
+    partners_that_do_not_find_what_waits: 2,
+    nothing_that_was_missed_is_minded: 17,
+    operators_that_need_a_source_for_each_key: 5,
+}
+AT_ONCE = (claims_over_what_is_kept_back, promises_over_what_is_kept_back)
 
 
 def found_from(first):
@@ -146,3 +90,17 @@ def told_of(seed):
     except RunFailedError as error:
         return error
     return None
+
+
+@pytest.mark.parametrize("plant", AT_ONCE, ids=lambda one: one.__name__)
+def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
+    plant(monkeypatch)
+    found_from(PLANTED[plant])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda one: one.__name__)
+def test_a_planted_mistake_is_found(plant, monkeypatch):
+    plant(monkeypatch)
+    assert found_from(0) < SEEDS
