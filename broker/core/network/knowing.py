@@ -28,7 +28,7 @@ class Knowing(CellOrigins):
 
     def _begin_knowing(self) -> None:
         """Begin; to be called once."""
-        self._settling = Settling()
+        self._certainty = Settling()
         self._bounds: dict[str, int | None] = {}  # by neighbour, until something changes
         self._joined: dict[str, Joined] = {}  # likewise
         self._ask_at: int | None = None
@@ -57,7 +57,7 @@ class Knowing(CellOrigins):
         if not self.correlates or toward == LOCAL or toward in self._inside:
             return None
         types = self._joined_of(toward).types
-        return self._settling.settled(toward, types, self._origins(toward))
+        return self._certainty.settled(toward, types, self._origins(toward))
 
     def _joined_of(self, toward: str) -> Joined:
         """What a neighbour's operators join."""
@@ -89,19 +89,19 @@ class Knowing(CellOrigins):
 
     def _routed_here(self, peer: str, one: frames.Routed) -> None:
         if isinstance(one.message, routing.Want) and one.message.operator.correlated:
-            self._settling.changed(peer)
+            self._certainty.changed(peer)
             self._unsettle()
         super()._routed_here(peer, one)
         self._bounds.clear()
         self._ask_soon()
 
     def _leave(self, peer: str) -> None:
-        self._settling.left(peer)
+        self._certainty.left(peer)
         super()._leave(peer)
 
     def _here(self, peer: str, one: frames.Here) -> None:
         if self.ways.via.get(one.origin, peer) == peer:
-            self._settling.here(one.origin)
+            self._certainty.here(one.origin)
         super()._here(peer, one)
         self._unsettle()
         self._ask_soon()
@@ -110,24 +110,24 @@ class Knowing(CellOrigins):
         types = () if is_cell(origin) else self.ways.types.get(origin, ())
         claims = self.ways.claims(origin)
         hosts = [(toward, claim.hosts) for toward, claim in claims if toward != LOCAL]
-        self._settling.gone(origin, types, hosts)
+        self._certainty.gone(origin, types, hosts)
         super()._gone(origin, peer)
         self._unsettle()
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
-        self._settling.forget(broker)
+        self._certainty.forget(broker)
         self._unsettle()
 
     def _asked_of(self, peer: str, one: frames.Reoffer) -> None:
         """A host beyond a neighbour asks an origin."""
         reachable = one.origin == self.me or one.origin in self.ways.via
-        self._settling.asked(peer, one, reachable=reachable)
+        self._certainty.asked(peer, one, reachable=reachable)
         self._unsettle()
 
     def _answered(self, peer: str, one: frames.Offered) -> None:
         """An origin answers a host beyond a neighbour."""
-        self._settling.answers(peer, one)
+        self._certainty.answers(peer, one)
         if one.what.origin != self.me and one.what.origin in self.ways.came:
             came = self.ways.came[one.what.origin]
             came.life = one.what.life
@@ -170,7 +170,7 @@ class Knowing(CellOrigins):
             if self._settled(peer) is not None:
                 continue
             self._ask_at = self._now + self._ask_ms
-            if self._settling.may_ask(peer, [self.me, *self.ways.via]):
+            if self._certainty.may_ask(peer, [self.me, *self.ways.via]):
                 for origin, _ in self.ways.toward(peer):
                     self._say(peer, frames.Doubted(origin))
         self._ask_ms = min(2 * self._ask_ms, ASK_MS_MAX)
