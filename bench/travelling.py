@@ -30,7 +30,7 @@ from simulation.papers.drawing import draw, events
 from simulation.papers.recording import read_recording
 from simulation.papers.settings import BEYOND, PAPER, Setting
 from simulation.rehearsal.described import read_rehearsed
-from simulation.rehearsal.material import Material
+from simulation.rehearsal.material import Material, end_of
 from simulation.rehearsal.run import rehearse
 
 CERTAIN = Limits(uncertainty_ms_max=0, event_duration_ms_max=0)
@@ -133,9 +133,10 @@ def _weather() -> Material:
     for recording in demo.recordings:
         for one in recording.readings:
             said = msgspec.json.decode(one.payload)
-            sources[one.source] = layout.origin_of(one.location)
-            readings.append({"type": one.event_type, "source": one.source, **said})
-    readings.sort(key=lambda one: one["timestamp"])
+            place = recording.stations[one.source].location
+            sources[one.source] = layout.origin_of(place)
+            readings.append({"type": one.type, "source": one.source, "id": one.id, **said})
+    readings.sort(key=end_of)
     network = {
         "name": "weather",
         "nodes": [{"id": name} for name in layout.NAMES],
