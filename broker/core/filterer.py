@@ -6,9 +6,10 @@ to none is counted as filtered.
 
 A type with few contents runs one comprehension over a whole batch for what any of them wants, and
 one for each over that. With more, each event is looked up (see `contents`): the cost of one that
-nobody wants does not grow with the number of contents. What changes is put into the index when the
-next event of the type comes, so that installing costs no more than compiling as long as nothing is
-routed.
+nobody wants does not grow with the number of contents. What is done at once with each event of a
+content may be done there and then, which spares many contents a list of one event. What changes is
+put into the index when the next event of the type comes, so that installing costs no more than
+compiling as long as nothing is routed.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Repeats:
         self._unfolded = self._folded = 0
         self._newest = max(map(_end, kept), default=None)
         self.prune_at = self._slack if prune_at is None else prune_at
-        self._enter(kept)
+        self._enter(kept, list(map(_end, kept)))
 
     def admit(
         self,
@@ -130,7 +130,7 @@ class Repeats:
                 ends = [event.end for event in events]
             if not self._all_new(ends, events, newest):
                 self._fold()
-                repeats = self._enter(events)
+                repeats = self._enter(events, ends)
                 if repeats:
                     events = _without(events, repeats)
         if len(self) > self._events_max:
@@ -191,11 +191,12 @@ class Repeats:
         self._batches.clear()
         self._unfolded = 0
 
-    def _enter(self, events: list[Event]) -> list[tuple[Event, bool]]:
+    def _enter(self, events: list[Event], ends: list[int]) -> list[tuple[Event, bool]]:
         """Remember events that are new by their ends; the repeats among them."""
         by_end = self._by_end
         put = by_end.__setitem__
-        beside = [event for event in events if (end := event.end) in by_end or put(end, event)]
+        pairs = zip(ends, events, strict=True)
+        beside = [event for end, event in pairs if end in by_end or put(end, event)]
         repeats = []
         for event in beside:
             held = by_end[event.end]
@@ -212,7 +213,7 @@ class Repeats:
     def _fold(self) -> None:
         """Find those by their ends that came in no order."""
         for run in self._loose:
-            self._enter(run.events)
+            self._enter(run.events, run.ends)
         self._loose.clear()
         self._loose_ends.clear()
 
