@@ -5,8 +5,8 @@ events with one id and end that end after the watermark, the first alone passes,
 batches were cut; memory is bounded by what arrived after the watermark, and by a limit.
 
 A stream in order pays one comparison for an event: what ends after all that was seen is new. Where
-events come in another order, a batch of which no event ends with another one is new by that alone.
-Only where some do are events found by their ends, and those of one end told apart by their ids.
+events come in another order, a batch of which none ends with another event is new by that alone.
+Once some did end together events are told apart by their ids, few of which come again as a rule.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ class _Run:
         self.ends = ends
         self.events = events
 
+    def __len__(self) -> int:
+        return len(self.ends)
+
     def add(self, other: _Run) -> None:
         """Take others in."""
         self.newest = max(self.newest, other.newest)
@@ -60,12 +63,11 @@ class Repeats:
         self._slack = slack
         self._newest: int | None = None  # nothing remembered ends later
         self._batches: deque[tuple[int, list[Event]]] = deque()  # (greatest end, its events)
-        self._unfolded = 0  # events in the batches
-        self._loose: list[_Run] = []  # those that came in no order, where no two end together
-        self._loose_ends: set[int] = set()
-        # Those of which some did end together: by end the event, or those of that end by id.
-        self._by_end: dict[int, Event | dict[str, Event]] = {}
-        self._folded = 0  # events in it
+        self._runs: list[_Run] = []  # those that came in no order
+        self._count = 0  # events in both
+        self._ends: set[int] = set()  # of the runs, while no two events of them end together
+        # After that by id the event, or those of that id by end.
+        self._by_id: dict[str, Event | dict[int, Event]] | None = None
         self.prune_at = slack  # with more than so many it is looked for what may be forgotten
         self.forgotten = 0
 
@@ -75,27 +77,26 @@ class Repeats:
         return len(self) > self.prune_at
 
     def __len__(self) -> int:
-        return self._unfolded + len(self._loose_ends) + self._folded
+        return self._count
 
     def events(self) -> list[Event]:
         """All that are remembered, by end and id."""
         found = [event for _, events in self._batches for event in events]
-        found += [event for run in self._loose for event in run.events]
-        for one in self._by_end.values():
-            found += one.values() if isinstance(one, dict) else [one]
+        found += [event for run in self._runs for event in run.events]
         return sorted(found, key=_key)
 
     def restore(self, events: Iterable[Event], prune_at: int | None = None) -> None:
         """Remember these alone; they are no repeats of each other. `prune_at` is as it was."""
         kept = list(events)
+        ends = list(map(_end, kept))
+        self._newest = max(ends, default=None)
         self._batches.clear()
-        self._loose.clear()
-        self._loose_ends.clear()
-        self._by_end.clear()
-        self._unfolded = self._folded = 0
-        self._newest = max(map(_end, kept), default=None)
+        self._runs = [] if self._newest is None else [_Run(self._newest, ends, kept)]
+        self._count = len(kept)
+        self._ends, self._by_id = set(ends), None
+        if len(self._ends) < len(kept):
+            self._tell_by_id()
         self.prune_at = self._slack if prune_at is None else prune_at
-        self._enter(kept, list(map(_end, kept)))
 
     def admit(
         self,
@@ -122,17 +123,19 @@ class Repeats:
         repeats: list[tuple[Event, bool]] = []
         if ordered and apart and (before is None or events[0].end > before):
             self._batches.append((newest, list(events)))
-            self._unfolded += len(events)
         else:
             if self._batches:
                 self._loosen()
             if ends is None:
                 ends = [event.end for event in events]
-            if not self._all_new(ends, events, newest):
-                self._fold()
-                repeats = self._enter(events, ends)
-                if repeats:
-                    events = _without(events, repeats)
+            if self._by_id is None and not self._ends_anew(ends):
+                self._tell_by_id()
+            repeats = [] if self._by_id is None else self._enter(self._by_id, events)
+            if repeats:
+                events = _without(events, repeats)
+                ends = [event.end for event in events]
+            self._add(_Run(newest, list(ends), list(events)))
+        self._count += len(events)
         if len(self) > self._events_max:
             self._forget()
         return events, repeats
@@ -144,78 +147,82 @@ class Repeats:
         """
         batches = self._batches
         while batches and batches[0][0] <= watermark:
-            self._unfolded -= len(batches.popleft()[1])
+            self._count -= len(batches.popleft()[1])
         if batches:  # the next one, in order, may have a part of it
             newest, events = batches[0]
             gone = bisect_right(events, watermark, key=_end)
             if gone:
                 batches[0] = (newest, events[gone:])
-                self._unfolded -= gone
-        if self._loose:
-            self._forget_loose(watermark)
-        if self._by_end:
-            kept = {end: one for end, one in self._by_end.items() if end > watermark}
-            self._by_end = kept
-            several = [len(one) for one in kept.values() if isinstance(one, dict)]
-            self._folded = len(kept) - len(several) + sum(several)
+                self._count -= gone
+        if self._runs:
+            runs = [run.after(watermark) for run in self._runs if run.newest > watermark]
+            self._count += sum(map(len, runs)) - sum(map(len, self._runs))
+            self._runs = runs
+            if self._by_id is None:
+                self._ends = {end for run in runs for end in run.ends}
+            else:
+                self._tell_by_id()
         self.prune_at = 2 * len(self) + self._slack
 
-    def _forget_loose(self, watermark: int) -> None:
-        self._loose = [run.after(watermark) for run in self._loose if run.newest > watermark]
-        self._loose_ends = {end for run in self._loose for end in run.ends}
+    def _add(self, run: _Run) -> None:
+        if self._runs and len(self._runs[-1]) < RUN_EVENTS:
+            self._runs[-1].add(run)
+        else:
+            self._runs.append(run)
 
-    def _all_new(self, ends: list[int], events: list[Event], newest: int) -> bool:
-        """Remember events if none ends with another; else those before may be counted too many."""
-        known = self._loose_ends
+    def _ends_anew(self, ends: list[int]) -> bool:
+        """Whether none ends with another; if so it is remembered, if not too much may be."""
+        known = self._ends
         if not known.isdisjoint(ends):
-            return False
-        if self._by_end and not self._by_end.keys().isdisjoint(ends):
             return False
         count = len(known) + len(ends)
         known.update(ends)
-        if len(known) < count:
-            return False
-        run = _Run(newest, list(ends), list(events))
-        if self._loose and len(self._loose[-1].ends) < RUN_EVENTS:
-            self._loose[-1].add(run)
-        else:
-            self._loose.append(run)
-        return True
+        return len(known) == count
+
+    def _tell_by_id(self) -> None:
+        """From now on events of the runs are found by their ids."""
+        self._ends = set()
+        self._by_id = {}
+        for run in self._runs:
+            self._enter(self._by_id, run.events)
 
     def _loosen(self) -> None:
         """Take what came in order for what did not; it ends after all before it."""
         for newest, events in self._batches:
             ends: list[int] = [event.end for event in events]
-            self._loose.append(_Run(newest, ends, events))
-            self._loose_ends.update(ends)
+            self._runs.append(_Run(newest, ends, events))
+            if self._by_id is None:
+                self._ends.update(ends)
+            else:
+                self._enter(self._by_id, events)
         self._batches.clear()
-        self._unfolded = 0
 
-    def _enter(self, events: list[Event], ends: list[int]) -> list[tuple[Event, bool]]:
-        """Remember events that are new by their ends; the repeats among them."""
-        by_end = self._by_end
-        put = by_end.__setitem__
-        pairs = zip(ends, events, strict=True)
-        beside = [event for end, event in pairs if end in by_end or put(end, event)]
+    def _enter(
+        self, by_id: dict[str, Event | dict[int, Event]], events: list[Event]
+    ) -> list[tuple[Event, bool]]:
+        """Remember events that are new by their ids and ends; the repeats among them."""
+        ids = [event.id for event in events]
+        if by_id.keys().isdisjoint(ids):
+            count = len(by_id) + len(ids)
+            by_id.update(zip(ids, events, strict=True))
+            if len(by_id) == count:
+                return []
+            for one in set(ids):  # some have one id: these are told apart one by one
+                del by_id[one]
+        put = by_id.__setitem__
+        pairs = zip(ids, events, strict=True)
+        beside = [event for one, event in pairs if one in by_id or put(one, event)]
         repeats = []
         for event in beside:
-            held = by_end[event.end]
+            held = by_id[event.id]
             if not isinstance(held, dict):
-                held = by_end[event.end] = {held.id: held}
-            first = held.get(event.id)
+                held = by_id[event.id] = {held.end: held}
+            first = held.get(event.end)
             if first is None:
-                held[event.id] = event
+                held[event.end] = event
             else:
                 repeats.append((event, _said(first) != _said(event)))
-        self._folded += len(events) - len(repeats)
         return repeats
-
-    def _fold(self) -> None:
-        """Find those by their ends that came in no order."""
-        for run in self._loose:
-            self._enter(run.events, run.ends)
-        self._loose.clear()
-        self._loose_ends.clear()
 
     def _forget(self) -> None:
         """Past the limit the half that ends first goes; a repeat of those is taken for new."""
