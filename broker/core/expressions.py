@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
-from broker.core.event import slot_of
+from broker.core.event import INT64_MAX, INT64_MIN, slot_of
 from broker.core.functions import FUNCTIONS
 from broker.core.geometry import region_test
 from broker.core.own import as_mapping
@@ -32,6 +32,12 @@ from language.tree import (
     Unary,
 )
 
+# An integer of so many bits is within a float's range; an attribute has 64, a sum of them not many
+# more, and the whole number next to a float may have one bit more than that.
+FLOAT_BITS = 1_023
+ATTRIBUTE_BITS = 64
+SUM_BITS = 64
+WHOLE = frozenset(("round", "floor", "ceil"))
 PYTHON_OPERATORS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 RESERVED_CODE = {
     "timestamp": "{e}.end",
@@ -97,6 +103,50 @@ def finite(value: Any) -> Any:
     if value.__class__ is float and not isfinite(value):
         return None
     return value
+
+
+def held(value: Any) -> Any:
+    """The value; null in place of a number that no event holds: beyond 64 bits, or not finite."""
+    if value.__class__ is int and not INT64_MIN <= value <= INT64_MAX:
+        return None
+    return finite(value)
+
+
+def as_float(value: Any) -> float | None:
+    """A number as a finite float; null beyond a float's range."""
+    if value is None:
+        return None
+    try:
+        made = float(value)
+    except OverflowError:
+        return None
+    return made if isfinite(made) else None
+
+
+def counted(value: Any) -> Any:
+    """The value; null in place of an integer with which no float can be reckoned."""
+    if value.__class__ is int and value.bit_length() > FLOAT_BITS:
+        return None
+    return value
+
+
+def _bits(node: Expression) -> int:
+    """How many bits an integer has at most that the expression is worth, as far as it runs."""
+    if isinstance(node, Constant):
+        return node.value.bit_length() if isinstance(node.value, int) else 0
+    if isinstance(node, Unary):
+        return _bits(node.operand)
+    if isinstance(node, Arithmetic):
+        left, right = _bits(node.left), _bits(node.right)
+        bits = {"*": left + right, "/": 0}.get(node.operator, max(left, right) + 1)
+        return min(bits, FLOAT_BITS + 1)
+    if isinstance(node, Call):
+        if node.function in WHOLE:
+            return FLOAT_BITS + 1
+        if node.function in FUNCTIONS:
+            return max(map(_bits, node.arguments), default=0) + 1
+        return ATTRIBUTE_BITS + SUM_BITS
+    return ATTRIBUTE_BITS
 
 
 class Writer:
@@ -169,7 +219,11 @@ class Writer:
         if node.operator == "/":
             self._constants.helper("divide", divide)
             return self._guarded(f"divide({left}, {right})", guards)
-        return f"({left} {node.operator} {right})"
+        code = f"({left} {node.operator} {right})"
+        if _bits(node) <= FLOAT_BITS:
+            return code
+        self._constants.helper("counted", counted)
+        return self._guarded(f"counted{code}", guards)
 
     def _call(self, node: Call, guards: list[str]) -> str:
         if node.own is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.core.choices import WORDS
 from broker.core.event import Detected, Event, slot_of
-from broker.core.expressions import Writer, finite
+from broker.core.expressions import Writer, as_float, held
 from broker.core.identity import bound_ids_of
 from broker.core.occurrence import (
     Absence,
@@ -114,7 +114,8 @@ class DefinitionOutcome:
         constants = self._constants = Constants()
         writer = Writer(OccurrenceScope(self._layout, self._case.group_by, constants), constants)
         constants.helper("output", output)
-        constants.helper("finite", finite)
+        constants.helper("as_float", as_float)
+        constants.helper("held", held)
         lines = ["def make(events, g):", *self._span_lines()]
         values = {item.name: writer.value(item.value) for item in self._case.assign}
         lines += span_assignment_lines(values)
@@ -127,9 +128,8 @@ class DefinitionOutcome:
                 fields.append(f"{name}={code}")
                 continue
             slot = slot_of(name)
-            lines.append(f"    v_{slot} = finite({code})")
-            if kinds.get(name) == "float":
-                lines.append(f"    if v_{slot} is not None: v_{slot} = float(v_{slot})")
+            carried = "as_float" if kinds.get(name) == "float" else "held"
+            lines.append(f"    v_{slot} = {carried}({code})")
             fields.append(f"{slot}=v_{slot}")
         lines.append(f"    return output({', '.join(fields)})")
         return build("\n".join(lines) + "\n", "make", constants)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from broker.core.choices import WORDS
 from broker.core.event import Event, Head, Order
-from broker.core.expressions import Writer
+from broker.core.expressions import Writer, held
 from broker.core.identity import ENCODE, begun_of, bound_ids_of
 from broker.core.occurrence import events_of, head_of, order_of
 from broker.core.outcome import OccurrenceScope, bound_ids, silent
@@ -241,10 +240,10 @@ def attribute_values(member: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON data: a metric position becomes an object, a float that is no number null."""
+    """A value as JSON data: a metric position becomes an object, what no event holds null."""
     kind = value.__class__
-    if kind is float:
-        return value if isfinite(value) else None
+    if kind is float or kind is int:
+        return held(value)
     return value if kind in AS_JSON else msgspec.to_builtins(value)
 
 

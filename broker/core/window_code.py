@@ -7,7 +7,6 @@ compiled once for each shape; per event nothing of the tree is walked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import Any
 
 from broker.core.aggregates import Bag, Distinct, Ends, Extreme, Tally
@@ -23,7 +22,7 @@ from broker.core.aggregates_moving import (
 )
 from broker.core.event import INT64_MAX, INT64_MIN, slot_of
 from broker.core.exact import Moments, WholeMoments
-from broker.core.expressions import Writer, attribute_code, finite
+from broker.core.expressions import Writer, as_float, attribute_code, finite
 from broker.core.source import Constants, build
 from broker.core.window_plan import Aggregation, Argument, Keeping, Names, OperandNames
 from language.tree import Assignment, Attribute, Call, Name
@@ -264,17 +263,6 @@ def compile_make(
         fields.append(f"{slot_of(name)}={code}")
     lines.append(f"    return output({', '.join(fields)})")
     return build("\n".join(lines) + "\n", "make", constants)
-
-
-def as_float(value: Any) -> float | None:
-    """A number as a finite float; null beyond a float's range."""
-    if value is None:
-        return None
-    try:
-        made = float(value)
-    except OverflowError:
-        return None
-    return made if isfinite(made) else None
 
 
 def as_int(value: Any) -> int | None:
