@@ -1,8 +1,9 @@
 """Rates of what runs here, from counts, and when they are worth telling.
 
 Owns the means. Must not know who is told. Invariant: a rate is told only where it and what all were
-told last are apart by more than the stated part of the lesser of both, and not before it has been
-looked at for long enough; so what stays the same is told once.
+told last are apart by more than the stated part of the lesser of both, and by more than chance, and
+not before it has been looked at for long enough; so what stays the same is told once, and what goes
+up and down only as its mean becomes exact.
 """
 
 from __future__ import annotations
