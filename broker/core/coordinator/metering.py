@@ -20,8 +20,9 @@ LOOKS = 6  # in the time that a rate is a mean over
 WARM_MS = 10_000  # what came since the last snapshot comes again first, in less time
 TRUSTED = 0.28  # the part of all weight that a third of that time has: then a rate is told first
 STATELESS = 0.6  # the same where there was no snapshot: then there will be none for long
-SINCE = 10  # times as long a mean is as one of late, where nothing has changed for so long
+SINCE = 6  # times as long a mean is as one of late, where nothing has changed for so long
 LONG = 1.9  # stretches, each of LOOKS: of what is longer they tell how exact it is
+ENDED = 3  # times as long a silence as any before: there is nothing more
 SURE = 3.0  # times the standard error of a mean: of so much some 3 in 1,000 are by chance
 STATE_LASTS = 10  # times the time of a mean: a state that was so large may be again
 
@@ -89,6 +90,9 @@ class _Mean(Struct):
     stretches: _Apart = field(default_factory=_Apart)
     came: int = 0  # in this stretch
     took_ms: int = 0
+    silent_ms: int = 0  # up to now
+    longest_ms: int = 0  # of silences before
+    ended: bool = False  # silent for so long that what was before says nothing
 
     def add(self, came: int, took_ms: int, fresh: float, stretch_ms: int) -> None:
         """What one look saw; `fresh` is its part of the mean of late."""
@@ -102,6 +106,13 @@ class _Mean(Struct):
         if self.took_ms >= stretch_ms:
             self.stretches.add(self.came * 1000 / self.took_ms, 1 / SINCE)
             self.came = self.took_ms = 0
+        self.ended = self.ended and not came
+        if came:
+            self.longest_ms, self.silent_ms = max(self.longest_ms, self.silent_ms), 0
+        else:
+            self.silent_ms += took_ms
+            if self.silent_ms >= ENDED * max(stretch_ms, self.longest_ms):
+                self.late, self.since, self.ended = 0.0, 0.0, True
 
     def settle(self, weight: float, fresh: float, settings: CoordinatorSettings) -> None:
         """Begin anew with what comes now, if the rate of late surely is another than before."""
@@ -120,6 +131,8 @@ class _Mean(Struct):
 
     def told(self, fresh: float) -> tuple[float, float]:
         """(the rate, by how much it may be another); a first look may be anything."""
+        if self.ended:
+            return 0.0, 0.0
         error = self.error(self.weight, fresh / SINCE)
         rate = self.since / self.weight
         return rate, SURE * (rate if error is None else error)

@@ -32,7 +32,7 @@ BOTH = f"subscription Both from client to alerts\n{TEXTS[0]}\n"
 class Changing(PlannedRun):
     """Phases of steady rates; `hosts` tells where each cell was, and since when."""
 
-    phases = 5  # the last one is as the one before
+    phases = 6  # the last two are as the one before
     calm_ms = (SETTLED_MS,)
     brokers = 6
 

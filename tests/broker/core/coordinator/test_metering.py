@@ -33,10 +33,13 @@ def test_a_steady_rate_is_told_once_and_a_step_soon_and_as_it_is() -> None:
     assert 60 < told[1][0] <= 66
 
 
-def test_an_input_that_ends_is_told_of() -> None:
-    told = told_of(lambda second: 1_000 if second < 60 else 0, 120)
+@pytest.mark.parametrize("part", [1.0, 0.3])
+def test_an_input_that_ends_is_told_of(part: float) -> None:
+    draw = Random(3)
+    told = told_of(lambda second: (draw.random() < part) * (1_000 if second < 120 else 0), 240)
+    assert [rate for second, rate in told if second < 120][-1] > 0
     assert told[-1][1] == 0
-    assert told[-1][0] <= 75
+    assert told[-1][0] <= 180
 
 
 @pytest.mark.parametrize("seed", range(10))
