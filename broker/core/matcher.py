@@ -23,7 +23,7 @@ from broker.core.limits import Limits
 from broker.core.pattern import lay_out
 from broker.core.promises import reached_at
 from broker.core.results import sort_results
-from broker.core.seats import Direct, Domain, Seat, at_once
+from broker.core.seats import Direct, Domain, Seat, at_once, next_due
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -332,15 +332,10 @@ class Matcher:
         wanted: dict[str, int] = {}
         for domains in self._levels:
             for domain in domains:
-                while domain.due and not self._is_due(*domain.due[0]):
-                    heappop(domain.due)
-                if domain.due and domain.due[0][0] < WATERMARK_END:
-                    self._want(domain, domain.due[0][0], watermark_of, wanted)
+                due = next_due(domain, self._seats)
+                if due is not None and due < WATERMARK_END:
+                    self._want(domain, due, watermark_of, wanted)
         return wanted
-
-    def _is_due(self, due: int, index: int) -> bool:
-        seat = self._seats.get(index)
-        return seat is not None and seat.due == due
 
     def _want(
         self, domain: Domain, target: int, watermark_of: WatermarkOf, wanted: dict[str, int]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop
 from typing import TYPE_CHECKING
 
-from broker.core.agent import Agent, Result
+from broker.core.agent import WATERMARK_END, Agent, Result
 from broker.core.event import Event
 from language.tree import Case
 
@@ -51,6 +52,19 @@ class Seat:
     at_once: AtOnce | None = None
     weighs: bool = True  # whether uncertain times matter to it even so
     waits_for_end: bool = False
+
+
+def next_due(domain: Domain, seats: Mapping[int, Seat]) -> int | None:
+    """The next time at which a seat is due; what stands before it for nothing goes."""
+    while domain.due:
+        due, index = domain.due[0]
+        seat = seats.get(index)
+        if seat is not None and seat.due == due:
+            return due
+        heappop(domain.due)
+        if seat is not None and due >= WATERMARK_END:
+            seat.waits_for_end = False  # it is to be noted anew
+    return None
 
 
 def at_once(seat: Seat) -> AtOnce | None:

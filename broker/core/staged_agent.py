@@ -280,11 +280,13 @@ class StagedAgent(StagedGroups):
         else:
             partition = self._partition(key)
         unpack(partition, packed, shelf, self._manner.selection)
-        if self._patience is None:  # nothing waits here any more
+        if self._patience is not None:
+            self._patience.count += len(partition.fresh)
+        if self._patience is None and partition.fresh:  # nothing waits here any more
             for at, event in partition.fresh:
                 self._give(partition.site, at, event)
             partition.fresh = []
-        if self._patience is not None:
-            self._patience.count += len(partition.fresh)
-        if not without_stages:
+            found = self._advance(key)
+            assert not found, "what may be complete does not wait"
+        elif not without_stages:
             self._settle(key, partition)
