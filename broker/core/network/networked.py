@@ -360,7 +360,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self._sends(source, name)
             return
         self.own.restore(said["own"])
-        self.newest = said.get("newest", 2**62)  # not known: nothing is held back here
+        latest = self._now + self.limits.future_ms_max  # where it was not written down yet
+        self.newest = said.get("newest", latest)
         self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
         for source, types in said["sources"]:
             self.sources[source] = {}
