@@ -100,10 +100,13 @@ def test_ten_executors_of_a_cluster_are_killed(spark, tmp_path):
 
 def test_brokers_are_killed_while_they_are_read(spark, tmp_path):
     """Ten times, in turns; each comes back at its address, with its disk."""
-    with Site(tmp_path, "north") as north, Site(tmp_path, "south") as south:
+    with (
+        Site(tmp_path, "north").staying() as north,
+        Site(tmp_path, "south").staying() as south,
+    ):
         sites = [north, south]
         for site in sites:
-            site.stay()
+            site.submit()
         brokers = ", ".join(f'{site.name} = "{site.url}"' for site in sites)
         head = JOBS.format(brokers=brokers, folder=tmp_path, batch_rows=40)
         (tmp_path / "jobs.toml").write_text(head + HISTORY)

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -449,13 +451,16 @@ def test_an_executor_a_broker_and_the_driver_are_killed_and_nothing_is_lost_or_d
     spark, tmp_path
 ):
     """One after the other, each with rows left to read; then what is left is read here."""
-    with Site(tmp_path, "north") as north, Site(tmp_path, "south") as south:
-        sites = {"north": north, "south": south}
-        for site in sites.values():
-            site.stay()
-        file = jobs_file(tmp_path, sites, HISTORY, batch_rows=20)
-        text = file.read_text()
-        with Cluster(tmp_path) as cluster:
+    sites = {name: Site(tmp_path, name).staying() for name in ("north", "south")}
+    with ExitStack() as brokers:
+        with ExitStack() as cluster_too, ThreadPoolExecutor() as side_by_side:
+            cluster = Cluster(tmp_path)
+            begun = [side_by_side.submit(brokers.enter_context, one) for one in sites.values()]
+            begun.append(side_by_side.submit(cluster_too.enter_context, cluster))
+            for one in begun:
+                one.result()
+            file = jobs_file(tmp_path, sites, HISTORY, batch_rows=20)
+            text = file.read_text()
             file.write_text(on_cluster(text, cluster))
             driver = Driver(tmp_path, file, PYSPARK_PYTHON=str(bare_python(tmp_path)))
 
@@ -466,10 +471,12 @@ def test_an_executor_a_broker_and_the_driver_are_killed_and_nothing_is_lost_or_d
                 until(lambda: batches_of(tmp_path) > before, driver, "a batch")
 
             try:
+                for site in sites.values():
+                    site.submit()
                 go_on()
                 until(cluster.kill_executor, driver, "an executor to kill")
                 go_on()
-                south.kill()
+                sites["south"].kill()
                 go_on()
             finally:
                 driver.kill()

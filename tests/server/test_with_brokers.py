@@ -42,14 +42,12 @@ class Site:
     def url(self):
         return f"http://127.0.0.1:{self.broker.port('http')}"
 
-    def stay(self):
-        """Begin with the specification, at an address that stays the same whatever happens."""
-        self.__exit__()
+    def staying(self):
+        """Before it begins: at an address that stays the same whatever happens."""
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
             self.flags += ["--set", f"http.port={one.getsockname()[1]}"]
-        self.__enter__()
-        self.submit()
+        return self
 
     def kill(self):
         """Kill it, and have it back with its disk."""
