@@ -173,8 +173,6 @@ class Repeats:
     def _ends_anew(self, ends: list[int]) -> bool:
         """Whether none ends with another; if so it is remembered, if not too much may be."""
         known = self._ends
-        if not known.isdisjoint(ends):
-            return False
         count = len(known) + len(ends)
         known.update(ends)
         return len(known) == count

@@ -27,10 +27,6 @@ run-short: of a batch in no order too many are forgotten
 - [end > watermark for end in self.ends]
 + [end > watermark + 1 for end in self.ends]
 
-ends-met-in-part: of those that end together only some are looked for
-- if not known.isdisjoint(ends):
-+ if not known.isdisjoint(ends[1:]):
-
 tied-in-a-batch: two of a batch that end together are both new
 - return len(known) == count
 + return len(known) >= count - 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
-from broker.core.clocks import StreamClock
+from broker.core.clocks import Split, StreamClock
 from broker.core.event import Event, event_class
 from broker.core.limits import LimitReachedError
 from broker.core.source_clocks import SourceClocks
@@ -57,6 +57,20 @@ def test_a_recording_is_all_on_time_and_known_at_its_end():
 times = st.lists(st.integers(-30, 30), max_size=25)
 
 
+def says_true(split: Split, before: list[int]) -> bool:
+    """Whether what is said of the events on time holds, those before among them."""
+    own = ends(split.on_time)
+    both = [*before[-1:], *own] if before == sorted(before) else [max(before), *own]
+    ordered = all(one <= other for one, other in pairwise(both))
+    apart = all(one < other for one, other in pairwise(both))
+    return (
+        (ordered or not split.ordered)
+        and (apart or not (split.ordered and split.apart))
+        and (split.newest is None or split.newest >= max(own, default=split.newest))
+        and split.ends in (None, own)
+    )
+
+
 @given(times, st.integers(0, 12), st.lists(st.integers(0, 25)))
 def test_lateness_does_not_depend_on_where_batches_are_cut(given_ends, lateness_ms, cuts):
     naive_late, newest = [], None
@@ -69,8 +83,12 @@ def test_lateness_does_not_depend_on_where_batches_are_cut(given_ends, lateness_
     for clock in (StreamClock(lateness_ms), SourceClocks(lateness_ms, None)):
         late: list[Event] = []
         edges = sorted({0, len(events), *(cut for cut in cuts if cut < len(events))})
+        before: list[int] = []
         for low, high in pairwise(edges):
-            late += clock.split(events[low:high], 0, None).late
+            split = clock.split(events[low:high], 0, None)
+            late += split.late
+            assert says_true(split, before)
+            before += ends(split.on_time)
         assert [id(event) for event in late] == [id(events[place]) for place in naive_late]
         if newest is not None:
             assert clock.watermark("Temp", 0) == newest - lateness_ms - 1
