@@ -125,6 +125,8 @@ def test_a_range_says_all_while_floats_tell_its_end_from_what_follows(name, orde
     part = Comparison((Name(name), Constant(value)), (order,))
     assert says_all((part,)) == (abs(value) < 2**53)
     assert not says_all((part, Unary("not", part)))
+    assert not says_all((part, Comparison(part.operands, ("!=",))))
+    assert not says_all((Comparison(part.operands, ("=",)),))  # `n = 1` may mean a choice of others
 
 
 ASKED = [
