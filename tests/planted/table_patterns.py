@@ -238,10 +238,20 @@ constituents-own-id: a detected event is ordered by its own id
 point-is-inverted: detected points are dropped
 - if made.start > made.end
 + if made.start >= made.end
+""",
+    tests=MATCHING,
+)
 
+ASSIGNED = part(
+    "broker/core/assigned.py",
+    r"""
 lag-not-seen: an assigned `end` comes after the watermark has passed it
-- if item.name in ("timestamp", "end")
-+ if item.name == "timestamp"
+- for item in case.assign if item.name in ENDS]
++ for item in case.assign if item.name == "timestamp"]
+
+lag-of-whole: an assigned time that is not the last is taken for the end of the occurrence
+- return "last event" if last else "within"
++ return "last event"
 """,
     tests=MATCHING,
 )
@@ -382,8 +392,8 @@ conjunct-at-the-top: a `where` is tested after the choice and not before
 + holder = operand
 
 beside-or-untested: a `where` beside the empty side of `or` is not tested
-- if holder is not operand and bound & (self._optional
-+ if holder is operand and bound & (self._optional
+- if holder is not asked and bound & (self._optional
++ if holder is asked and bound & (self._optional
 
 aggregate-of-each: an aggregate is tested of each member of a list
 - whole = has_aggregate(part) and bool(bound & self._listed)
@@ -410,6 +420,7 @@ TABLE = [
         PARTITION
         + SELECTION
         + OUTCOME
+        + ASSIGNED
         + AGENT
         + GROUPS
         + SOLVED

@@ -30,8 +30,8 @@ inbox-limit-too-far: what a stage still holds back is not waited for
 + watermark
 
 floor-without-kept: what is kept may begin before the floor
-- for inbox in self.inboxes] + starts)
-+ for inbox in self.inboxes])
+- for inbox in self.feeding()] + starts)
++ for inbox in self.feeding()])
 
 waiting-state-lost: after a restore what waited between stages is gone
 - self.items, self.limit, beneath = state
@@ -123,8 +123,8 @@ latest-goes-back: under `latest` a run goes back a step
 + before = {}
 
 over-too-early: a run is dropped while its next element may still come
-- if gap is not None and min(self._floors(run)) > gap:
-+ if gap is not None and min(self._floors(run)) >= gap:
+- if min([self.inboxes[one].floor() for one in elements]) > start:
++ if min([self.inboxes[one].floor() for one in elements]) >= start:
 
 dropped-spends: a run that is dropped spends what it had
 - del self._entries[: run.start + 1]
@@ -270,8 +270,8 @@ silence-told-early: a silence is told while a P may still break it
 + if u + self._for_ms <= floor]
 
 silence-twice: two P that end together give two intervals
-- if end_of(p) != self._last:
-+ if end_of(p) != end_of:
+- if end != self._last:
++ if end != end_of:
 
 beginning-twice: the beginning gives an interval where a P ends as well
 - return [] if met or once else
