@@ -62,9 +62,15 @@ def _and_where(pattern: s.Pattern, condition: s.Expr) -> s.Suffixed:
 
 def _unwanted(builder: Builder, atoms: Sequence[s.Atom]) -> s.Pattern:
     """What `without` and `absent` look for: an event, or two in a row or together."""
+    draw = builder.draw
     if len(atoms) == 1:
         return atoms[0]
-    return builder.tree(atoms, ("then", "and", "or"))
+    pattern = builder.tree(atoms, ("then", "and", "or"))
+    if draw.chance(70):
+        return pattern
+    start = draw.pick(atoms).name if draw.chance(40) else None
+    suffixed = s.Suffixed(pattern, (s.Within(draw.integer(1, 4) * 1000, start),))
+    return _and_where(suffixed, builder.conjunct(atoms)) if draw.chance(60) else suffixed
 
 
 def without(builder: Builder, *, timed: bool = False) -> Built:
@@ -85,6 +91,8 @@ def without(builder: Builder, *, timed: bool = False) -> Built:
         pattern = _within(builder, pattern)
     if draw.chance(35):
         q, p = draw.pick(s.bound_atoms(unwanted)), draw.pick(s.bound_atoms(wanted))
+        if draw.chance(20):
+            p = draw.pick(s.bound_atoms(unwanted))
         op = draw.pick(("=", "<=", "!="))
         pattern = _and_where(pattern, compared(s.Ref(q.name, "n"), op, s.Ref(p.name, "n")))
     return finished(builder, pattern)
@@ -145,6 +153,8 @@ def nth(builder: Builder) -> Built:
         pattern = s.Pair(op, pattern, operand, bound if draw.chance(20) else None)
     if draw.chance(25):
         pattern = _within(builder, pattern)
+    elif draw.chance(20):
+        pattern = s.Suffixed(pattern, (s.In(builder.wing()),))
     if draw.chance(25):
         pattern = _and_where(pattern, builder.conjunct(single_atoms(pattern)))
     return finished(builder, pattern)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tests.oracles import spec as s
 from tests.oracles.recipes import Builder, single_atoms
-from tests.oracles.recipes_patterns import Built, listed
+from tests.oracles.recipes_patterns import Built, chosen, listed
 
 _ACTOR_KEYS = ("location", "source", "tag")
 
@@ -42,9 +42,9 @@ def one(builder: Builder) -> Built:
 
 
 def collect(builder: Builder) -> Built:
-    """`detect[collect]`; at times a list is collected too."""
-    if builder.draw.chance(20):
-        definitions, case = listed(builder)
+    """`detect[collect]`; at times of a list, or of what `first` and `last` choose."""
+    if builder.draw.chance(35):
+        definitions, case = builder.draw.pick((listed, chosen))(builder)
         return definitions, replace(case, thin="collect", consuming=(), assign=())
     group_by = ("source",) if builder.draw.chance(20) else ()
     case = builder.case(_pattern(builder))
