@@ -3,7 +3,7 @@
 Owns the measuring of plans. Must not know how they are found. Invariant: every plan is judged by
 `planner.flow` after the search, and against a bound that HiGHS proved or that was planted.
 
-    python -m bench.planner [--quick] [--part optimum|homes|large] [--milp-seconds N]
+    python -m bench.planner [--quick] [--part optimum homes large] [--milp-seconds N]
                             [--brokers-max N] [--jobs N] [--page docs/placement.md]
 
 A search has its seconds of one core's time (process time), so that what else runs does not show.
@@ -44,7 +44,9 @@ from planner.search.model import Model
 from planner.search.run import Search, as_plan
 from planner.search.stops import Progress, Seconds
 
+PARTS = ("optimum", "homes", "large")
 HOME_S = 3.0
+LARGE, LARGE_QUICK = (1000, (20.0, 160.0)), (200, (5.0, 10.0))  # brokers and tasks; seconds
 
 
 def percent(flow: float, bound: float) -> float:
@@ -122,21 +124,26 @@ def _row(task: tuple[Drawn, dict[str, Known], float]) -> _Row:
     return _Row(cells, gap, percent(found.flow, least), best.proven, feasible, best.seconds)
 
 
-def homes(seeds: Iterable[int], milp_s: float) -> Report:
-    rows, gaps = [], []
-    for seed in seeds:
-        for video in (True, False):
-            layout = lay_out(read_problem(nursing_home(seed, video=video)))
-            found = searched(layout, HOME_S)
-            start = found.plan if found.feasible else None
-            best = solve(layout, milp_s, start, threads=1, clock=time.process_time)
-            gaps.append(percent(found.flow, best.bound) if found.feasible else 100.0)
-            size = f"{len(layout.problem.nodes)} x {len(layout.pieces)}"
-            row = [f"{seed}, {'with' if video else 'without'} video", size, f"{found.flow:,.0f}"]
-            rows.append([*row, f"{best.bound:,.0f}", f"{gaps[-1]:.4f}", f"{found.steps:,}"])
+def homes(seeds: Iterable[int], milp_s: float, jobs: int) -> Report:
+    """Nursing homes, with and without video, against the optimum."""
+    with ProcessPoolExecutor(jobs) as pool:
+        tasks = [(seed, video, milp_s) for seed in seeds for video in (True, False)]
+        found = list(pool.map(_home, tasks))
     heads = ["home", "brokers x pieces", "flow", "bound", "gap, %", "steps"]
-    goal = Goal(f"nursing homes, gap after {HOME_S:.0f} s", 0.05, gaps, " %")
-    return Report("Nursing homes", [Table("", heads, rows)], [goal])
+    goal = Goal(f"nursing homes, gap after {HOME_S:.0f} s", 0.05, [gap for gap, _ in found], " %")
+    return Report("Nursing homes", [Table("", heads, [row for _, row in found])], [goal])
+
+
+def _home(task: tuple[int, bool, float]) -> tuple[float, list[str]]:
+    seed, video, milp_s = task
+    layout = lay_out(read_problem(nursing_home(seed, video=video)))
+    found = searched(layout, HOME_S)
+    start = found.plan if found.feasible else None
+    best = solve(layout, milp_s, start, threads=1, clock=time.process_time)
+    gap = percent(found.flow, best.bound) if found.feasible else 100.0
+    size = f"{len(layout.problem.nodes)} x {len(layout.pieces)}"
+    row = [f"{seed}, {'with' if video else 'without'} video", size, f"{found.flow:,.0f}"]
+    return gap, [*row, f"{best.bound:,.0f}", f"{gap:.4f}", f"{found.steps:,}"]
 
 
 # --- large problems ---------------------------------------------------------------------------
@@ -156,7 +163,7 @@ class Watch:
         return self.limit(progress)
 
 
-def large(size: int, seconds: tuple[float, float]) -> Report:
+def large(size: int, seconds: tuple[float, float], beginning: str) -> Report:
     short, long = seconds
     rows = []
     firsts, parts, planted_gaps = [], [], []
@@ -169,6 +176,8 @@ def large(size: int, seconds: tuple[float, float]) -> Report:
         "planted, grid": lambda: planted("grid", size, size, 1),
     }
     for name, make in makers.items():
+        if not name.startswith(beginning):
+            continue
         document, least = make()
         first, soon = _timed(document, short)
         _, late = _timed(document, long) if least is None else (0.0, float(least))
@@ -211,10 +220,13 @@ def _timed(document: Any, seconds: float) -> tuple[float, float]:
 def main() -> int:
     """Measures and shows."""
     options = parser(__doc__)
-    options.add_argument("--part", choices=("optimum", "homes", "large"), help="only this")
+    options.add_argument("--part", nargs="+", choices=PARTS, help="only these")
     options.add_argument("--milp-seconds", type=float, default=600.0, help="for what is not known")
     options.add_argument("--jobs", type=int, default=1, help="problems at a time, but large ones")
     options.add_argument("--brokers-max", type=int, default=60, help="for --part optimum")
+    options.add_argument(
+        "--large", default="", help="for --part large: how a problem's name begins"
+    )
     options.add_argument("--page", type=Path, help="write the figures into this page")
     arguments = options.parse_args()
     if arguments.page is not None:
@@ -224,10 +236,12 @@ def main() -> int:
     where, began = machine(), time.monotonic()
     makers: dict[str, Callable[[], Report]] = {
         "optimum": lambda: against_optimum(brokers_max, milp_s, arguments.jobs),
-        "homes": lambda: homes(range(1, 2 if quick else 6), milp_s),
-        "large": lambda: large(200 if quick else 1000, (5.0, 10.0) if quick else (20.0, 160.0)),
+        "homes": lambda: homes(range(1, 2 if quick else 6), milp_s, arguments.jobs),
+        "large": lambda: large(
+            200 if quick else 1000, (5.0, 10.0) if quick else (20.0, 160.0), arguments.large
+        ),
     }
-    wanted = [arguments.part] if arguments.part else list(makers)
+    wanted = arguments.part or PARTS
     reports = [makers[name]() for name in wanted]
     if arguments.page is not None:
         command = " ".join(["python -m bench.planner", *sys.argv[1:]])

@@ -154,7 +154,8 @@ def gap_table(arguments: argparse.Namespace) -> None:
     radii = arguments.radii or ((1, 3, ALL) if quick else (1, 2, 3, ALL))
     told = arguments.sizes or (("10x8", "16x12") if quick else ("10x10", "20x20", "30x30"))
     sizes = [(int(a), int(b)) for a, b in (one.split("x") for one in told)]
-    seeds = range(arguments.seeds or (2 if quick else 4))
+    first = arguments.first_seed
+    seeds = range(first, first + (arguments.seeds or (2 if quick else 4)))
     shapes = arguments.shapes or SHAPES
     gaps: dict[int, list[float]] = {radius: [] for radius in radii}
     broken: dict[int, int] = dict.fromkeys(radii, 0)
@@ -262,6 +263,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="each network on standard error")
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, help="for gaps")
     parser.add_argument("--sizes", nargs="+", metavar="BROKERSxTASKS", help="for gaps")
+    parser.add_argument("--first-seed", type=int, default=0, help="for gaps")
     parser.add_argument("--seeds", type=int, metavar="N", help="for gaps: networks of each kind")
     parser.add_argument("--radii", nargs="+", type=int, metavar="R", help=f"for gaps; {ALL}: all")
     arguments = parser.parse_args()
