@@ -68,7 +68,7 @@ def solve(
     relaxed = _solver(highspy, threads, lambda: clock() >= ends_s - time_limit_s / 2)
     least = _tighten(highspy, relaxed, formulation, scale)
     highs = _solver(highspy, threads, lambda: clock() >= ends_s)
-    highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale * (1 - GRAIN_SPARE)))
+    highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale / 2))
     highs.passModel(_as_lp(highspy, formulation.program, scale))
     if start is not None:
         _begin_with(highs, formulation, start)
