@@ -53,6 +53,13 @@ STAYS = 2
 """Times of a mean that a task stays where it was moved to, so that rates that go up and down do not
 have it go to and fro: what was measured of it before says little of what it is there."""
 
+STAY_MAX = 64
+"""A task that comes back to where it was before stays twice as long each time, up to so many times as
+long as at first: whatever the rates do, going to and fro dies out."""
+
+STAY_OVER = 3
+"""Once a task has stayed so many times as long as it had to, where it was before is forgotten."""
+
 LOST_MS = 5_000
 """A host that nothing is known of for so long has lost its tasks: a tree that changes, and a home
 that starts, have every broker unknown for a moment."""

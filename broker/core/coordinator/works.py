@@ -27,13 +27,21 @@ class Work(Struct, frozen=True):
     host: str
 
 
+class _Stay(Struct):
+    """How long a task stays where it was moved to, and where it was before."""
+
+    since: int
+    for_ms: int
+    was: dict[str, None]
+
+
 class Works:
     """See the module; `untold` counts those of which too much would have to be said."""
 
     def __init__(self, me: str, stay_ms: int) -> None:
         self.me = me
         self.stay_ms = stay_ms
-        self._moved_at: dict[str, int] = {}
+        self._stays: dict[str, _Stay] = {}
         self.untold = 0
         self._works: dict[str, Work] = {}
         self._asked: dict[str, tuple[str, int]] = {}
@@ -57,7 +65,7 @@ class Works:
             self._refused,
             self._rates,
             self._lost,
-            self._moved_at,
+            self._stays,
             self._back,
         )
         for by_key in kept:
@@ -132,15 +140,25 @@ class Works:
                     self._wishes[key] = (goal, since)
                     continue
                 if chosen:
-                    self._moved_at[key] = now
+                    self._move(key, one.host, goal, now)
                 self._asked[key] = (goal, now)
                 place(key, goal)
 
     def _ripe_at(self, key: str, since: int) -> int:
         """When a wish may be carried out: others have had their say, and the last move is over."""
-        moved_at = self._moved_at.get(key)
+        stay = self._stays.get(key)
         steady_at = since + bounds.STEADY_MS
-        return steady_at if moved_at is None else max(steady_at, moved_at + self.stay_ms)
+        return steady_at if stay is None else max(steady_at, stay.since + stay.for_ms)
+
+    def _move(self, key: str, host: str, goal: str, now: int) -> None:
+        """A task goes elsewhere as that was chosen; where it was before it stays longer."""
+        stay = self._stays.get(key)
+        if stay is None or now - stay.since >= bounds.STAY_OVER * stay.for_ms:
+            stay = self._stays[key] = _Stay(now, self.stay_ms, {})
+        stay.was[host] = None
+        stay.since = now
+        if goal in stay.was:
+            stay.for_ms = min(2 * stay.for_ms, bounds.STAY_MAX * self.stay_ms)
 
     def _missed_ms(self, key: str, host: str, known: Mapping[str, bool], now: int) -> int:
         """For how long nothing has been known of a host; -1 where it is known."""

@@ -280,3 +280,20 @@ def test_a_task_stays_for_a_while_however_rates_go_up_and_down(turn_s: int) -> N
     moved_at = [at for at, _ in job.moves[1:]]
     assert len(moved_at) > 2, "it does follow what lasts"
     assert min(b - a for a, b in pairwise(moved_at)) >= stay_ms
+
+
+def test_whatever_rates_do_going_to_and_fro_dies_out() -> None:
+    town = settled(line(1000, 5000))
+    job = town.jobs["b2/0"]
+    for _ in range(40):  # each time as soon as it may go
+        for rates in ((5000.0, 1000.0), (1000.0, 5000.0)):
+            before = len(job.moves)
+            town.rate({("b0", "A"): rates[0], ("b4", "B"): rates[1]})
+            for _ in range(40):
+                town.run(1)
+                if len(job.moves) > before:
+                    break
+    moved_at = [at for at, _ in job.moves[1:]]
+    gaps_ms = [b - a for a, b in pairwise(moved_at)]
+    assert len(gaps_ms) > 3
+    assert max(gaps_ms) > 8 * min(gaps_ms)
