@@ -54,8 +54,8 @@ STAYS = 2
 have it go to and fro: what was measured of it before says little of what it is there."""
 
 STAY_MAX = 64
-"""A task that comes back to where it was before stays twice as long each time, up to so many times as
-long as at first: whatever the rates do, going to and fro dies out."""
+"""A task that comes back to where it was before stays twice as long each time, up to so many times
+as long as at first: whatever the rates do, going to and fro dies out."""
 
 STAY_OVER = 3
 """Once a task has stayed so many times as long as it had to, where it was before is forgotten."""
