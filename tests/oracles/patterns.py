@@ -148,10 +148,11 @@ def _remembered(pair: s.Pair, chosen: list[Occurrence], setting: Setting) -> lis
     return [one for one in chosen if all(e in setting.candidates[e.type] for e in one.events)]
 
 
-def _operand(pattern: s.Pattern, setting: Setting) -> list[Occurrence]:
-    """What an operator chooses from; of `nth` all that it counts."""
+def _operand(pattern: s.Pattern, setting: Setting, op: str = "then") -> list[Occurrence]:
+    """What an operator chooses from; of `nth` all that it counts, of the partition's the one."""
     if isinstance(pattern, s.Nth):
-        return _counted(pattern, setting)
+        counted = _counted(pattern, setting)
+        return counted if op in ("then", "before") else counted[pattern.k - 1 : pattern.k]
     return _occurrences(pattern, setting)
 
 
@@ -247,7 +248,7 @@ def _chained(pair: s.Pair, setting: Setting, context: s.Context) -> list[Occurre
 
     listed = (
         _occurrences(operands[0], setting),
-        *(_operand(one, setting) for one in operands[1:]),
+        *(_operand(link.right, setting, link.op) for link in links),
     )
     chain = contexts.Chain(listed, pair.op in ORDERED, fits, expired)
     before = setting.memory.before.get(pair, ())

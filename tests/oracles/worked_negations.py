@@ -252,6 +252,13 @@ NTH = (
         "a3 b5",
     ),
     _case(
+        "beside and the place of nth is for the one that was counted alone",
+        "detect A and[first] B and[first] nth 2 C",
+        both(both(A, B, context="first"), s.Nth(2, C), context="first"),
+        "a1 c2 b3 c4",
+        "a1 b3 c4",
+    ),
+    _case(
         "within tests the one that was counted",
         "detect A then nth 2 B within 3 s",
         _within(then(A, s.Nth(2, B)), 3000),
