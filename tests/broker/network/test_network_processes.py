@@ -77,6 +77,35 @@ async def listen(fleet, heard):
             heard.add(json.loads(message.payload)["id"])
 
 
+class Reader:
+    """Asks the brokers where subscriptions are at home how far their logs are settled."""
+
+    def __init__(self, fleet):
+        self.fleet = fleet
+        self.told = []  # (broker, end of its log, settled)
+
+    def ask(self):
+        """What they say now, by broker."""
+        found = {}
+        for name in TEXTS:
+            _, said = self.fleet.brokers[name].get("/v1/log/offsets?settled=0")
+            self.told.append((name, said["end"], said["settled"]))
+            found[name] = said["settled"] or 0
+        return found
+
+    async def follow(self):
+        while True:
+            await asyncio.to_thread(self.ask)
+            await asyncio.sleep(0.1)
+
+    def check(self):
+        """Nothing came behind what was promised."""
+        rows = {name: self.fleet.results(name) for name in TEXTS}
+        for name, end, settled in self.told:
+            if settled is not None:
+                assert all(row["end"] > settled for row in rows[name][end:])
+
+
 async def ready(fleet):
     """All know each other, all sources are known, and all subscriptions are active."""
 
@@ -115,14 +144,21 @@ async def run(folder, seed, count, disturb):
         load = [
             asyncio.create_task(publish(fleet, name, sent[name][:-1], 0.02)) for name in SENSORS
         ]
+        reader = Reader(fleet)
+        following = asyncio.create_task(reader.follow())
         await disturb(fleet)
         await asyncio.gather(*load)
+        following.cancel()
+        await asyncio.wait([following])
         for name in SENSORS:
             await publish(fleet, name, sent[name][-1:], 0)
         wanted = expected(sent)
         assert len({name for name, _ in wanted}) == len(TEXTS)
         await fleet.until(lambda: found_in(fleet).total() >= wanted.total())
         assert found_in(fleet) == wanted
+        # The last readings come long after all that results are made of.
+        await fleet.until(lambda: min(reader.ask().values()) >= BEGIN_MS + count * 400)
+        reader.check()
         if not listener.done():  # its broker was not killed
             await fleet.until(lambda: heard == {name for _, name in wanted})
             listener.cancel()
