@@ -59,6 +59,15 @@ def operators_that_need_a_source_for_each_key(patch):
     patch.setattr(GrowingRouter, "_planned", Router._planned)
 
 
+def what_waits_is_forgotten_when_nothing_is_sure(patch):
+    def forget(self, toward):
+        for _, claim in self.ways.toward(toward):
+            claim.back.clear()
+        self._places.pop(toward, None)
+
+    patch.setattr(Relaying, "_all_travel", forget)
+
+
 # A seed at which each is found.
 PLANTED = {
     claims_over_what_is_kept_back: 0,
@@ -68,6 +77,7 @@ PLANTED = {
     partners_that_do_not_find_what_waits: 2,
     nothing_that_was_missed_is_minded: 17,
     operators_that_need_a_source_for_each_key: 5,
+    what_waits_is_forgotten_when_nothing_is_sure: 23,
 }
 AT_ONCE = (claims_over_what_is_kept_back, promises_over_what_is_kept_back)
 
