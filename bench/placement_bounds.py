@@ -4,7 +4,7 @@ Owns the problems and `placement_bounds.json` beside it. Must not know how searc
 Invariant: a bound stands beside the digest of its problem and holds for that alone; to prove again
 never loosens it.
 
-    python -m bench.placement_bounds [--seconds N] [--jobs N] [--brokers-max N]
+    python -m bench.placement_bounds [--seconds N] [--jobs N] [--brokers-max N] [--only NAME]
 
 Each problem whose optimum is not proven yet has so many seconds of one core's time with HiGHS,
 beginning with the search's plan. The file is written after each problem.
@@ -145,12 +145,14 @@ def main() -> int:
     options.add_argument("--jobs", type=int, default=1, help="problems at a time")
     options.add_argument("--brokers-max", type=int, default=60)
     options.add_argument("--brokers-min", type=int, default=0)
+    options.add_argument("--only", default="", help="problems whose names begin so")
     arguments = options.parse_args()
     found = known()
     todo = [
         one
         for one in drawn(arguments.brokers_max)
         if one.nodes >= arguments.brokers_min
+        and one.name.startswith(arguments.only)
         and not (
             (before := found.get(one.name))
             and before.digest == digest(one.document())

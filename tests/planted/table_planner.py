@@ -177,6 +177,15 @@ planner-relieved-at-any-price: a step that breaks limits more is kept where it i
         tests=TRAFFIC,
     ),
     *part(
+        "planner/cuts.py",
+        """
+planner-something-always-goes: something goes from a partial's places wherever the header is
+-     return terms, -1.0
++     return terms, 0.0
+""",
+        tests=BEST,
+    ),
+    *part(
         "planner/program.py",
         """
 planner-one-partial-too-many: a partial beside its header pays for a link
@@ -190,6 +199,10 @@ planner-the-first-partial-is-free: nothing is sent for the first key of an aggre
 planner-limits-of-links-by-count: streams fill a link by their number and not by their rates
 -                     (used[number], self.rates[name])
 +                     (used[number], 1.0)
+
+planner-no-room-beside-the-sender: what a broker sends is wanted elsewhere alone
+-             terms += [(sender[node], -rest)] if node in sender else []
++             terms += []
 
 planner-egress-of-one-link: what a broker sends is bounded on one of its links
 -         groups += [(self.outward[number], node.egress) for number, node in nodes]
