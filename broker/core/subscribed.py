@@ -16,7 +16,7 @@ import msgspec
 from broker.core.choices import WORDS
 from broker.core.event import Event, Head, Order
 from broker.core.expressions import Writer, held
-from broker.core.identity import ENCODE, begun_of, bound_ids_of
+from broker.core.identity import ENCODE, Bound, begun_of
 from broker.core.occurrence import events_of, head_of, order_of
 from broker.core.outcome import OccurrenceScope, bound_ids, silent
 from broker.core.pattern import Layout
@@ -93,7 +93,7 @@ class SubscriptionTemplate:
         self.subscription = node
         self.keys = node.case.group_by
         self.names = [leaf.name for leaf in layout.leaves]
-        self.id_of = bound_ids_of(task.key, 0)
+        self._begun = begun_of(task.key, 0).copy  # one for all: it is a third of a kilobyte
         self.constants: tuple[Any, ...] = ()  # of `plain`, which those of one shape share
         self._values = self._build_values(layout) if node.case.assign else None
         self.plain = self._plain_of if layout.silent else self._build_plain(layout)
@@ -121,7 +121,7 @@ class SubscriptionTemplate:
         told = Told(layout, constants)
         values = f"{{{', '.join(self._assigned(layout, constants))}}}"
         group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
-        begun = constants.add(begun_of(self.task, 0).copy)
+        begun = constants.add(self._begun)
         encode = constants.helper("encode", ENCODE)
         by_group = node.actor.group_key is not None
         actor = f"{constants.add(self.actor)}(g)" if by_group else constants.add(node.actor.name)
@@ -177,6 +177,12 @@ class SubscriptionTemplate:
                 for name, member in bound.items()
             },
         }
+
+    def id_of(self, bound: Bound) -> str:
+        """See identity.bound_ids_of."""
+        hashed = self._begun()
+        hashed.update(ENCODE(bound))
+        return hashed.hexdigest()
 
     def actor(self, group: tuple[Any, ...]) -> str:
         """The actor's name; of a group: with the key as the last level."""
