@@ -60,7 +60,7 @@ class Relaying(Knowing):
         life = self.durable.network.own.life
         what = told.Forwarded(self.me, life, *claim, [], b"", watermarks)
         self._spread(LOCAL, what, rows, self._told_before)
-        self._told_before = dict(self.durable.network.told)
+        self._told_before = dict(self.durable.network.told) if self.correlates else {}
         if rows:  # time may stand still for long, too
             self._tick_soon(PROMISE_MS)
             self._tick_ms = TICK_MS
@@ -75,7 +75,7 @@ class Relaying(Knowing):
             self._not_all_came(what.origin)
         came.life = what.life
         came.upto, came.complete = max(what.upto, came.upto or 0), what.complete
-        before = dict(came.watermarks)
+        before = dict(came.watermarks) if self.correlates else {}
         came.watermarks.update(what.watermarks)
         rows = list(zip(what.positions, unpacked(what.events), strict=True))
         self._spread(peer, what, rows, before)
@@ -127,7 +127,7 @@ class Relaying(Knowing):
         self, origin: str, toward: str, claim: Claim, rows: list[Row], *, anyhow: bool = False
     ) -> list[told.Forwarded]:
         """Say what is to be said of an origin; what is for this broker itself is returned."""
-        if not rows and not anyhow and not claim.sayable():
+        if not rows and not anyhow and not (claim.watermarks and claim.sayable()):
             return []
         after, upto, promised = claim.take()
         life, complete, behind = self.durable.network.own.life, upto, self.durable.number
@@ -265,9 +265,12 @@ class Relaying(Knowing):
 
     def _forget_partners(self) -> None:
         """Forget what no event that is still to come can have for a partner."""
+        if not self.correlates:
+            self.router.expire(_END)
+            return
         joined = [self._joined_of(name) for name in self.router.neighbours]
         types = dict.fromkeys([name for one in joined for name in one.types])
-        if not types or not self.correlates:
+        if not types:
             self.router.expire(_END)
             return
         origins = {self.me: self.durable.network.types(), **self.ways.types}
