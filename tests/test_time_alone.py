@@ -138,8 +138,11 @@ def test_in_many_generated_streams_time_decides_when_it_is_due(
         (1, "last", "latest"),  # turns wait for turns
         (3, "parallel", "first"),  # what the end decides is known of, whoever asks before
         (2, "uncertain-list", "unrestricted"),  # what waits when times become uncertain, moves
+        (3, "last", "first"),  # what is anchored to an event that can come no more is over
         (0, "every", "recent"),  # what is of a window that is open waits for it
     ],
 )
-def test_nobody_is_woken_each_millisecond(seed: int, construct: str, context: s.Context) -> None:
+def test_what_time_decides_is_due_once_and_when_it_is_certain(
+    seed: int, construct: str, context: s.Context
+) -> None:
     walked(construct, context, range(seed, seed + 1))

@@ -13,6 +13,7 @@ from tests.planted import (
     table_planner,
     table_stages,
     table_store,
+    table_times,
     table_windows,
 )
 
@@ -28,4 +29,5 @@ FAULTS = [
     *table_bounds.TABLE,
     *table_planner.TABLE,
     *table_links.TABLE,
+    *table_times.TABLE,
 ]
