@@ -49,9 +49,9 @@ class Event:
 
     def __post_init__(self) -> None:
         """The order key is made once; it is asked for at every comparison."""
-        ids, tails, places = _constituents(events for _, events in self.parts)
+        ids, _, places = _constituents(events for _, events in self.parts)
         own = ids if self.is_detected else (self.identity[1],)
-        object.__setattr__(self, "order", (self.end, self.start, own, (*self.tail, tails), places))
+        object.__setattr__(self, "order", (self.end, self.start, own, self.tail, places))
 
     @property
     def is_detected(self) -> bool:
