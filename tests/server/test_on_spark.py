@@ -460,8 +460,7 @@ def test_an_executor_a_broker_and_the_driver_are_killed_and_nothing_is_lost_or_d
             for one in begun:
                 one.result()
             file = jobs_file(tmp_path, sites, HISTORY, batch_rows=20)
-            text = file.read_text()
-            file.write_text(on_cluster(text, cluster))
+            file.write_text(on_cluster(file.read_text(), cluster))
             driver = Driver(tmp_path, file, PYSPARK_PYTHON=str(bare_python(tmp_path)))
 
             def go_on():
@@ -480,8 +479,7 @@ def test_an_executor_a_broker_and_the_driver_are_killed_and_nothing_is_lost_or_d
                 go_on()
             finally:
                 driver.kill()
-        file.write_text(text)
-        run_once(spark, file)
+        run_once(spark, jobs_file(tmp_path, sites, HISTORY))  # what is left in one batch
         expected = sorted((name, one) for name, site in sites.items() for one in site.ids())
         assert len(expected) == 2 * 3 * 40
         kept = spark.read.parquet(str(tmp_path / "history")).select("broker", "id").collect()
