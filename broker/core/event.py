@@ -91,8 +91,8 @@ _DETECTED_NAMES = {name: f"#{name}" for name in ("constituents", "tie", "by_plac
 class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     """An event that a definition detected: it spans its constituents unless assigned otherwise.
 
-    `constituents` are the primitive ids in order; `tie` is (definition, case, window); `by_place`
-    are the orders of what was bound, by place, the last resort of ties.
+    `constituents` are the primitive ids in order; `tie` is (definition, case, window); `by_place`,
+    the last resort of ties, has those of the constituents, and the orders of what was bound.
     """
 
     primitive: ClassVar[bool] = False

@@ -104,7 +104,7 @@ class DefinitionOutcome:
                 made.by_place = (member_order(occurrence),)
         else:
             order = order_of(occurrence)
-            made.constituents, made.by_place = order[2], order[4]
+            made.constituents, made.by_place = order[2], (order[3], *order[4])
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
         made.id = self._id_of(bound_ids(self._names, events, group))

@@ -2,6 +2,7 @@
 
 import pytest
 
+import headwater
 from broker.core.identity import digest
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.matcher import Matcher
@@ -50,3 +51,19 @@ def test_what_is_bound_is_told_as_for_places_of_any_kind(name):
         made, result.template.plain = result.template.plain, result.template._plain_of
         assert result.to_dict() == said
         result.template.plain = made
+
+
+def test_of_events_that_are_made_of_the_same_the_ties_of_their_constituents_come_first():
+    """Y is made of b itself, and of an X that is made of b: what is not detected comes first."""
+    text = (
+        "event B(n: int)\n"
+        "define X(k) detect B assign k = B.n\n"
+        "define Y(k) detect X as x or B as y assign k = x.k\n"
+        "subscription S from a to b detect Y then[chronicle] B"
+    )
+    engine = headwater.Engine(text, lateness_ms=None)
+    engine.push([{"type": "B", "id": f"b{at}", "timestamp": at, "n": 7} for at in (1, 2, 3)])
+    assert [(one["end"], one["values"]["Y"]) for one in engine.finish()] == [
+        (2, {}),  # of b1 itself
+        (3, {"k": 7}),  # of X of b1, which is as old
+    ]
