@@ -161,8 +161,8 @@ def test_a_rate_doubles_and_a_host_dies_and_nothing_is_lost_doubled_or_goes_to_a
     for seed in range(first, first + 10):
         run = Changing(seed)
         run.run()
-        # What was drawn may look otherwise, and what a source had kept comes at once when its broker
-        # is back; going to and fro as often as a task may would be eight times.
+        # What was drawn may look otherwise, and what a source had kept comes at once when its
+        # broker is back; going to and fro as often as a task may would be eight times.
         assert max(run.moved_in_calm().values(), default=0) <= 3
         moved += sum(len(hosts) - 1 for hosts in run.hosts.values())
     assert moved > 5
