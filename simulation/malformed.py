@@ -10,7 +10,6 @@ BAD: tuple[tuple[bytes, str], ...] = (
     (b"{", "not_json"),
     (b"\xff\xfe", "not_json"),
     (b"[]]", "not_json"),
-    (b"[" * 5, "not_json"),
     (b"[" * 100, "too_deep"),
     (b'"warm"', "not_an_event"),
     (b'{"timestamp": 0, "val": NaN}', "not_finite"),
