@@ -165,8 +165,8 @@ def _two(events):
 # A seed at which each is found.
 PLANTED = {
     a_gap_that_is_passed_over: 45,
-    claims_that_are_taken_while_a_question_is_open: 55,
-    positions_told_before_they_are_stored: 100,
+    claims_that_are_taken_while_a_question_is_open: 99,
+    positions_told_before_they_are_stored: 139,
     events_kept_for_the_foremost_host_alone: 0,
     positions_that_no_snapshot_holds: 1,
     a_promise_that_goes_too_far: 0,
