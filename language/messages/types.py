@@ -144,7 +144,7 @@ ENTRIES: tuple[Entry, ...] = (
         "HW313",
         "duration not above zero",
         "the duration should be above zero",
-        "only a bound can begin or end with zero, and none below it",
+        "zero may be the time of `within` and an end of a bound, and nothing may be below it",
         (
             detecting("detect A and B within ‸-5 s"),
             detecting("detect A then[‸-1 s..5 s] B"),
@@ -155,9 +155,10 @@ ENTRIES: tuple[Entry, ...] = (
         "HW314",
         "distance not above zero",
         "the distance should be above zero",
-        "write for example `50 m`",
+        "write for example `50 m`; `spread 0 m` is one place",
         (
-            detecting("detect A and B spread ‸0 m"),
+            detecting("detect A and B spread ‸-1 m"),
+            bad("region R = circle(45.5, 7.1, ‸0 m)"),
             bad("region R = circle(45.5, 7.1, ‸-3 km)"),
         ),
     ),

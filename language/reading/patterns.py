@@ -123,13 +123,12 @@ class Patterns(Expressions, OptionActions):
         anchor = owner_name(rest[-1]) if rest else None
         last = rest[-1] if rest else duration
         marks = (("within", span_of(word)), ("anchor", place(last)))
-        return tree.Within(
-            operand, duration_ms(duration), anchor, span=between(operand, last), marks=marks
-        )
+        time_ms = duration_ms(duration, zero=True)
+        return tree.Within(operand, time_ms, anchor, span=between(operand, last), marks=marks)
 
     def spread(self, children: list[Any]) -> tree.Spread:
         operand, _, distance = children
-        return tree.Spread(operand, distance_m(distance), span=between(operand, distance))
+        return tree.Spread(operand, distance_m(distance, zero=True), span=between(operand, distance))
 
     def in_region(self, children: list[Any]) -> tree.InRegion:
         operand, _, region = children

@@ -205,13 +205,13 @@ def duration_ms(node: Constant, *, zero: bool = False) -> int:
     return value
 
 
-def distance_m(node: Constant) -> float:
-    """The metres of a constant that must be a distance above zero."""
+def distance_m(node: Constant, *, zero: bool = False) -> float:
+    """The metres of a constant that must be a distance, above zero unless `zero`."""
     if node.unit != "m":
         note("HW114", node.span)
         return 1.0
     value = cast("float", node.value)
-    if value <= 0:
+    if value < 0 or (value == 0 and not zero):
         note("HW314", node.span)
         return 1.0
     return value

@@ -294,12 +294,19 @@ def test_regions_and_sets_have_their_places():
 
 
 @pytest.mark.parametrize("duration", ["-5 s", "0 s", "-1 day"])
-def test_durations_are_above_zero_but_in_bounds(duration):
-    assert_detect(f"detect A and B within «HW313»{duration}")
+def test_durations_are_above_zero_but_in_bounds_and_within(duration):
     assert_detect(f"detect A without[«HW313»{duration}] B")
     assert_detect(f"detect absent A for «HW313»{duration}")
     assert_detect(f"detect A\nat most 1 per «HW313»{duration}")
     assert_define(f"define D(n) aggr every «HW313»{duration}\n  detect A\n  assign n = Count(A)")
+
+
+def test_no_time_and_no_distance_is_a_condition_and_less_is_none():
+    assert_detect("detect A and B within 0 s")
+    assert_detect("detect A as x and B within 0 ms from x")
+    assert_detect("detect A and B spread 0 m")
+    assert_detect("detect A and B within «HW313»-5 s")
+    assert_detect("detect A and B spread «HW314»-5 m")
 
 
 def test_bounds_have_two_ends_in_order_and_none_below_zero():
