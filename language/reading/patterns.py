@@ -128,7 +128,8 @@ class Patterns(Expressions, OptionActions):
 
     def spread(self, children: list[Any]) -> tree.Spread:
         operand, _, distance = children
-        return tree.Spread(operand, distance_m(distance, zero=True), span=between(operand, distance))
+        metres = distance_m(distance, zero=True)
+        return tree.Spread(operand, metres, span=between(operand, distance))
 
     def in_region(self, children: list[Any]) -> tree.InRegion:
         operand, _, region = children
