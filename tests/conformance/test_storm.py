@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from broker.mqtt.driver import TOLD_MAX
 from broker.mqtt.hub import Hub
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.router import Router
@@ -165,7 +166,9 @@ def storm_over_sockets(seed, packets, caplog):
         assert counters[name] == 0, f"seed {seed}: {name}"
     ours = [one for one in caplog.records if one.name.startswith("broker")]
     said = [record.getMessage() for record in ours]
-    assert len(said) == len(set(said)) < 30
+    assert len(said) == len(set(said)) <= TOLD_MAX
+    # One line for each client that lost messages; of all else one for each kind.
+    assert len([line for line in said if "its queue was full" not in line]) < 30
 
 
 def test_a_storm_over_sockets(caplog):
