@@ -18,6 +18,12 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("language", "planner", "broker", "simulation", "server", "headwater")
 
+# Beside the packages; a scratch file that slipped into a commit shows here.
+AT_THE_ROOT = {*PACKAGES, "bench", "deploy", "docs", "examples", "tests"} | {
+    *(".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md"),
+    *("pyproject.toml", "uv.lock"),
+}
+
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 BLOB_BYTES_MAX = 200 * 1024
@@ -200,6 +206,10 @@ def test_documents_use_the_words_of_the_glossary(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in modules("broker") if n.startswith("broker/core/")])
 def test_the_core_is_pure(name: str) -> None:
     assert impure(source(name)) == []
+
+
+def test_only_what_a_newcomer_expects_lies_at_the_root() -> None:
+    assert {name.split("/")[0] for name in tracked()} == AT_THE_ROOT
 
 
 def test_no_large_blob_is_committed_without_a_reason() -> None:
