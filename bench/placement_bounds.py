@@ -4,7 +4,8 @@ Owns the problems and `placement_bounds.json` beside it. Must not know how searc
 Invariant: a bound stands beside the digest of its problem and holds for that alone; to prove again
 never loosens it.
 
-    python -m bench.placement_bounds [--seconds N] [--jobs N] [--brokers-max N] [--only NAME]
+    python -m bench.placement_bounds [--seconds N] [--jobs N] [--only NAME]
+                                     [--brokers-min N] [--brokers-max N]
 
 Each problem whose optimum is not proven yet has so many seconds of one core's time with HiGHS,
 beginning with the search's plan. The file is written after each problem.
@@ -132,7 +133,8 @@ def prove(one: Drawn, seconds: float, before: Known | None) -> Known:
     flow = min(flows)
     if flow < bound * (1 - NEAR):
         raise ValueError(f"{one.name}: a plan has {flow}, which is below the bound of {bound}")
-    proven = best.proven or bound >= flow * (1 - NEAR)
+    if proven := best.proven or bound >= flow * (1 - NEAR):
+        bound = flow  # what is left between the two is less than plans can differ by
     return Known(mark, flow if flow < float("inf") else None, min(bound, flow), proven, spent)
 
 
