@@ -122,7 +122,7 @@ def _compared(ball: Ball, laid: Laid, piece: int, price: float) -> dict[str, Any
     more = _rate(value[1] - here[1])
     told = {"broker": name, "more_bytes_per_s": more, "breaks_limits": value[0] > here[0]}
     if not laid.standing.layout.problem.tasks[piece].inputs:
-        why = "nothing that it takes has been measured yet"
+        why = "no rate of what it takes is known: it is new here, or nothing comes"
     elif value[0] < here[0]:
         why = f"limits are broken, and {name} would break them less"
     elif value[0] > here[0]:

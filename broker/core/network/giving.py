@@ -17,6 +17,7 @@ from broker.core.event import Event
 from broker.core.limits import Limits
 from broker.core.network import told
 from broker.core.network.activating import ActivatingBroker
+from broker.core.network.cell_view import is_cell
 from broker.core.network.copies import Copies
 from broker.core.network.roaming import Roaming
 from broker.core.network.sending import PART_BYTES
@@ -78,7 +79,9 @@ class GivingBroker(ActivatingBroker):
             self.ledger.note("copies_overflow")
 
     def _nearest(self, actor: str) -> str:
-        """Where none listens, one that has just left: it may come back."""
+        """Where none listens, one that has just left: it may come back. A cell's home chooses."""
+        if is_cell(self.options.name):
+            return actor
         if self._actors.nearest(actor) is None:
             left = self.roaming.left_below(actor, self._now)
             if left is not None:

@@ -9,7 +9,7 @@ import pytest
 from broker.core import messages
 from broker.core.broker import BrokerOptions
 from broker.core.durable import DurableBroker
-from broker.core.effects import Emit, Reply, SendFrame
+from broker.core.effects import Emit, Note, Reply, SendFrame
 from broker.core.limits import Limits
 from broker.core.network import cell_hosts
 from broker.core.network.messages import (
@@ -36,6 +36,7 @@ class Net:
         self.under_way = deque()
         self.found = {name: [] for name in names}
         self.replies = []
+        self.notes = []
         self.brokers = {}
         for name in names:
             options = BrokerOptions(name=name, networked=True, lateness_ms=0, cells=True)
@@ -66,6 +67,8 @@ class Net:
                     self.found[name] += [json.loads(one.payload) for one in results]
                 case Reply():
                     self.replies.append(json.loads(effect.payload))
+                case Note():
+                    self.notes.append((name, effect.event))
 
     def run(self, for_ms):
         end = self.now + for_ms
@@ -108,6 +111,20 @@ def net():
     one.tell("a", CellPlaced("a/1", "c"))
     one.run(3_000)
     return one
+
+
+def test_the_home_alone_chooses_the_nearest_actor_and_tells_where_there_is_none():
+    net = Net("a", "b", "c")
+    net.tell("a", messages.ActorsListening("a", 0, ("Tablet/1",)))
+    net.submit("a", TEXT.replace("to y", "to nearest Tablet"))
+    net.tell("a", CellPlaced("a/1", "c"))
+    net.run(3_000)
+    net.event("b", 5)
+    net.tell("a", messages.ActorsListening("a", 0, (), gone=("Tablet/1",)))
+    net.run(60_000)
+    net.event("b", 6)
+    assert [one["actor"] for one in net.found["a"]] == ["Tablet/1", "Tablet"]
+    assert [name for name, event in net.notes if event == "no_actor_listens"] == ["a"]
 
 
 def test_a_submission_is_active_when_its_cell_is(net):
