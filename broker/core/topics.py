@@ -109,9 +109,13 @@ def status(broker: str) -> str:
     return f"status/{last(broker)}"
 
 
-def reply(client: str, request: str) -> str:
-    """Where an answer goes for which no other topic was named."""
-    return f"reply/{level(client)}/{last(request)}"
+def reply(request: str) -> str:
+    """Where the answer to a request goes for which no other topic was named.
+
+    With the levels of the request's own topic, so that who wrote a name in another way than it is
+    written here (`%20` for a blank) finds the answer under that.
+    """
+    return f"reply/{request.partition('/')[2]}"
 
 
 def _percent(match: re.Match[str]) -> str:

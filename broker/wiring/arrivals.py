@@ -33,9 +33,10 @@ Request: TypeAlias = SpecificationSubmitted | CancelRequested
 
 
 class AnswerTo(msgspec.Struct, frozen=True):
-    """Where an MQTT client wants its answer."""
+    """Where an MQTT client wants its answer, and where it goes if nothing can be sent there."""
 
     topic: str
+    usual: str
     correlation: bytes | None
 
 
@@ -90,9 +91,7 @@ class Arrivals:
         client, request = address.names
         proven = message.client.user is not None
         asker = message.client.user or client
-        answer_to = AnswerTo(
-            self._response_topic(message, client, request), message.correlation_data
-        )
+        answer_to = self._answer_to(message)
         try:
             text = message.payload.decode()
         except UnicodeDecodeError:
@@ -106,15 +105,16 @@ class Arrivals:
             rest = (text.strip(), answer_to, message.token, proven)
             self._request(CancelRequested(asker, request, *rest))
 
-    def _response_topic(self, message: "InboundMessage", client: str, request: str) -> str:
+    def _answer_to(self, message: "InboundMessage") -> AnswerTo:
         """Where the answer goes: nobody is made to speak on Headwater's own topics in our name."""
-        wanted = message.response_topic
         own = f"{self._prefix}/"
+        usual = own + topics.reply(message.topic[self._skip :])
+        wanted = message.response_topic
         if wanted and not wanted.startswith("$"):
             inside = wanted == self._prefix or wanted.startswith(own)
             if not inside or wanted.startswith(f"{own}reply/"):
-                return wanted
-        return own + topics.reply(client, request)
+                return AnswerTo(wanted, usual, message.correlation_data)
+        return AnswerTo(usual, usual, message.correlation_data)
 
 
 def _source(source: str, message: "InboundMessage") -> Message:

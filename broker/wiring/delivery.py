@@ -68,10 +68,9 @@ class Delivery:
         to = effect.reply_to
         if isinstance(to, AnswerTo):
             properties = Properties(correlation_data=to.correlation) if to.correlation else None
-            usual = f"{self._prefix}/{topics.reply(effect.client, effect.request)}"
             sent = self._send(to.topic, effect.payload, properties=properties)
-            if not sent and to.topic != usual:
-                self._send(usual, effect.payload, properties=properties)
+            if not sent and to.topic != to.usual:
+                self._send(to.usual, effect.payload, properties=properties)
         elif isinstance(to, asyncio.Future) and not to.done():
             to.set_result(effect.payload)
 

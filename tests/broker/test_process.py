@@ -78,6 +78,9 @@ def test_the_answer_goes_where_the_formats_say(broker):
             await one.publish("headwater/submit/me/two", b"\xff", qos=1)
             ((topic, reply),) = await take(one)
             assert (topic, reply["errors"][0]["code"]) == ("headwater/reply/me/two", "HW507")
+            for levels in ("me/a%20b", "m%65/50%", "me/a/b%2fc"):  # as the client wrote them
+                await one.publish(f"headwater/cancel/{levels}", "None", qos=1)
+                assert (await take(one))[0][0] == f"headwater/reply/{levels}"
 
     asyncio.run(scene())
 

@@ -26,7 +26,7 @@ def test_two_subscriptions_never_share_a_topic(one, other):
 
 @given(NAMES, NAMES)
 def test_every_topic_is_one_for_mqtt(first, second):
-    for topic in (topics.result(first, second), topics.reply(first, second), topics.actor(first)):
+    for topic in (topics.result(first, second), topics.actor(first)):
         check_topic(f"headwater/{topic}", 64)
         assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in topic)
 
@@ -66,4 +66,4 @@ def test_topics_are_written_as_the_formats_say():
     assert topics.actor("a+b#") == "actors/a%2Bb%23"
     assert topics.late("Temp") == "late/Temp"
     assert topics.status("site-1") == "status/site-1"
-    assert topics.reply("me", "1") == "reply/me/1"
+    assert topics.reply("submit/me/1") == "reply/me/1"
