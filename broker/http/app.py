@@ -110,6 +110,7 @@ async def listen(
     runner = web.AppRunner(
         app,
         access_log=None,
+        auto_decompress=False,  # nobody packs what is asked here, and half of a pack is half a text
         handle_signals=False,
         keepalive_timeout=IDLE_WAIT_S,
         logger=log,

@@ -76,6 +76,8 @@ class Handlers:
         """A specification in, a reply out."""
         if request.content_type != "text/plain":
             return problem(415, "send the specification as Content-Type: text/plain")
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            return problem(415, "send the specification as it is, without Content-Encoding")
         try:
             async with asyncio.timeout(BODY_WAIT_S):
                 text = (await request.read()).decode("utf-8")

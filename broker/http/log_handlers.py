@@ -40,8 +40,9 @@ OWN: Final = "join:"  # so begin the names under which the broker itself reads i
 ELSEWHERE_ROWS: Final = 200  # writing more rows than that would hold the event loop up
 NO_LOG: Final = "this broker keeps no results: it has no data directory (broker.data_dir)"
 
-_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+_WHOLE = re.compile(r"\d{1,100}", re.ASCII)
 _SIGNED = re.compile(r"-?\d{1,18}", re.ASCII)
+_BEYOND_ALL: Final = 2**63 - 1  # no log gets so far; what is beyond is as far away
 _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
@@ -182,6 +183,8 @@ class LogHandlers:
         if end < begin:
             raise _RefusedError(400, f"`to` is {end}: it must not be less than `from`, {begin}")
         if end - begin > ROWS_MAX:
+            for edge in (begin, end):  # what is gone or not there yet does not come by asking less
+                await log.read(edge, edge)
             fits = begin + ROWS_MAX
             message = f"a range has at most {ROWS_MAX} offsets; ask for {begin} up to {fits} first"
             raise _RefusedError(413, message, fits=fits)
@@ -292,5 +295,6 @@ def _number(
             return None
         raise _RefusedError(400, f"`{name}` is needed: a whole number")
     if not form.fullmatch(text):
-        raise _RefusedError(400, f"`{name}` is {text[:40]}: expected a whole number")
-    return int(text)
+        wanted = "a whole number" if form is _WHOLE else "a whole number of at most 18 digits"
+        raise _RefusedError(400, f"`{name}` is {text[:40]}: expected {wanted}")
+    return min(int(text), _BEYOND_ALL)

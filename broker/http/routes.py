@@ -106,7 +106,7 @@ ROUTES: tuple[Route, ...] = (
             400: Answer("a parameter is too long"),
             408: Answer("the body did not come in time"),
             413: Answer("the text is too long"),
-            415: Answer("the body is not text/plain"),
+            415: Answer("the body is not text/plain, or is packed"),
             422: Answer("faulty; every error with its place"),
         },
         parameters=(_CLIENT,),

@@ -1,6 +1,7 @@
 """What the HTTP face answers, refuses and bounds."""
 
 import asyncio
+import gzip
 import json
 import logging
 import socket
@@ -440,3 +441,25 @@ def test_connections_are_bounded_and_closing_ends_them():
             await asyncio.open_connection("127.0.0.1", listener.port)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(b"Frost"), gzip.compress(b"Frost")[:-9], b"Frost"])
+def test_a_packed_body_is_refused_as_half_of_a_pack_would_be_half_a_specification(packed, caplog):
+    broker = FakeBroker()
+
+    async def scene() -> None:
+        listener = await listen(make_app(broker, Users({})), "127.0.0.1", 0)
+        try:
+            async with ClientSession() as session:
+                url = f"http://127.0.0.1:{listener.port}/v1/subscriptions"
+                headers = TEXT | {"Content-Encoding": "gzip"}
+                async with session.post(url, data=packed, headers=headers) as answer:
+                    refusal = await answer.json()
+                    assert answer.status == 415, refusal
+        finally:
+            await listener.close()
+        assert "Content-Encoding" in refusal["errors"][0]["message"]
+        assert broker.installed == {}
+
+    asyncio.run(scene())
+    assert not caplog.records

@@ -144,12 +144,17 @@ def test_what_is_not_there_yet_is_416_and_what_is_gone_410(tmp_path):
         status, body = await site.get("/v1/log?from=1&to=4")
         assert status == 416
         assert (body["earliest"], body["end"]) == (0, 3)
+        far = "9" * 20
+        for path in (f"log?from=0&to={far}", f"log?from={far}&to={far}", f"log/ts_at?offset={far}"):
+            assert (await site.get(f"/v1/{path}"))[0] == 416
+        assert (await site.ask("POST", f"/v1/log/ack?consumer=a&offset={far}"))[0] == 416
         assert site.outbox is not None
         await site.add(4, now_ms=10_000)
         site.outbox.retain(10_000)
         await site.outbox.forget("nobody")  # done after it
-        status, body = await site.get("/v1/log?from=2&to=4")
-        assert status == 410
+        for to in (4, 20_000):
+            status, body = await site.get(f"/v1/log?from=2&to={to}")
+            assert status == 410
         assert body["earliest"] == 3
         status, body = await site.get("/v1/log?from=3&to=4")
         assert status == 200
@@ -168,6 +173,7 @@ def test_a_range_that_is_too_large_says_how_much_fits(tmp_path, monkeypatch):
         assert (status, body["fits"]) == (413, 4)
         status, body = await site.get("/v1/log?from=1&to=4")
         assert (status, body["fits"]) == (413, 3)
+        assert (await site.get("/v1/log?from=1&to=6"))[0] == 416
         assert (await site.get("/v1/log?from=1&to=3"))[0] == 200
 
     talk(tmp_path, scenario)
@@ -391,7 +397,8 @@ def test_a_promise_that_is_not_on_the_disk_holds_nobody_for_ever(tmp_path, monke
         "GET /v1/log?from=-1&to=1",
         "GET /v1/log?from=0&to=1e3",
         "GET /v1/log?from=0&to=١",
-        "GET /v1/log?from=0&to=9999999999999999999",
+        f"GET /v1/log?from=0&to={'9' * 101}",
+        "GET /v1/log/first_offset_after?ts=9999999999999999999",
         "GET /v1/log?from=0&to=0&format=xml",
         "GET /v1/log/offsets?after=x",
         "GET /v1/log/offsets?after=0&wait=soon",
