@@ -30,7 +30,11 @@ _TIMES = ("timestamp", "start", "end")
 _COORDINATES = ("lat", "lon", "height", "x", "y", "z")
 _RESERVED = ("type", "id", "source", "location", *_TIMES, "uncertainty", "position")
 # Columns that serve a reserved name without being asked to, where no column has the name itself.
-_UNASKED = {"timestamp": "timestamp_ms", "source": "station", "type": "attribute"}
+_UNASKED = {
+    "timestamp": ("timestamp_ms",),
+    "source": ("srcid", "station"),
+    "type": ("attribute",),
+}
 
 
 # What other programs put between columns.
@@ -78,14 +82,15 @@ def parse_map(texts: Iterable[str]) -> ColumnMap:
 
 def _number(cell: str) -> float:
     number = float(cell)
-    if number - number != 0.0 or "_" in cell:  # only infinities and NaN differ from themselves
+    # Only infinities and NaN differ from themselves.
+    if number - number != 0.0 or "_" in cell or not cell.isascii():
         raise ValueError
     return number
 
 
 def _integer(cell: str) -> int:
     number = int(cell)
-    if not INT64_MIN <= number <= INT64_MAX or "_" in cell:
+    if not INT64_MIN <= number <= INT64_MAX or "_" in cell or not cell.isascii():
         raise ValueError
     return number
 
@@ -268,7 +273,9 @@ class RowConverter:
         if name in ("height", "x", "y", "z"):  # too common as names of something else
             return None
         taken = set(self._mapping.columns.values())
-        for candidate in (name, _UNASKED.get(name)):
+        for candidate in (name, *_UNASKED.get(name, ())):
+            if candidate == "srcid" and candidate in self._attributes:
+                continue  # as in JSON
             if candidate in self._columns and candidate not in taken:
                 return self._columns[candidate]
         return None

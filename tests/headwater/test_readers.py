@@ -291,6 +291,11 @@ def test_a_columns_own_name_goes_before_the_names_understood_unasked():
     assert event == {"type": "Temp", "source": "a", "timestamp": 1, "val": 3.0}
 
 
+def test_srcid_is_accepted_for_source_as_in_json_lines():
+    (event,) = from_text("type,timestamp,station,srcid\nTemp,1,a,b\n").events
+    assert event == {"type": "Temp", "timestamp": 1, "source": "b"}
+
+
 def test_map_names_columns_and_constants():
     mapping = columns("timestamp=time,source=mote,x=x_m,y=y_m,type=kind", "location==hall, val=v")
     batch = from_text(
@@ -393,6 +398,8 @@ def test_a_malformed_mapping_is_refused(text):
         ("val", "-inf", "`-inf` is not a number"),
         ("val", "1e999", "`1e999` is not a number"),
         ("val", "1_0", "`1_0` is not a number"),
+        ("val", "٣", "`٣` is not a number"),
+        ("count", "３", "`３` is not an integer"),
         ("count", "7.0", "`7.0` is not an integer of 64 bits"),
         ("count", str(2**63), "is not an integer of 64 bits"),
         ("count", "9" * 5000, r"`9{40}…` is not an integer"),
