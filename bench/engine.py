@@ -192,8 +192,10 @@ def report(options: Options) -> Report:
         [
             "Events are `headwater.Event`s made beforehand and pushed in batches of 1,000.",
             "The loops go over tuples of the same texts and numbers, in order, and give tuples.",
-            "Every result of both is compared with a search through everything: for the engine in a"
-            " round of its own; in the rounds that are measured its results are counted.",
+            (
+                "Every result of both is compared with a search through everything: for the engine"
+                " in a round of its own; in the rounds that are measured its results are counted."
+            ),
         ],
     )
 
