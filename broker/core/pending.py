@@ -3,23 +3,32 @@
 Owns their order. Must not know what becomes of them. Invariant: they are released in the order of
 time, and in what order they came does not show.
 
-What comes in order is appended, what is late is inserted; the whole order of events is asked for
-only among those of one end that are released together.
+What comes in order is appended, and what is late goes on a heap: an insertion into a list would
+cost as much as waits behind it, so that a second alias of one type, which begins again at the first
+event of a batch, or a source far behind would cost the square of what they send. The whole order of
+events is asked for only among those of one end that are released together.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from itertools import islice
 from operator import itemgetter, lt
 
 from broker.core.event import Event, Order
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
+_Late = tuple[int, int, Entry]  # its end, its number among the late ones, and the entry
 
 
 _atom = itemgetter(0)
+_entry = itemgetter(2)
+
+
+def _end(entry: Entry) -> int:
+    return entry[1].end
 
 
 def _order(entry: Entry) -> tuple[int, Order, int]:
@@ -30,51 +39,74 @@ def _order(entry: Entry) -> tuple[int, Order, int]:
 class Pending:
     """Events by end, each with the number of the atom that it is for."""
 
-    __slots__ = ("_ends", "_entries")
+    __slots__ = ("_ends", "_entries", "_late", "_late_last", "_late_seen")
 
     def __init__(self) -> None:
         self._ends: list[int] = []
         self._entries: list[Entry] = []
+        self._late: list[_Late] = []  # a heap; each ends before the last of those in order
+        self._late_last = 0  # no late one ends after it
+        self._late_seen = 0
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self._ends) + len(self._late)
 
     @property
     def entries(self) -> list[Entry]:
-        """All of them, by end."""
-        return self._entries
+        """All of them, by end; of one end, as they came."""
+        return sorted([*self._entries, *map(_entry, sorted(self._late))], key=_end)
 
     @property
     def first_end(self) -> int | None:
         """The least end; None where nothing waits."""
-        return self._ends[0] if self._ends else None
+        if not self._ends:
+            return None
+        return min(self._ends[0], self._late[0][0]) if self._late else self._ends[0]
 
     def add(self, at: int, events: Sequence[Event]) -> None:
         """Take events for one atom, in any order."""
-        ends, entries = self._ends, self._entries
+        ends, entries, late = self._ends, self._entries, self._late
         for event in events:
             end = event.end
             if not ends or end >= ends[-1]:
                 ends.append(end)
                 entries.append((at, event))
-            else:
-                place = bisect_right(ends, end)
-                ends.insert(place, end)
-                entries.insert(place, (at, event))
+                continue
+            if not late or end > self._late_last:
+                self._late_last = end
+            self._late_seen += 1
+            heappush(late, (end, self._late_seen, (at, event)))
 
     def release(self, until: int) -> list[Entry]:
         """Those that end by the time, in order (of one event, by atom); they wait no more."""
         ends = self._ends
-        if not ends or ends[0] > until:
+        late = self._late_until(until)
+        if not late and (not ends or ends[0] > until):
             return []
         count = len(ends) if ends[-1] <= until else bisect_right(ends, until)
         ready = self._entries[:count]
-        plain = all(map(lt, ends, islice(ends, 1, count)))
+        plain = not late and all(map(lt, ends, islice(ends, 1, count)))
         del ends[:count]
         del self._entries[:count]
+        if late:
+            ready += late
+            ready.sort(key=_end)
         if not plain:
             _sort_runs(ready)
         return ready
+
+    def _late_until(self, until: int) -> list[Entry]:
+        """Take the late ones that end by the time, by end."""
+        late = self._late
+        if not late or late[0][0] > until:
+            return []
+        if self._late_last <= until:
+            self._late = []
+            return list(map(_entry, sorted(late)))
+        taken = []
+        while late and late[0][0] <= until:
+            taken.append(heappop(late)[2])
+        return taken
 
 
 def _sort_runs(entries: list[Entry]) -> None:
