@@ -11,20 +11,21 @@ what is there, or nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.chain_store import ChainStore, Group, Link
-from broker.core.event import Event, Order
+from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import events_of
 from broker.core.operands import FOLLOWS, Joint, Leaf, Operand
 from broker.core.pattern import Layout
 from broker.core.pattern_agent import Handover, PatternAgent
+from broker.core.pending import Entry, Pending
 from broker.core.promises import Promise
 from broker.core.shelf import Shelf
 from broker.core.stages.lasting import Foresight
@@ -32,6 +33,11 @@ from language.tree import Case
 
 STATE_VERSION = 1
 OVERWRITTEN = "chain_overwritten"
+
+
+def _end_of(entry: Entry) -> int:
+    end: int = entry[1].end
+    return end
 
 
 def links_of(case: Case, layout: Layout) -> list[Link] | None:
@@ -76,7 +82,7 @@ class ChainAgent:
         self._foresight = foresight
         self._promise = Promise(case, layout, foresight)
         self.store = ChainStore(links, layout.root.within_ms, capacity)
-        self._pending: list[tuple[Order, int, Event]] = []
+        self._pending = Pending()
         self._watermark = WATERMARK_NONE
         self._dropped: dict[str, int] = {}
 
@@ -85,24 +91,15 @@ class ChainAgent:
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
         self._watermark = max(self._watermark, watermark)
-        pending = self._pending
         for leaf, events in batch:
             select = self._selects[leaf]
             passed = events if select is None else select(events)
             if self._foresight is not None:
                 self._foresight.observe(((leaf, passed),))
-            pending += [(event.order, leaf, event) for event in passed]
-        pending.sort(key=itemgetter(0, 1))
-        ready = bisect_right(pending, self._watermark, key=lambda entry: entry[0][0])
-        taken = pending[:ready]
-        del pending[:ready]
+            self._pending.add(leaf, passed)
         made: list[Any] = []
-        at = 0
-        while at < len(taken):
-            end = taken[at][0][0]
-            until = bisect_right(taken, end, lo=at, key=lambda entry: entry[0][0])
-            made += self._instant(end, taken[at:until])
-            at = until
+        for end, entries in groupby(self._pending.release(self._watermark), key=_end_of):
+            made += self._instant(end, entries)
         return made
 
     def watermark_out(self, watermark: int) -> int:
@@ -114,7 +111,7 @@ class ChainAgent:
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
-        return self._pending[0][0][0] if self._pending else None
+        return self._pending.first_end
 
     def held(self) -> int:
         """See agent.Agent."""
@@ -131,7 +128,7 @@ class ChainAgent:
         return {
             "version": STATE_VERSION,
             "watermark": self._watermark,
-            "pending": [[leaf, shelf.put(event)] for _, leaf, event in self._pending],
+            "pending": [[leaf, shelf.put(event)] for leaf, event in self._pending.entries],
             "chain": [
                 [list(group), one.place, shelf.put(one.event)]
                 for group, entries in self.store.groups.items()
@@ -151,11 +148,9 @@ class ChainAgent:
             return
         shelf = Shelf(self._classes, state["events"])
         self._watermark = state["watermark"]
-        self._pending = [
-            (event.order, leaf, event)
-            for leaf, at in state["pending"]
-            for event in (shelf.get(at),)
-        ]
+        self._pending = Pending()
+        for leaf, at in state["pending"]:
+            self._pending.add(leaf, (shelf.get(at),))
         self.store.restore(
             [(tuple(group), place, shelf.get(at)) for group, place, at in state["chain"]]
         )
@@ -186,15 +181,15 @@ class ChainAgent:
                 batch.setdefault(one.place, []).append(one.event)
         found = self.inner.feed(list(batch.items()), self._watermark)
         assert not found, "what completes a chain is never stored"
-        return replace(self.inner.hand_over(), pending=self._pending)
+        return replace(self.inner.hand_over(), pending=self._pending.entries)
 
     # --- taking events -------------------------------------------------------------------
 
-    def _instant(self, end: int, events: Sequence[tuple[Order, int, Event]]) -> list[Any]:
+    def _instant(self, end: int, events: Iterable[Entry]) -> list[Any]:
         """Events of one end: first those that are stored, then those that complete."""
         self.store.expire(end)
         closing: dict[Group, list[Event]] = {}
-        for _, leaf, event in events:
+        for leaf, event in events:
             group = () if self._key is None else self._key(event)
             if group is None:
                 continue

@@ -11,14 +11,12 @@ on each other (`and[recent]`, `consuming`, `last`), instant by instant.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 from broker.core.agent import LeafEvents
-from broker.core.event import Event, Order
+from broker.core.event import Event
 from broker.core.occurrence import (
     head_of,
     order_of,
@@ -29,6 +27,8 @@ from broker.core.partition import Partition, instant, instants, take
 from broker.core.patience import Entry, Patience
 from broker.core.pattern import Layout
 from broker.core.pattern_groups import OUTLASTING, Found, Outcome, PatternGroups
+from broker.core.pending import Entry as Waiting
+from broker.core.pending import Pending
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
 from broker.core.subscribed import SubscriptionOutcome
 
@@ -56,7 +56,7 @@ class Handover:
 
     layout: Layout
     outcome: Outcome
-    pending: list[tuple[Order, int, Event]]
+    pending: list[Waiting]
     held: list[tuple[Partition, list[tuple[list[Any], list[Any]]]]]
     watermark: int
 
@@ -99,7 +99,8 @@ class PatternAgent(PatternGroups):
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
-        due = [self._pending[0][0][0]] if self._pending else []
+        first = self._pending.first_end
+        due = [] if first is None else [first]
         selection = self._discipline.selection
         if selection is not None:
             # What is closed and was not taken waits for another, that comes before it.
@@ -136,7 +137,7 @@ class PatternAgent(PatternGroups):
             "overflow": self.dropped_overflow,
             "inverted": self._outcome.dropped_inverted,
             OUTLASTING: self.outlasting,
-            "pending": [[leaf, shelf.put(event)] for _, leaf, event in self._pending],
+            "pending": [[leaf, shelf.put(event)] for leaf, event in self._pending.entries],
             "partitions": [pack_partition(one, shelf) for one in self._partitions.values()],
             "events": shelf.packed(),
         }
@@ -151,11 +152,9 @@ class PatternAgent(PatternGroups):
         self._watermark, self._swept = state["watermark"], state["swept"]
         self.dropped_overflow, self.outlasting = state["overflow"], state.get(OUTLASTING, 0)
         self._outcome.dropped_inverted = state["inverted"]
-        self._pending = [
-            (event.order, leaf, event)
-            for leaf, at in state["pending"]
-            for event in (shelf.get(at),)
-        ]
+        self._pending = Pending()
+        for leaf, at in state["pending"]:
+            self._pending.add(leaf, (shelf.get(at),))
         restored = [unpack_partition(packed, shelf) for packed in state["partitions"]]
         self._partitions = {partition.group: partition for partition in restored}
         self._size = 0
@@ -178,7 +177,8 @@ class PatternAgent(PatternGroups):
                 for one in self._program.joints
             ]
             held.append((partition, stores))
-        return Handover(self._layout, self._outcome, self._pending, held, self._watermark)
+        pending = self._pending.entries
+        return Handover(self._layout, self._outcome, pending, held, self._watermark)
 
     # --- taking events -------------------------------------------------------------------
 
@@ -265,17 +265,13 @@ class PatternAgent(PatternGroups):
     def _feed_ordered(self, batch: list[tuple[int, Sequence[Event]]]) -> list[Found]:
         pending = self._pending
         for leaf, events in batch:
-            pending += [(event.order, leaf, event) for event in events]
-        if batch:
-            pending.sort(key=itemgetter(0, 1))
-        ready = bisect_right(pending, self._watermark, key=lambda entry: entry[0][0])
+            pending.add(leaf, events)
         split: dict[Any, list[tuple[int, Event]]] = {}
         key_of = self._program.key
-        for _, leaf, event in pending[:ready]:
+        for leaf, event in pending.release(self._watermark):
             key = () if key_of is None else key_of(event)
             if key is not None:
                 split.setdefault(key, []).append((leaf, event))
-        del pending[:ready]
         found: list[Found] = []
         for key, entries in split.items():
             found += self._advance(self._partition(key), entries)

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
-from broker.core.event import Event, Order
+from broker.core.event import Event
 from broker.core.matching import Program
 from broker.core.operands import FOLLOWS, types_that_last
 from broker.core.partition import Partition, discipline_of
 from broker.core.patience import Patience
 from broker.core.pattern import Layout
+from broker.core.pending import Pending
 from broker.core.promises import Promise
 from broker.core.prospects import Reach, prospect_of
 from broker.core.stages.lasting import Foresight
@@ -85,7 +86,7 @@ class PatternGroups:
         self._patience: Patience[Partition] | None = None
         if prospect is not None:
             self._patience = Patience(prospect, self._program.key, self._new)
-        self._pending: list[tuple[Order, int, Event]] = []
+        self._pending = Pending()
         self._partitions: dict[Any, Partition] = {}
         self._eldest_of: dict[Any, int] = {}  # of those that were asked since they moved
         self._moved: dict[Any, Partition] = {}  # the others, where that is asked at all

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import islice
-from operator import itemgetter, lt
+from operator import itemgetter, le, lt
 
 from broker.core.event import Event, Order
 
@@ -28,7 +28,8 @@ _entry = itemgetter(2)
 
 
 def _end(entry: Entry) -> int:
-    return entry[1].end
+    end: int = entry[1].end
+    return end
 
 
 def _order(entry: Entry) -> tuple[int, Order, int]:
@@ -53,8 +54,12 @@ class Pending:
 
     @property
     def entries(self) -> list[Entry]:
-        """All of them, by end; of one end, as they came."""
-        return sorted([*self._entries, *map(_entry, sorted(self._late))], key=_end)
+        """All of them, in order."""
+        waiting = [*self._entries, *map(_entry, sorted(self._late))]
+        waiting.sort(key=_end)
+        if waiting:
+            _sort_runs(waiting)
+        return waiting
 
     @property
     def first_end(self) -> int | None:
@@ -66,6 +71,13 @@ class Pending:
     def add(self, at: int, events: Sequence[Event]) -> None:
         """Take events for one atom, in any order."""
         ends, entries, late = self._ends, self._entries, self._late
+        fresh = [event.end for event in events]
+        if not fresh:
+            return
+        if (not ends or fresh[0] >= ends[-1]) and all(map(le, fresh, islice(fresh, 1, None))):
+            ends += fresh
+            entries += [(at, event) for event in events]
+            return
         for event in events:
             end = event.end
             if not ends or end >= ends[-1]:

@@ -107,7 +107,7 @@ class StagedAgent(StagedGroups):
     def adopt(self, other: Handover) -> None:
         """Go on where an agent of the same layout has stopped."""
         self._watermark = other.watermark
-        for _, at, event in other.pending:
+        for at, event in other.pending:
             self._pending.add(at, (event,))
         for old, stores in other.held:
             partition = self._partition(old.group)

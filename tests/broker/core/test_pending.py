@@ -98,13 +98,13 @@ def test_a_greater_batch_costs_no_more_for_each_event(order):
     assert processor_ms(32_000, order) < 48 * processor_ms(2_000, order)
 
 
-def test_what_waits_is_listed_by_end_and_of_one_end_as_it_came():
+def test_what_waits_is_listed_in_order():
     draw = random.Random(7)
     events = made(draw, 80)
     draw.shuffle(events)
     pending = Pending()
     for at, event in events:
         pending.add(at, [event])
-    assert pending.entries == sorted(events, key=lambda entry: entry[1].end)
+    assert pending.entries == sorted(events, key=lambda entry: (entry[1].order, entry[0]))
     assert len(pending) == len(events)
     assert pending.first_end == min(event.end for _, event in events)
