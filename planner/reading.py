@@ -17,6 +17,7 @@ TASKS_MAX = 20_000
 CONTENTS_MAX = 20_000
 STREAMS_MAX = 100_000  # each (content, origin) and each (task, key) is one
 NUMBER_MAX = 1e30  # times hops and streams, a float still holds it
+SHOWN_CHARS_MAX = 40  # of a number that is refused
 
 
 def read_problem(document: object) -> Problem:
@@ -72,7 +73,7 @@ def _content(entry: Mapping[str, Any], path: str) -> Content:
     rates = _object(entry.get("rates"), f"{path}.rates")
     return Content(
         _text(entry.get("id"), f"{path}.id"),
-        {key: _number(rate, f"{path}.rates.{key}") for key, rate in rates.items()},
+        {key: number(rate, f"{path}.rates.{key}") for key, rate in rates.items()},
     )
 
 
@@ -93,15 +94,15 @@ def _task(entry: Mapping[str, Any], path: str) -> Task:
         rate=_by_key(entry.get("rate"), f"{path}.rate", keyed=keyed),
         destinations=_destinations(entry.get("destinations"), f"{path}.destinations", keyed=keyed),
         hosts=None if hosts is None else _texts(hosts, f"{path}.hosts"),
-        merge_cost=_number(entry.get("merge_cost", 0), f"{path}.merge_cost"),
-        partial_rate=_number(partial_rate, f"{path}.partial_rate"),
+        merge_cost=number(entry.get("merge_cost", 0), f"{path}.merge_cost"),
+        partial_rate=number(partial_rate, f"{path}.partial_rate"),
     )
 
 
 def _by_key(value: object, path: str, *, keyed: bool) -> Number | Mapping[str, Number]:
     if keyed and isinstance(value, Mapping):
-        return {key: _number(number, f"{path}.{key}") for key, number in value.items()}
-    return _number(value, path)
+        return {key: number(rate, f"{path}.{key}") for key, rate in value.items()}
+    return number(value, path)
 
 
 def _destinations(
@@ -252,14 +253,15 @@ def _texts(value: object, path: str) -> tuple[str, ...]:
 def _limit(value: object, path: str) -> Number | None:
     """None where nothing is bounded: by null, or by what no load within NUMBER_MAX comes to."""
     unbounded = isinstance(value, int | float) and value > NUMBER_MAX * STREAMS_MAX
-    return None if value is None or unbounded else _number(value, path, NUMBER_MAX * STREAMS_MAX)
+    return None if value is None or unbounded else number(value, path, NUMBER_MAX * STREAMS_MAX)
 
 
-def _number(value: object, path: str, most: float = NUMBER_MAX) -> Number:
+def number(value: object, path: str, most: float = NUMBER_MAX) -> Number:
+    """A number from 0 on that a float holds. Raises ProblemError."""
     if value is None:
         raise ProblemError(path, "missing")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(path, "not a number")
     if not 0 <= value <= most:  # nor is what is no number; a long integer is no float
-        raise ProblemError(path, f"found {value}, expected 0 to {most:g}")
+        raise ProblemError(path, f"found {str(value)[:SHOWN_CHARS_MAX]}, expected 0 to {most:g}")
     return value

@@ -6,14 +6,13 @@ refused with the path of the key; every broker that is named is one of the netwo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from planner.network import Network
 from planner.problem import Number, Problem, ProblemError
-from planner.reading import read_problem
+from planner.reading import number, read_problem
 
 SOURCES_MAX = 100_000
 USUAL_BYTES = 150  # of an event of which nobody says it: id, source, time and two numbers
@@ -129,8 +128,8 @@ def _source(path: str, entry: Mapping[str, Any], known: set[str]) -> Source:
         at = f"{path}.types.{name}"
         sending = _object(told, at)
         key = "measured" if sending.get("measured") is not None else "rate"
-        rate = _number(sending.get(key), f"{at}.{key}")
-        types[name] = Sending(rate, _number(sending.get("bytes", USUAL_BYTES), f"{at}.bytes"))
+        rate = number(sending.get(key), f"{at}.{key}")
+        types[name] = Sending(rate, number(sending.get("bytes", USUAL_BYTES), f"{at}.bytes"))
     count = entry.get("count", 1)
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= SOURCES_MAX:
         raise ProblemError(f"{path}.count", f"expected a whole number from 1 to {SOURCES_MAX}")
@@ -145,25 +144,25 @@ def _source(path: str, entry: Mapping[str, Any], known: set[str]) -> Source:
 
 
 def _estimate(path: str, entry: Mapping[str, Any], known: set[str]) -> Estimate:
-    def number(key: str) -> Number | None:
-        return None if entry.get(key) is None else _number(entry[key], f"{path}.{key}")
+    def given(key: str) -> Number | None:
+        return None if entry.get(key) is None else number(entry[key], f"{path}.{key}")
 
     only = {}
     for name, part in _object(entry.get("only", {}), f"{path}.only").items():
-        only[name] = _number(part, f"{path}.only.{name}")
+        only[name] = number(part, f"{path}.only.{name}")
         if only[name] > 1:
             raise ProblemError(f"{path}.only.{name}", "a part of the events is at most 1")
-    groups = number("groups")
+    groups = given("groups")
     hosts = entry.get("hosts")
     if hosts is not None:
         if not isinstance(hosts, list):
             raise ProblemError(f"{path}.hosts", "not an array")
         hosts = tuple(_broker(one, f"{path}.hosts[{i}]", known) for i, one in enumerate(hosts))
     return Estimate(
-        number("passes"),
-        number("per_s"),
-        number("bytes"),
-        number("work"),
+        given("passes"),
+        given("per_s"),
+        given("bytes"),
+        given("work"),
         None if groups is None else max(1, round(groups)),
         only,
         hosts,
@@ -196,13 +195,3 @@ def _broker(value: object, path: str, known: set[str]) -> str:
     if name not in known:
         raise ProblemError(path, f"no broker is called {name}")
     return name
-
-
-def _number(value: object, path: str) -> Number:
-    if value is None:
-        raise ProblemError(path, "missing")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ProblemError(path, "not a number")
-    if not math.isfinite(value) or value < 0:
-        raise ProblemError(path, f"found {value}, expected 0 or more")
-    return value

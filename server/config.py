@@ -263,7 +263,7 @@ def read(path: Path) -> Jobs:
             said = tomllib.load(file)
     except OSError as error:
         raise JobsError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or a number too long
         raise JobsError(f"{path}: {error}") from None
     faults: list[str] = []
     _known(said, ("server", "sources", "jobs", "sinks"), "", faults)

@@ -25,6 +25,8 @@ class Document:
             self.tables: dict[str, Any] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(_syntax_error(path, text, str(error))) from None
+        except ValueError:
+            raise ConfigError(f"{path}:1:1: not TOML: a number has too many digits") from None
         except RecursionError:
             raise ConfigError(f"{path}:1:1: nested too deeply to be a configuration") from None
         self.path = path

@@ -26,8 +26,13 @@ _NAME = re.compile(r"\{([^{}]*)\}")
 _GOOD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TEXT = r"[^\x00-\x1f]{0,255}"
-_TEXT_SAYS = "up to 255 characters without control characters"
 PATH_SAYS = f"up to {PATH_LEVELS_MAX} keys with `.` between, such as `tmp.value`"
+
+
+def _text(meaning: str) -> About:
+    return About(
+        meaning, pattern=_TEXT, pattern_says="up to 255 characters without control characters"
+    )
 
 
 class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,36 +47,17 @@ class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
     ] = "none"
     topic: Annotated[
         str,
-        About(
+        _text(
             "topic filter; a level is a text, `{name}` or `+`, the last may be `#`, and the first "
-            "is a text",
-            pattern=_TEXT,
-            pattern_says=_TEXT_SAYS,
+            "is a text"
         ),
     ] = ""
     type: Annotated[
-        str,
-        About(
-            "event type: a name, or one with `{name}` of a level of the topic",
-            pattern=_TEXT,
-            pattern_says=_TEXT_SAYS,
-        ),
+        str, _text("event type: a name, or one with `{name}` of a level of the topic")
     ] = ""
-    source: Annotated[
-        str,
-        About(
-            "source of the events, written likewise; empty: `{source}`",
-            pattern=_TEXT,
-            pattern_says=_TEXT_SAYS,
-        ),
-    ] = ""
+    source: Annotated[str, _text("source of the events, written likewise; empty: `{source}`")] = ""
     location: Annotated[
-        str,
-        About(
-            "their location, written likewise; empty: that of the source's advertisement",
-            pattern=_TEXT,
-            pattern_says=_TEXT_SAYS,
-        ),
+        str, _text("their location, written likewise; empty: that of the source's advertisement")
     ] = ""
     payload: Annotated[
         Literal["any", "json", "number", "text", "bytes"],
@@ -91,23 +77,14 @@ class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=dict)
     timestamp: Annotated[
         str,
-        About(
-            "path of the time in the payload; where there is none, the event is stamped on arrival",
-            pattern=_TEXT,
-            pattern_says=_TEXT_SAYS,
+        _text(
+            "path of the time in the payload; where there is none, the event is stamped on arrival"
         ),
     ] = ""
     timestamp_unit: Annotated[
         Literal["ms", "s"], About("what a time that is a number counts; a text is ISO 8601")
     ] = "ms"
-    ignore: Annotated[
-        str,
-        About(
-            "texts that stand for no value, with `,` between",
-            pattern=_TEXT,
-            pattern_says=_TEXT_SAYS,
-        ),
-    ] = ""
+    ignore: Annotated[str, _text("texts that stand for no value, with `,` between")] = ""
     retained: Annotated[
         bool,
         About(

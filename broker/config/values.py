@@ -14,6 +14,8 @@ from broker.config.mappings import check_attribute as good_attribute
 from broker.config.table import NAME_PATTERN, NAME_SAYS, Setting
 from broker.credentials import check_hash
 
+BITS_SHOWN_MAX = 128  # of a number that is refused
+
 _KINDS = {
     bool: "a truth value",
     int: "a whole number",
@@ -34,7 +36,7 @@ def checked(setting: Setting, value: object) -> Any:
     elif isinstance(value, int) and setting.kind is int:
         low, high = setting.about.at_least, setting.about.at_most
         if (low is not None and value < low) or (high is not None and value > high):
-            raise RefusedError(f"found {value}, expected {setting.expected}")
+            raise RefusedError(f"found {_number(value)}, expected {setting.expected}")
     return value
 
 
@@ -99,9 +101,15 @@ def _check_text(setting: Setting, value: str) -> None:
 
 
 def _found(value: object) -> str:
-    shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+    shown = f'"{value}"' if isinstance(value, str) else _number(value).lower()
     kind = _kind(value)
     return f"{kind} ({shown[:40]})" if not isinstance(value, list | dict) else kind
+
+
+def _number(value: object) -> str:
+    """As text; Python writes no number of thousands of digits, though it reads one in base 16."""
+    long = isinstance(value, int) and value.bit_length() > BITS_SHOWN_MAX
+    return f"a number of more than {BITS_SHOWN_MAX} bits" if long else str(value)
 
 
 def _kind(value: object) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN_CHARS_MAX = 60  # of a payload or value, in a reason
 DIGITS_MAX = 18  # of a whole number; with more it is read as a float
+TIME_MAX = 2**63  # the core judges times of 64 bits; JSON's numbers may be of thousands of digits
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -100,10 +101,9 @@ class PayloadReader:
         if isinstance(value, bool) or not isinstance(value, int | float):
             path = ".".join(self._timestamp or ())
             raise UnmappableError(f"found no time at `{path}`, expected a number or ISO 8601")
-        time = value * self._factor
-        if not math.isfinite(time):
+        if not -TIME_MAX < value < TIME_MAX:
             raise UnmappableError("found a time beyond all numbers")
-        return round(time)
+        return round(value * self._factor)
 
     # --- payloads -------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ Owns which mappings a message has and what each makes of it. Must not judge even
 Invariant: whatever a payload holds, a mapping makes of it one event, or none, or a refusal with its
 reason; and of a message for whose outcome a publisher waits, the last that is made carries that.
 
+A fault of ours on a message costs that message: whoever sent others with it must not hear of it.
+
 A message is never judged as a whole: where several mappings take it, one may make an event of it
 and another refuse it. Refusals come first, as they are not written to the journal; that keeps the
 order of events, so the last of them tells that all are on disk.
@@ -11,8 +13,11 @@ order of events, so the last of them tells that all are on disk.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from broker.config.mappings import filled, filter_of, level_name, settled
 from broker.core.messages import Payload, TopicRefused
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 TOPICS_CACHED = 4_096  # a home has some hundred; beyond: the memory begins anew
 NOTHING = b"[]"  # no event, and still an answer to who waits
 
+logger = logging.getLogger(__name__)
+
 
 class Mapper:
     """One mapping."""
@@ -41,6 +48,7 @@ class Mapper:
         self.filter = filter_of(whole.topic)
         self.retained = whole.retained
         self.reader = PayloadReader(whole)
+        self.failed = False  # a fault of ours was told
         self._levels = whole.topic.split("/")
         self._type, self._source, self._location = whole.type, whole.source, whole.location
 
@@ -141,6 +149,12 @@ class Mappings:
         except UnmappableError as error:
             found = f"[mappings.{mapper.name}] {error}"
             return TopicRefused(message.topic, message.payload, None, mapper.name, found)
+        except Exception as error:
+            if not mapper.failed:
+                mapper.failed = True
+                logger.exception("a fault on a message of [mappings.%s]", mapper.name)
+            found = f"[mappings.{mapper.name}] a fault of the broker: {type(error).__name__}"
+            return TopicRefused(message.topic, message.payload, None, mapper.name, found)
         return Payload(place.type_name, place.source, data) if data is not None else None
 
 
@@ -152,11 +166,7 @@ def _with_token(made: list[Made], message: InboundMessage) -> list[Made]:
     if not made:
         return [Payload("", "", NOTHING, token)]
     made.sort(key=lambda one: isinstance(one, Payload))
-    last = made[-1]
-    if isinstance(last, Payload):
-        made[-1] = Payload(last.type_name, last.source, last.data, token)
-    else:
-        made[-1] = TopicRefused(last.topic, last.data, token, last.mapping, last.found)
+    made[-1] = replace(made[-1], token=token)
     return made
 
 

@@ -80,7 +80,7 @@ class UsersFile:
         text = self._text(new=new)
         try:
             found = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also of a number that is too long
             raise CommandError(2, f"{name}: not TOML: {error}") from None
         for key, value in found.items():
             if not isinstance(value, str):

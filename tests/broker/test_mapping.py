@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 
 import msgspec
 import pytest
@@ -210,6 +211,9 @@ def test_times(said_time, unit, found):
     assert made.get("timestamp") == found
 
 
+SECONDS = {"timestamp": "t", "timestamp_unit": "s"}
+
+
 @pytest.mark.parametrize(
     ("payload", "keys", "says"),
     [
@@ -222,6 +226,10 @@ def test_times(said_time, unit, found):
         ('{"v": {}}', {"attributes": {"v": "v"}}, "found an object at `v`"),
         ('{"v": [1]}', {"attributes": {"v": "v"}}, "found an array at `v`"),
         ('{"v": 1, "t": true}', {"timestamp": "t"}, "found no time at `t`"),
+        ('{"v": 1, "t": 1%s}' % ("0" * 400), {"timestamp": "t"}, "a time beyond all numbers"),
+        ('{"v": 1, "t": -1%s}' % ("0" * 4_290), SECONDS, "a time beyond all numbers"),
+        ('{"v": 1, "t": 1%s}' % ("0" * 4_400), SECONDS, "found no JSON that can be read"),
+        ('{"v": 1, "t": 1e300}', SECONDS, "a time beyond all numbers"),
         ("[" * 100_000, {}, "too deep nesting"),
         ('{"v": ' * 100_000, {}, "too deep nesting"),
     ],
@@ -231,6 +239,30 @@ def test_what_cannot_be_mapped_is_refused_with_what_was_found(payload, keys, say
     assert found.startswith("[mappings.m] ")
     assert says in found
     assert len(found) < 400
+
+
+def test_a_fault_of_ours_on_a_message_costs_neither_those_beside_it_nor_another_mapping(caplog):
+    class Faulty:
+        def event(self, data, location):
+            raise ZeroDivisionError(data)
+
+    keys = {"topic": "a/{source}", "type": "T"}
+    taken = mappings(good=MappingSection(**keys), bad=MappingSection(**keys))
+    taken._mappers[1].reader = Faulty()
+    inbox = []
+    arrivals = Arrivals("headwater", inbox.append, inbox.append, inbox.append, lambda: None)
+    arrivals.mappings = taken
+    with caplog.at_level(logging.ERROR):
+        arrivals.on_publish([message("a/s", "1", "1"), message("a/s", "2", "2")])
+    assert [(type(one), one.token) for one in inbox] == [
+        (TopicRefused, None),
+        (Payload, "1"),
+        (TopicRefused, None),
+        (Payload, "2"),
+    ]
+    assert inbox[0].found == "[mappings.bad] a fault of the broker: ZeroDivisionError"
+    (line,) = caplog.records
+    assert line.exc_info is not None, "told once, with where it happened"
 
 
 def test_a_payload_that_is_too_large_is_not_even_read():

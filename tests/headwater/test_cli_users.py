@@ -78,6 +78,7 @@ def test_what_else_stands_in_the_file_stays(users, typed):
         (["list"], None, "there is no such file"),
         (["remove", "ann"], "[mqtt.users]\nann = 'x'", "is no user"),
         (["remove", "ann"], "ann =", "not TOML"),
+        (["remove", "ann"], "ann = 1" + "0" * 5_000, "not TOML"),
         (["add", "a b"], "", "the user name `a b` will not do"),
         (["remove", "ann"], 'ann = """\nx"""', "cannot be changed"),
     ],

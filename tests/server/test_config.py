@@ -72,6 +72,8 @@ def test_a_good_file_is_complete(file, tmp_path):
         ("[jobs.hours]", '[jobs."a/b"]', "expected a table under a name"),
         ("brokers = {", "brokers = 7 #", "expected a table of texts"),
         ("[jobs.history]", "[jobs", "jobs.toml: "),
+        ('"1 h"', "1" + "0" * 5_000, "jobs.toml: "),
+        ('"1 h"', "[" * 5_000, "jobs.toml: "),
         ('"1 h"', '"1 h"\nvalues = { a = "Median(x)" }', "expected Count(name), Sum(name)"),
         ('"1 h"', '"1 h"\nvalues = { end = "Max(x)" }', "end is there already"),
         ('"1 h"', '"1 h"\nby = ["a\'b"]', "expected names of columns or values"),

@@ -264,6 +264,7 @@ def test_limits_of_brokers_and_links_are_taken_over() -> None:
     [
         ({"sources": [source("t", "b9", Temp=(1, 1))]}, "sources[0].broker"),
         ({"sources": [source("t", "b1", Temp=(-1, 1))]}, "sources[0].types.Temp.rate"),
+        ({"sources": [source("t", "b1", Temp=(10**400, 1))]}, "sources[0].types.Temp.rate"),
         ({"sources": [{**source("t", "b1", Temp=(1, 1)), "count": 0}]}, "sources[0].count"),
         ({"sources": {}}, "sources"),
         ({"homes": {"S": "b9"}}, "homes.S"),
