@@ -6,16 +6,13 @@
 import pytest
 from msgspec.structs import replace
 
-from broker.core.durable import RecoveryError
 from broker.core.network import cell_book, network_broker
 from broker.core.network.cell import Cell
 from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_homes import CellHomes
 from broker.core.network.cell_posting import Posting
 from simulation.network import cells
-from simulation.network.scenario import RunFailedError
-
-SEEDS = 200
+from tests.simulation.planted import found_from
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -155,32 +152,13 @@ AT_ONCE = (  # those that the first runs show: `make test` has no time for all
     places_that_are_taken_for_stored,
     an_old_term_that_ends_before_the_new_one_runs,
 )
-
-
-def found_in():
-    """The first seed at which a check of a run tells of a mistake."""
-    for seed in range(SEEDS):
-        error = told_of(seed)
-        if error is not None:
-            # Not any error, but one of a check of the run or of recovery.
-            assert isinstance(error.__cause__, AssertionError | RecoveryError)
-            assert f"python -m simulation --kind cells --seed {seed}" in str(error)
-            return seed
-    raise AssertionError(f"not found within {SEEDS} seeds")
-
-
-def told_of(seed):
-    try:
-        cells.run(seed)
-    except RunFailedError as error:
-        return error
-    return None
+AT_ONCE_SEEDS = 10
 
 
 @pytest.mark.parametrize("plant", AT_ONCE, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
     plant(monkeypatch)
-    assert found_in() < 10
+    found_from(cells.run, "cells", seeds=AT_ONCE_SEEDS)
 
 
 @pytest.mark.long
@@ -188,4 +166,4 @@ def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert found_in() < SEEDS
+    found_from(cells.run, "cells")

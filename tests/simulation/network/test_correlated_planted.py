@@ -1,11 +1,11 @@
 """Mistakes in how events wait for partners are found, each within 200 seeds.
 
-`make test` begins at a seed that is known to show it, `make long` at the first.
+`make test` tries a few, each at a seed that is known to show it; `make long` tries all, from the
+first seed on.
 """
 
 import pytest
 
-from broker.core.durable_listed import RecoveryError
 from broker.core.network.relaying import Relaying
 from broker.core.network.settling import Settling
 from broker.core.network.upstream import Upstream
@@ -13,9 +13,7 @@ from broker.core.network.ways import Claim
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.router import Router
 from simulation.network import correlated
-from simulation.network.scenario import RunFailedError
-
-SEEDS = 200
+from tests.simulation.planted import found_from
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -73,7 +71,7 @@ def events_that_are_let_go_too_early(patch):
     patch.setattr(Relaying, "_reached", lambda self, *asked: reached(self, *asked) + 4_000)
 
 
-# A seed at which each is found.
+# The first seed at which each is found; `make long` tells where that moves to a later one.
 PLANTED = {
     events_that_are_let_go_too_early: 46,
     claims_over_what_is_kept_back: 0,
@@ -82,36 +80,16 @@ PLANTED = {
     positions_that_a_host_takes_for_old: 0,
     partners_that_do_not_find_what_waits: 2,
     nothing_that_was_missed_is_minded: 17,
-    operators_that_need_a_source_for_each_key: 5,
+    operators_that_need_a_source_for_each_key: 0,
     what_waits_is_forgotten_when_nothing_is_sure: 23,
 }
 AT_ONCE = (claims_over_what_is_kept_back, promises_over_what_is_kept_back)
 
 
-def found_from(first):
-    """The first seed at which a check of a run tells of a mistake."""
-    for seed in range(first, SEEDS):
-        error = told_of(seed)
-        if error is not None:
-            # Not any error, but one of a check of the run or of recovery.
-            assert isinstance(error.__cause__, AssertionError | RecoveryError)
-            assert f"python -m simulation --kind correlated --seed {seed}" in str(error)
-            return seed
-    raise AssertionError(f"not found within {SEEDS} seeds")
-
-
-def told_of(seed):
-    try:
-        correlated.run(seed)
-    except RunFailedError as error:
-        return error
-    return None
-
-
 @pytest.mark.parametrize("plant", AT_ONCE, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
     plant(monkeypatch)
-    found_from(PLANTED[plant])
+    found_from(correlated.run, "correlated", PLANTED[plant])
 
 
 @pytest.mark.long
@@ -119,4 +97,4 @@ def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert found_from(0) < SEEDS
+    assert found_from(correlated.run, "correlated") <= PLANTED[plant]

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from broker.core.durable_events import packed, unpacked
-from broker.core.durable_listed import RecoveryError
 from broker.core.network import frames, network_broker, told
 from broker.core.network.hosting import Hosting
 from broker.core.network.linking import Linking
@@ -20,9 +19,7 @@ from broker.core.routing.messages import Want
 from broker.core.routing.router import Router
 from broker.core.source_clocks import SourceClocks
 from simulation.network import scenario
-from simulation.network.scenario import RunFailedError
-
-SEEDS = 200
+from tests.simulation.planted import found_from
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -182,34 +179,14 @@ PLANTED = {
 }
 
 
-def found_from(first):
-    """The first seed at which a check of a run tells of a mistake."""
-    for seed in range(first, SEEDS):
-        error = told_of(seed)
-        if error is not None:
-            # Not any error, but one of a check of the run or of recovery.
-            assert isinstance(error.__cause__, AssertionError | RecoveryError)
-            assert f"python -m simulation --kind network --seed {seed}" in str(error)
-            return seed
-    raise AssertionError(f"not found within {SEEDS} seeds")
-
-
-def told_of(seed):
-    try:
-        scenario.run(seed)
-    except RunFailedError as error:
-        return error
-    return None
-
-
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    found_from(PLANTED[plant])
+    found_from(scenario.run, "network", PLANTED[plant])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found_from_the_first_seed_on(plant, monkeypatch):
     plant(monkeypatch)
-    assert found_from(0) <= PLANTED[plant]
+    assert found_from(scenario.run, "network") <= PLANTED[plant]
