@@ -14,14 +14,14 @@ from typing import Any
 from headwater.cli.output import CommandError, complain, print_json
 from headwater.given import checked_text, read_json, write_text
 from headwater.lines import STANDARD_INPUT
+from headwater.placement.changes import Older, difference, difference_lines, read_older
 from headwater.placement.picture import dot, svg
-from headwater.placement.show import difference, difference_lines, table_lines
+from headwater.placement.show import table_lines
 from headwater.placing import placement_problem
 from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import Found, Wanted, find
 from planner.optimal import NoSolverError
-from planner.plan import Plan, read_plan
 from planner.problem import ProblemError
 from planner.reading import read_problem
 from planner.tasks import Made
@@ -116,11 +116,11 @@ def _laid_out(document: object, name: str) -> Layout:
         raise CommandError(2, f"{name}: {error}") from None
 
 
-def _old(name: str | None, layout: Layout) -> Plan | None:
+def _old(name: str | None, layout: Layout) -> Older | None:
     if name is None:
         return None
     try:
-        return read_plan(read_json(name), layout)
+        return read_older(read_json(name), layout)
     except ProblemError as error:
         raise CommandError(2, f"{name}: {error}") from None
 

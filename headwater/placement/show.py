@@ -1,13 +1,11 @@
-"""A plan as tables, and what changes from one plan to another.
+"""A plan as tables.
 
 Owns the columns and their words. Must not know how a plan was found. Invariant: every piece of the
 problem stands in the table of tasks once.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from planner.flow import evaluate
 from planner.layout import Layout
 from planner.methods import Found
 from planner.plan import Plan
@@ -94,48 +92,6 @@ def _next_best(layout: Layout, plan: Plan) -> list[tuple[int, float] | None]:
         host = int(np.argmin(np.where(usable, row, np.inf)))
         found.append((host, round(float(row[host] - row[here]), 6)))
     return found
-
-
-# --- differences ------------------------------------------------------------------------------
-
-
-def difference(layout: Layout, old: Plan, new: Plan) -> dict[str, Any]:
-    """What moves from one plan to another, and what that gains."""
-    names = [node.id for node in layout.problem.nodes]
-    before, after = evaluate(layout, old), evaluate(layout, new)
-    moves = [
-        {"what": str(piece), "from": names[a], "to": names[b]}
-        for piece, a, b in zip(layout.pieces, old.hosts, new.hosts, strict=True)
-        if a != b
-    ]
-    rerouted = sorted(
-        name
-        for name in before.streams.keys() & after.streams.keys()
-        if set(before.streams[name]) != set(after.streams[name])
-    )
-    return {
-        "moves": moves,
-        "stay": len(layout.pieces) - len(moves),
-        "rerouted": rerouted,
-        "flow": [before.flow, after.flow],
-        "feasible": [before.feasible, after.feasible],
-    }
-
-
-def difference_lines(changes: dict[str, Any]) -> list[str]:
-    """The same for people."""
-    moves = changes["moves"]
-    lines = [f"{len(moves)} move, {changes['stay']} stay"]
-    lines += [f"  {move['what']}: {move['from']} -> {move['to']}" for move in moves]
-    if changes["rerouted"]:
-        lines.append(f"{len(changes['rerouted'])} streams take other links")
-        lines += [f"  {name}" for name in changes["rerouted"]]
-    before, after = changes["flow"]
-    lines.append(f"flow {before:,} -> {after:,}")
-    for word, feasible in zip(("older", "new"), changes["feasible"], strict=True):
-        if not feasible:
-            lines.append(f"the {word} plan breaks limits")
-    return lines
 
 
 def _columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

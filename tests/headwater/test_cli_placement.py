@@ -129,6 +129,55 @@ def test_a_difference_tells_each_move_and_the_flow(problem, tmp_path, capsys):
     assert out.splitlines()[0].startswith(f"{moved} move")
 
 
+def test_a_difference_from_a_plan_for_what_was_before_tells_what_is_new_and_gone(
+    problem, tmp_path, capsys
+):
+    old = tmp_path / "old.json"
+    planned(capsys, problem, "--steps", "300", "--output", str(old))
+    later = copy.deepcopy(EXAMPLE)
+    lost = later["tasks"].pop(1)["id"]  # nothing consumes its output
+    later["tasks"].append(
+        {"id": "Fresh", "inputs": [later["contents"][0]["id"]], "rate": 1, "destinations": []}
+    )
+    file = tmp_path / "later.json"
+    file.write_text(json.dumps(later))
+    status, out, _ = planned(capsys, str(file), "--steps", "300", "--diff", str(old), "--json")
+    diff = json.loads(out)["diff"]
+    assert status == 0
+    assert [one["what"] for one in diff["new"]] == ["Fresh"]
+    assert [one["what"] for one in diff["gone"]] == [lost]
+    assert diff["stay"] + len(diff["moves"]) + 1 == len(lay_out(read_problem(later)).pieces)
+    assert diff["flow"] == [json.loads(old.read_text())["flow"], json.loads(out)["flow"]]
+
+
+def test_a_difference_takes_an_older_plan_with_a_broker_that_was_lost(problem, tmp_path, capsys):
+    old = tmp_path / "old.json"
+    planned(capsys, problem, "--steps", "300", "--output", str(old))
+    before = json.loads(old.read_text())
+    before["placement"]["Face"] = "b9"
+    old.write_text(json.dumps(before))
+    _, out, _ = planned(capsys, problem, "--steps", "300", "--diff", str(old))
+    assert "  Face: b9 -> " in out
+    assert "the older plan is of another problem" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "not an object"),
+        ("{}", "placement: missing"),
+        ('{"placement": {"Face": 3}}', "placement.Face: not the name of a broker"),
+        ('{"placement": {"Avg": {"partial": {"b1": 1}}}}', "placement.Avg.partial.b1"),
+    ],
+)
+def test_what_is_no_older_plan_is_told(problem, tmp_path, capsys, text, said):
+    old = tmp_path / "old.json"
+    old.write_text(text)
+    status, _, err = planned(capsys, problem, "--steps", "10", "--diff", str(old))
+    assert status == 2
+    assert said in err
+
+
 def test_the_table_names_every_piece_and_the_flow(problem, capsys):
     status, out, _ = planned(capsys, problem, "--steps", "300", "--table")
     layout = lay_out(read_problem(EXAMPLE))

@@ -1,0 +1,126 @@
+"""What changes from an older plan to a new one.
+
+Owns the comparison and its words. Must not know how a plan was found. Invariant: every piece of the
+problem either moves, is new or stays; what ran in the older plan alone is told as gone.
+
+The older plan may be of an earlier problem: tasks have come or gone since, a broker was lost. Then
+it cannot be judged by this problem's limits, and its flow is the one that it says itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.flow import evaluate
+from planner.layout import Layout
+from planner.plan import Plan, read_plan
+from planner.problem import ProblemError
+
+
+@dataclass(frozen=True)
+class Older:
+    """An older plan: where each piece ran, and the plan itself where it is one of this problem."""
+
+    places: Mapping[str, str]
+    plan: Plan | None
+    flow: int | float | None
+    feasible: bool | None
+
+
+def read_older(document: object, layout: Layout) -> Older:
+    """The older plan that a decoded document describes. Raises ProblemError, naming the key."""
+    if not isinstance(document, Mapping):
+        raise ProblemError("", "the document is not an object")
+    placed = document.get("placement")
+    if not isinstance(placed, Mapping):
+        raise ProblemError("placement", "missing" if placed is None else "not an object")
+    places: dict[str, str] = {}
+    for task, value in placed.items():
+        _take(places, task, value)
+    flow, feasible = document.get("flow"), document.get("feasible")
+    try:
+        plan = read_plan(document, layout)
+    except ProblemError:  # of an earlier problem
+        is_number = isinstance(flow, int | float) and not isinstance(flow, bool)
+        said = feasible if isinstance(feasible, bool) else None
+        return Older(places, None, flow if is_number else None, said)
+    before = evaluate(layout, plan)
+    return Older(places, plan, before.flow, before.feasible)
+
+
+def _take(places: dict[str, str], task: str, value: object) -> None:
+    """Note the pieces of a task, called as `planner.layout.Piece` calls them."""
+    path = f"placement.{task}"
+    if not isinstance(value, Mapping):
+        places[task] = _broker(value, path)
+    elif isinstance(value.get("partial"), Mapping):
+        for key, broker in value["partial"].items():
+            places[f"{task}/partial of {key}"] = _broker(broker, f"{path}.partial.{key}")
+        if value.get("header") is not None:
+            places[f"{task}/header"] = _broker(value["header"], f"{path}.header")
+    else:
+        for key, broker in value.items():
+            places[f"{task}@{key}"] = _broker(broker, f"{path}.{key}")
+
+
+def _broker(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise ProblemError(path, "not the name of a broker")
+    return value
+
+
+def difference(layout: Layout, old: Older, new: Plan) -> dict[str, Any]:
+    """What moves from one plan to another, and what that gains."""
+    names = [node.id for node in layout.problem.nodes]
+    now = {str(piece): names[host] for piece, host in zip(layout.pieces, new.hosts, strict=True)}
+    after = evaluate(layout, new)
+    before = {} if old.plan is None else evaluate(layout, old.plan).streams
+    moves = [
+        {"what": what, "from": old.places[what], "to": broker}
+        for what, broker in now.items()
+        if what in old.places and old.places[what] != broker
+    ]
+    fresh = [{"what": what, "to": at} for what, at in now.items() if what not in old.places]
+    gone = [{"what": what, "from": at} for what, at in old.places.items() if what not in now]
+    rerouted = sorted(
+        name
+        for name in before.keys() & after.streams.keys()
+        if set(before[name]) != set(after.streams[name])
+    )
+    return {
+        "moves": moves,
+        "new": fresh,
+        "gone": gone,
+        "stay": len(now) - len(moves) - len(fresh),
+        "rerouted": rerouted,
+        "same_problem": old.plan is not None,
+        "flow": [old.flow, after.flow],
+        "feasible": [old.feasible, after.feasible],
+    }
+
+
+def difference_lines(changes: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    moves, fresh, gone = changes["moves"], changes["new"], changes["gone"]
+    counts = [f"{len(moves)} move", f"{changes['stay']} stay"]
+    counts += [f"{len(fresh)} new"] if fresh else []
+    counts += [f"{len(gone)} gone"] if gone else []
+    lines = [", ".join(counts)]
+    lines += [f"  {move['what']}: {move['from']} -> {move['to']}" for move in moves]
+    lines += [f"  {one['what']}: new at {one['to']}" for one in fresh]
+    lines += [f"  {one['what']}: gone from {one['from']}" for one in gone]
+    if changes["rerouted"]:
+        lines.append(f"{len(changes['rerouted'])} streams take other links")
+        lines += [f"  {name}" for name in changes["rerouted"]]
+    before, after = changes["flow"]
+    if changes["same_problem"]:
+        lines.append(f"flow {before:,} -> {after:,}")
+    else:
+        said = "unknown" if before is None else f"{before:,}"
+        lines.append(f"flow {said} -> {after:,}; the older plan is of another problem")
+    for word, feasible in zip(("older", "new"), changes["feasible"], strict=True):
+        if feasible is False:
+            lines.append(f"the {word} plan breaks limits")
+    return lines
