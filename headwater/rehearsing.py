@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from broker.core.intake import to_mapping
-from headwater.cli.output import CommandError, print_json
+from headwater.cli.output import CommandError, complain, print_json
 from headwater.columns import ColumnError, parse_map
 from headwater.engine import Engine
 from headwater.given import checked_text, functions_of, read_json, write_text
@@ -107,6 +107,8 @@ def _material(arguments: argparse.Namespace) -> tuple[Material, str]:
     network = read_rehearsed(read_json(arguments.network))
     for key in specification.subscriptions:
         network.described.home_of(*key)
+    for sentence in network.described.strange_homes(list(specification.subscriptions)):
+        complain(f"headwater: {arguments.network}: {sentence}; passed over")
     material = Material(
         network=network,
         specification=specification,

@@ -44,10 +44,11 @@ class Flow:
 
 @dataclass
 class Made:
-    """The problem as a document, and what was guessed for it."""
+    """The problem as a document, what was guessed for it, and what the network told in vain."""
 
     document: dict[str, Any]
     guessed: list[str]
+    in_vain: list[str]
 
 
 def problem_of(specification: Specification, network: Described, kinds: Mapping[str, Kind]) -> Made:
@@ -83,7 +84,9 @@ def problem_of(specification: Specification, network: Described, kinds: Mapping[
     }
     if bare.server is not None:
         document["server"] = bare.server
-    return Made(document, making.guessed)
+    in_vain = network.strange_homes(list(specification.subscriptions))
+    in_vain += network.strange_estimates({*names.values(), *(t.name for t in graph.tasks.values())})
+    return Made(document, making.guessed, in_vain)
 
 
 def weakest(kinds: Mapping[str, list[Kind]]) -> dict[str, Kind]:

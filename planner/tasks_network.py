@@ -6,7 +6,7 @@ refused with the path of the key; every broker that is named is one of the netwo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,6 +74,18 @@ class Described:
         if self.home is None:
             raise ProblemError("homes", f"no home is told for the subscription {name}")
         return self.home
+
+    def strange_homes(self, subscriptions: Collection[tuple[str, str]]) -> list[str]:
+        """The homes that are told for no subscription of these (subscriber, name), in sentences."""
+        known = {name for _, name in subscriptions}
+        known |= {f"{subscriber}/{name}" for subscriber, name in subscriptions}
+        strange = [name for name in self.homes if name not in known]
+        return [f"homes.{name}: the text has no such subscription" for name in strange]
+
+    def strange_estimates(self, tasks: Collection[str]) -> list[str]:
+        """Likewise of what is told of no task of these names."""
+        strange = [name for name in self.estimates if name not in tasks]
+        return [f"estimates.{name}: the text has no such task" for name in strange]
 
     def listeners(self, name: str, home: str, *, below: bool, nearest: bool) -> tuple[str, ...]:
         """The brokers where an actor listens; `below`: any actor below that name.

@@ -32,15 +32,15 @@ TELL_EVERY_S = 0.5
 
 def run(arguments: argparse.Namespace) -> int:
     """Plans and shows; the exit status."""
-    layout, guessed = given(arguments)
+    layout, remarks = given(arguments)
     old = _old(arguments.diff, layout)
     kind = Path(arguments.picture).suffix if arguments.picture else ""
     if arguments.picture and kind not in {".svg", ".dot"}:
         raise CommandError(
             2, f"--picture {arguments.picture}: the name ends in neither .svg nor .dot"
         )
-    for sentence in guessed:
-        complain(f"headwater: guessed: {sentence}")
+    for sentence in remarks:
+        complain(f"headwater: {sentence}")
     found = _plan(arguments, layout)
     document = told(layout, found, arguments)
     if arguments.output:
@@ -76,7 +76,7 @@ def told(layout: Layout, found: Found, arguments: argparse.Namespace) -> dict[st
 
 
 def given(arguments: argparse.Namespace) -> tuple[Layout, list[str]]:
-    """The problem that is told, or made of a text on a network; and what was guessed for it.
+    """The problem that is told, or made of a text on a network; and what is to be said of that.
 
     Raises CommandError with status 2.
     """
@@ -96,7 +96,8 @@ def given(arguments: argparse.Namespace) -> tuple[Layout, list[str]]:
     if arguments.write_problem:
         text = json.dumps(made.document, ensure_ascii=False, indent=1) + "\n"
         write_text(arguments.write_problem, text)
-    return layout, made.guessed
+    remarks = [f"{network}: {sentence}; passed over" for sentence in made.in_vain]
+    return layout, remarks + [f"guessed: {sentence}" for sentence in made.guessed]
 
 
 def _made(arguments: argparse.Namespace) -> Made:

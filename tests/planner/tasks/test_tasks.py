@@ -207,6 +207,19 @@ def test_estimates_go_before_guesses_and_guesses_are_told() -> None:
     assert [task["rate"] for task in known.document["tasks"]] == [20, 5]
 
 
+def test_what_a_network_tells_of_names_that_the_text_has_not_is_told() -> None:
+    text = """
+    event Temp(val: float)
+    define Idle(v) detect Temp assign v = Temp.val
+    subscription S from u to a detect Temp
+    """
+    homes = {"S": "b1", "u/S": "b2", "v/S": "b2", "Idle": "b1"}
+    estimates = {"S": {"passes": 1}, "Idle": {"passes": 1}, "Sx": {"passes": 1}}
+    network = read_network({**LINE, "sources": TEMPS, "homes": homes, "estimates": estimates})
+    in_vain = placement_problem(check_text(text).demand(), network).in_vain
+    assert [one.split(":")[0] for one in in_vain] == ["homes.v/S", "homes.Idle", "estimates.Sx"]
+
+
 def test_shards_send_for_their_own_origin() -> None:
     text = """
     event Temp(val: float)
