@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.agent import LeafEvents
+from broker.core.agent import WATERMARK_END, LeafEvents
 from broker.core.event import Event
 from broker.core.occurrence import (
     head_of,
@@ -88,10 +88,9 @@ class PatternAgent(PatternGroups):
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""
         out = watermark
-        if self._discipline.stepwise:
-            for partition in self._partitions.values():
-                for occurrence in partition.found:
-                    out = min(out, occurrence[0] - 1)
+        first = self._open.first()
+        if first is not None:
+            out = min(out, first - 1)
         if not self._promise.lags:
             return out
         self._catch_up()
@@ -99,18 +98,10 @@ class PatternAgent(PatternGroups):
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
-        first = self._pending.first_end
-        due = [] if first is None else [first]
-        selection = self._discipline.selection
-        if selection is not None:
-            # What is closed and was not taken waits for another, that comes before it.
-            due += [
-                closes
-                for partition in self._partitions.values()
-                for closes in map(selection.closes_at, partition.found)
-                if closes > self._watermark
-            ]
-        return min(due, default=None)
+        due = [self._pending.first_end, self._closing.first()]
+        if self._open.first() is not None:
+            due.append(WATERMARK_END)
+        return min([at for at in due if at is not None], default=None)
 
     def held(self) -> int:
         """See agent.Agent."""
@@ -164,6 +155,7 @@ class PatternAgent(PatternGroups):
             if self._patience is not None:
                 partition.reach = self._patience.reach(partition.reach)
             self._count(partition)
+            self._note(partition)
 
     def hand_over(self) -> Handover:
         """All that it is and holds, for an agent that knows more."""
@@ -289,16 +281,20 @@ class PatternAgent(PatternGroups):
                 reported += take(partition, self._program, self._discipline, end)
         reported += take(partition, self._program, self._discipline, self._watermark)
         self._settle(partition)
+        self._note(partition)
         return [(occurrence, partition.group) for occurrence in reported]
 
     def _take_closed(self, touched: dict[Any, Any]) -> list[Found]:
         """What the watermark alone made final, in partitions without new events."""
         found: list[Found] = []
-        for key, partition in self._partitions.items():
+        due = self._closing.take(self._watermark)
+        for key in self._partitions if self._watermark >= WATERMARK_END else due:
+            partition = self._partitions[key]
             if partition.found and key not in touched:
                 taken = take(partition, self._program, self._discipline, self._watermark)
                 found += [(occurrence, key) for occurrence in taken]
                 self._count(partition)
+                self._note(partition)
         return found
 
 

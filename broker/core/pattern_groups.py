@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.event import Event
 from broker.core.matching import Program
@@ -87,6 +88,8 @@ class PatternGroups:
         if prospect is not None:
             self._patience = Patience(prospect, self._program.key, self._new)
         self._pending = Pending()
+        # Where `last` waits: by group the end of the first found, and when a choice is final.
+        self._open, self._closing = Agenda(), Agenda()
         self._partitions: dict[Any, Partition] = {}
         self._eldest_of: dict[Any, int] = {}  # of those that were asked since they moved
         self._moved: dict[Any, Partition] = {}  # the others, where that is asked at all
@@ -153,6 +156,16 @@ class PatternGroups:
             del partition.log[:count]
             self.dropped_overflow += count
         self._count(partition)
+
+    def _note(self, partition: Partition) -> None:
+        """Write down what of a group is found and not final."""
+        selection = self._discipline.selection
+        if selection is None:
+            return
+        found = partition.found
+        closing = [at for at in map(selection.closes_at, found) if at > self._watermark]
+        self._open.set(partition.group, min([one[0] for one in found], default=None))
+        self._closing.set(partition.group, min(closing, default=None))
 
     def _expire(self, partition: Partition) -> None:
         self._program.expire(partition.stores, self._watermark)
