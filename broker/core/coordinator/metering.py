@@ -173,11 +173,11 @@ class Meter(Struct):
         if now - self.since < WARM_MS:
             return None
         fresh = 1.0 - exp(-took_ms / self.settings.measure_ms)
-        self.weight += (1.0 - self.weight) * fresh
         for place in dict.fromkeys([*self.means, *counts.inputs]):
             came = counts.inputs.get(place, 0) - before.inputs.get(place, 0)
             self._add(self.means.setdefault(place, _Mean()), came, took_ms, fresh)
         self._add(self.sends, counts.sent - before.sent, took_ms, fresh)
+        self.weight += (1.0 - self.weight) * fresh  # behind what compares means of looks before
         if self.weight < TRUSTED or (not self.state and self.weight < STATELESS):
             return None
         return self._others(told, fresh)

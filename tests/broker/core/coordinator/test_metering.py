@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from broker.core.coordinator.bounds import CoordinatorSettings
-from broker.core.coordinator.metering import Counts, Metering, Rates
+from broker.core.coordinator.metering import Counts, Meter, Metering, Rates
 
 SETTINGS = CoordinatorSettings(measure_ms=6_000)
 PLACE = ("o", "Temp")
@@ -31,6 +31,18 @@ def test_a_steady_rate_is_told_once_and_a_step_soon_and_as_it_is() -> None:
     told = told_of(lambda second: 1_000 if second < 60 else 2_000, 120)
     assert [rate for _, rate in told] == [1_000, 2_000]
     assert 60 < told[1][0] <= 66
+
+
+@pytest.mark.parametrize("every_ms", [200, 500, 1_000, 2_000])
+def test_a_steady_rate_is_never_taken_for_another_not_even_by_the_first_looks(every_ms) -> None:
+    """Where it were, what is known of it would be thrown away, and its mean were less exact."""
+    meter = Meter(SETTINGS, lambda _takes, _size: 0, 0, 0, Counts(1, {PLACE: 0}, 0, 1_000))
+    weights = []
+    for now in range(0, 60_000, every_ms):
+        meter.look(Counts(1, {PLACE: now}, 0, 1_000), Rates({}, 0), now)
+        weights += [one.weight for one in meter.means.values()]
+    assert len(weights) > 20
+    assert weights == sorted(weights)
 
 
 @pytest.mark.parametrize("part", [1.0, 0.3])
