@@ -2,7 +2,8 @@
 
 Owns when the core is asked, and from when on its answer may be told. Must not know HTTP or event
 times. Invariant: what is told holds for the log as it then stands: behind the answer's record, and
-behind every result that came before it, nothing waits for a disk.
+behind every result that came before it, nothing waits for a disk. What was promised of a text is
+not told of another that took its name.
 
 The core gives a promise when it is asked, and stands by it; so it is asked only while somebody
 reads by it, and writes nothing down where it could promise no more than before.
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Final
 
+from broker.core.catalogue import Installed
 from broker.core.durable import DurableBroker
 from broker.core.messages import Settling
 from broker.store import Settled
@@ -30,7 +32,7 @@ class Promised:
         self._runner = runner
         self._durable = core
         self._promises = promises
-        self._told: Mapping[tuple[str, str], int] = {}
+        self._told: Mapping[tuple[str, str], tuple[Installed, int]] = {}
         self._next_s = 0.0
         self._asking: asyncio.Task[None] | None = None
 
@@ -41,13 +43,15 @@ class Promised:
             self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         if fresh:
             await asyncio.shield(self._asking)
-        core = self._durable.core
-        keys = [key for key in core.catalogue.subscriptions if not names or key[1] in names]
+        subscriptions = self._durable.core.catalogue.subscriptions
+        keys = [key for key in subscriptions if not names or key[1] in names]
         if not keys:
             return Settled(0)
+        told = {key: at for key, (one, at) in self._told.items() if subscriptions.get(key) is one}
         none = float("-inf")
-        least = min(keys, key=lambda key: (self._told.get(key, none), key))
-        return Settled(len(keys), self._told.get(least), f"{least[1]}: {core.waits_for(least)}")
+        least = min(keys, key=lambda key: (told.get(key, none), key))
+        why = self._durable.core.waits_for(least)
+        return Settled(len(keys), told.get(least), f"{least[1]}: {why}")
 
     async def _ask(self) -> None:
         loop = asyncio.get_running_loop()
@@ -58,7 +62,9 @@ class Promised:
             networked = self._durable.options.networked
             if networked or self._durable.core.due_to_settle(self._runner.now_ms()):
                 self._runner.handle(Settling())
-        told = dict(self._durable.core.settled)
+        subscriptions = self._durable.core.catalogue.subscriptions
+        settled = self._durable.core.settled
+        told = {key: (one, settled[key]) for key, one in subscriptions.items() if key in settled}
         took_s = perf_counter() - began_s
         self._next_s = loop.time() + max(EVERY_S, SHARE * took_s)
         await self._promises.settled(self._durable.number)
