@@ -57,4 +57,4 @@ def test_a_task_that_nothing_was_measured_of_says_so() -> None:
     town = Town(1, 3, [(0, 1), (1, 2)], {})
     town.submit("b0", {})
     town.run(20)
-    assert "measured" in seen(town)["tasks"][0]["why"]
+    assert "no rate of what it takes is known" in seen(town)["tasks"][0]["why"]
