@@ -223,6 +223,9 @@ _LAST = {
 }  # fmt: skip
 
 
+_NO_TYPES: frozenset[str] = frozenset()  # one for all patterns, as most have none
+
+
 def types_that_last(root: Operand) -> frozenset[str]:
     """The event types of which no mere reading is of use somewhere in the pattern."""
     found = set()
@@ -230,7 +233,7 @@ def types_that_last(root: Operand) -> frozenset[str]:
         if isinstance(joint, Joint):
             sides = zip(_LAST.get(joint.operator, (False, False)), joint.parts, strict=True)
             found |= {one.event_type for last, one in sides if last and isinstance(one, Leaf)}
-    return frozenset(found)
+    return frozenset(found) or _NO_TYPES
 
 
 def span_max_ms(

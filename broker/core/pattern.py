@@ -49,6 +49,8 @@ from language.tree import (
     Within,
 )
 
+_NOWHERE: frozenset[int] = frozenset()  # one for all patterns: an empty set takes 216 bytes
+
 
 @dataclass(slots=True)
 class Layout:
@@ -379,12 +381,12 @@ def lay_out(case: Case) -> Layout:
         root,
         reader.leaves,
         [one for one in operands(root) if isinstance(one, Joint)],
-        frozenset(reader.optional),
+        frozenset(reader.optional) or _NOWHERE,
         tuple(reader.selects["last"]),
         tuple(reader.selects["first"]),
-        frozenset(reader.listed),
-        frozenset(reader.gathered),
-        frozenset(reader.silent),
+        frozenset(reader.listed) or _NOWHERE,
+        frozenset(reader.gathered) or _NOWHERE,
+        frozenset(reader.silent) or _NOWHERE,
         reader.names,
     )
     places = layout.places

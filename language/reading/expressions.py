@@ -54,7 +54,7 @@ class Expressions(Values):
         return tree.Arithmetic(operator.value, left, right, span=between(left, right))
 
     def comparison(self, children: list[Any]) -> tree.Comparison:
-        operators = tuple(token.value for token in children[1::2])
+        operators = tuple([token.value for token in children[1::2]])
         span = between(children[0], children[-1])
         return tree.Comparison(tuple(children[::2]), operators, span=span)
 

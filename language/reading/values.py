@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 from decimal import ROUND_CEILING, Decimal
+from sys import intern
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from language import tree
@@ -83,7 +84,7 @@ def name_of(token: Token) -> str:
         note("HW210", span_of(token), f"write `{text}` in backticks", name=text)
     if len(text) > NAME_LENGTH_MAX:
         note("HW107", span_of(token), name=text, limit=NAME_LENGTH_MAX)
-    return text
+    return intern(text)  # thousands of subscriptions speak of few names
 
 
 def owner_name(token: Token) -> str:
