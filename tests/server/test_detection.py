@@ -28,7 +28,7 @@ from server.errors import JobsError
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.logs import result
-from tests.server.spread import ASSIGNED_MS
+from tests.simulation.network.spread import ASSIGNED_MS
 
 NEVER_MS = 2**53
 

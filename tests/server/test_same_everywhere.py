@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from language import check_text
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
-from tests.server.spread import Spread, moved
 from tests.server.test_detection import on_spark, plain, replayed
+from tests.simulation.network.spread import Spread, moved
 
 CASE = (
     st.sampled_from(list(CONSTRUCTS)),

@@ -11,16 +11,8 @@ from functools import partial
 import pytest
 
 from broker.core.messages import Settling
-from language import check_text
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE, random_case
-from tests.oracles.recipes_values import files_of
-from tests.oracles.render import text_of
-from tests.server.spread import Spread, moved
-from tests.simulation.network.test_cells_generated import (
-    FROM_THE_BEGINNING,
-    CellSpread,
-    detected,
-)
+from tests.simulation.network.spread import CellSpread, Spread, network_case
 
 CONSTRUCTS = list(CONSTRUCTS_WHOLE)
 ASKED_MS = 700
@@ -83,12 +75,10 @@ class AskedInCells(Asked, CellSpread):
 
 def hold(kind, construct, context, seed, faults):
     """What came of a case; nothing where it is none for a network."""
-    spec, events = random_case(seed, construct, context)
-    text, events = text_of(spec), moved(events)
-    if not events or files_of(spec) or FROM_THE_BEGINNING & set(text.split()):
+    case = network_case(*random_case(seed, construct, context))
+    if case is None:
         return Counter()
-    if not check_text(text).ok or detected(text, events) is None:
-        return Counter()
+    text, events, _ = case
     run = kind(seed, text, events, faults)
     run.run()
     latest = run.held()

@@ -3,6 +3,10 @@
 Each source is at a broker of its own choice and publishes its events when they end, by the clock
 of the run; the subscriptions are at another one. Links fail and brokers end meanwhile, as in any
 run of `simulation.network`, which also checks itself.
+
+Owns which generated cases are some for a network, what one engine finds of these, and how they are
+spread. Must not know how brokers detect. Invariant: a case is left out by what it is, never by what
+a network makes of it.
 """
 
 import json
@@ -10,12 +14,16 @@ from functools import partial
 
 from msgspec import structs
 
+import headwater
 from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, Payload
 from language import check_text
 from simulation.crashes.clients import Asker, Packet, Sensor, Wish
 from simulation.network import checks
+from simulation.network.cells import CellRun
 from simulation.network.scenario import BEGIN_MS, LISTENS_EACH, READY_S_MAX, Run, Shape
+from tests.oracles.recipes_values import files_of
+from tests.oracles.render import text_of
 
 ASSIGNED_MS = 10_000  # generated definitions assign intervals that last so long at most
 BROKERS = 6
@@ -23,6 +31,9 @@ TYPES = ["A", "B", "C", "D"]
 LEAD_MS = (READY_S_MAX + 5) * 1_000
 FAULTS_MS = 6_000  # at least so long, so that faults find their moments
 QUIET_MS = 30_000
+WHOLE_MS = 2**45
+# Counted from when the tasks begin, which is the first event of a recording.
+FROM_THE_BEGINNING = {"absent", "for"}
 
 
 class Source(Sensor):
@@ -79,15 +90,18 @@ class Spread(Run):
         seqs = {name: one.seq for (_, name), one in found.subscriptions.items()}
         wish = Wish("submit", self.text, seqs)
         self._specifications["tester"] = self.text
-        self._askers.append(Asker(self.world.random.choice(self.places), "tester", [wish]))
+        self._askers.append(Asker(self._home(), "tester", [wish]))
 
     def _plan_sensors(self):
         names = sorted({event["source"] for event in self.events})
-        places = self.world.random.sample(self.places, len(names))
-        for name, place in zip(names, places, strict=True):
+        for name, place in zip(names, self._source_places(len(names)), strict=True):
             source = Source(place, name)
             source.begin()
             self._sensors.append(source)
+
+    def _source_places(self, count):
+        """Where the sources are, each at a broker of its own."""
+        return self.world.random.sample(self.places, count)
 
     def _plan_readings(self):
         self.world.run(BEGIN_MS + READY_S_MAX * 1_000)
@@ -109,6 +123,14 @@ class Spread(Run):
         super()._settle()
 
 
+class CellSpread(CellRun, Spread):
+    """The same in cells, which move."""
+
+    def __init__(self, seed, text, events, faults):
+        self.moves = 0
+        Spread.__init__(self, seed, text, events, faults)
+
+
 def moved(events):
     """Events of a moment, as those of the run's own time; those that last are left out.
 
@@ -119,3 +141,23 @@ def moved(events):
         return []
     later_ms = BEGIN_MS + LEAD_MS - min(one["timestamp"] for one in kept)
     return [{**one, "timestamp": one["timestamp"] + later_ms} for one in kept]
+
+
+def network_case(spec, events):
+    """(text, events as `moved` has them, what one engine finds); None where it is no case."""
+    text, events = text_of(spec), moved(events)
+    if not events or files_of(spec) or FROM_THE_BEGINNING & set(text.split()):
+        return None
+    expected = detected(text, events) if check_text(text).ok else None
+    return None if expected is None else (text, events, expected)
+
+
+def detected(text, events):
+    """What an engine finds that has all events; None if the end of all time decides some of it."""
+    engine = headwater.Engine(text, lateness_ms=WHOLE_MS)
+    found = engine.push(events) + engine.advance(WHOLE_MS)
+    return None if engine.finish() else plain(found)
+
+
+def plain(results):
+    return sorted(json.dumps(one, sort_keys=True) for one in results)
