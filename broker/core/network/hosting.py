@@ -186,9 +186,9 @@ class Hosting(Linking):
             if via is not None and via != peer:
                 self._say(via, one, events=len(one.what.positions))
             return
-        asked = self.needs.asked.get(one.what.origin)
         if self.needs.is_quiet(one.serial):
             return
+        asked = self.needs.asked.get(one.what.origin)
         if asked is None or asked.serial != one.serial:
             self.counts["answers_stale"] += 1
             return

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from language import Task
 
 Key = tuple[str, str]
-QUIET_MAX = 1_000
 
 
 class Asked(Struct):
@@ -46,7 +45,6 @@ class Needs:
         self.waits: dict[Key, dict[str, int]] = {}  # by subscription: origin → least serial
         self._times = times
         self._joins_ms = joins_ms
-        self._quiet: list[int] = []  # the last questions to which no answer is waited for
         self._serial = first
         self._by_task: dict[str, tuple[Operator, ...]] = {}
 
@@ -85,12 +83,12 @@ class Needs:
     def quietly(self) -> int:
         """The number of a question to which no answer is waited for."""
         self._serial += 1
-        self._quiet = [*self._quiet[-QUIET_MAX:], self._serial]
-        return self._serial
+        return -self._serial
 
-    def is_quiet(self, serial: int) -> bool:
-        """Whether that was the number of such a question."""
-        return serial in self._quiet
+    @staticmethod
+    def is_quiet(serial: int) -> bool:
+        """Whether that is the number of such a question."""
+        return serial < 0
 
     def answered(self, origin: str, serial: int) -> bool:
         """The question was answered; False where it is not the last one."""

@@ -7,10 +7,12 @@ import pytest
 from broker.core.durable_events import packed
 from broker.core.event import event_class
 from broker.core.network.frames import Offered, Reoffer
+from broker.core.network.needs import Needs
 from broker.core.network.settling import Settling
 from broker.core.network.told import Forwarded
 from broker.core.network.upstream import Upstream
 from broker.core.network.ways import Came, Claim
+from broker.core.operators.times import Times
 from broker.core.routing.held import Held
 from broker.core.routing.matching import Waiting
 
@@ -102,6 +104,15 @@ def take(host, taken, claim, positions, complete):
     one = Forwarded("o", 1, *claim, positions, events, {}, held_after=complete)
     new, _ = host.new_of(one, lambda *_: False)
     taken += [int(said["id"]) for said in new]
+
+
+def test_an_answer_to_a_quiet_question_is_known_however_many_were_asked_since():
+    needs = Needs(Times(uncertainty_ms_max=0), first=7)
+    quiet = [needs.quietly() for _ in range(2_000)]
+    others = [0, *[needs.ask("o", 0) for _ in range(3)]]
+    assert len({*quiet, *others}) == len(quiet) + len(others)
+    assert all(map(needs.is_quiet, quiet))
+    assert not any(map(needs.is_quiet, others))
 
 
 # --- what is settled ------------------------------------------------------------------------------
