@@ -84,13 +84,20 @@ class Claim(Struct):
 
 
 class Came(Struct):
-    """How far an origin has come here, by what it or a neighbour has said in this session."""
+    """How far an origin has come here, by what it or a neighbour has said in this session.
+
+    `upto` None: nothing has come since somebody here or beyond needs something of it.
+    """
 
     life: int = 0
     upto: int | None = None
     complete: int = 0
     serial: int = 0
     watermarks: Watermarks = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """What comes next comes first."""
+        self.upto, self.serial = None, 0
 
     def goes_on(self, after: int, serial: int) -> bool:
         """Whether what begins there is the next of it; it then is."""
@@ -132,7 +139,12 @@ class Ways:
             claims.pop(neighbour, None)
 
     def open(self, origin: str, toward: str, host: str) -> None:
-        """A host beyond a neighbour (or this broker: LOCAL) needs something of the origin."""
+        """A host beyond a neighbour (or this broker: LOCAL) needs something of the origin.
+
+        Where it is the first one, claims of the origin begin anew all the way to there.
+        """
+        if not self._claims.get(origin) and origin in self.came:
+            self.came[origin].begin()
         self._claims.setdefault(origin, {}).setdefault(toward, Claim()).hosts[host] = None
 
     def close(self, origin: str, toward: str, host: str) -> None:
