@@ -73,6 +73,10 @@ def end_of(event: dict[str, Any]) -> int:
     return event["end"] if "end" in event else event["timestamp"]
 
 
+def lasted(event: dict[str, Any]) -> int:
+    return int(event["end"] - event["start"]) if "start" in event else 0
+
+
 def delayed(events: Events, lateness_ms: int, draw: random.Random) -> Events:
     """The events as they would arrive, none of them so late that it is not taken."""
     at = [(end_of(event) + draw.randint(0, lateness_ms), draw.random()) for event in events]

@@ -15,26 +15,22 @@ from typing import Any
 import pytest
 
 import headwater
+from language.lexicon import UNITS_MS
 from tests.oracles import spec as s
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE, random_case
 from tests.oracles.openness import stays_open
 from tests.oracles.render import text_of
-from tests.streams import Events, end_of
+from tests.streams import Events, end_of, lasted
 
 CONSTRUCTS = [name for name in CONSTRUCTS_WHOLE if name != "tables"]
 WAKES_EACH = 5  # for each event: that it came, and each of the bounds that it began
 WHOLE_MS = 2**45
 DURATION = re.compile(r"\b(\d+) (ms|s|mins?|h|days?)\b")
-UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "s": 1_000, "ms": 1}
-
-
-def lasted(event: dict[str, Any]) -> int:
-    return int(event["end"] - event["start"]) if "start" in event else 0
 
 
 def bounds_ms(text: str, events: Events) -> int:
     """More than all bounds of a text together, by what its events' times may be wrong."""
-    named = [int(n) * UNITS_MS.get(unit, UNITS_MS[unit[0]]) for n, unit in DURATION.findall(text)]
+    named = [int(n) * UNITS_MS[unit] for n, unit in DURATION.findall(text)]
     unsure = max(int(one.get("uncertainty", 0)) for one in events)
     return 3 * (sum(named) + max(map(lasted, events)) + unsure) + 1_000
 

@@ -5,13 +5,17 @@ promise holds for all that comes later, and reaches as far as what is open allow
 
 An assigned time lies within its occurrence (an end may lie after it), so what counts is when an
 occurrence that is still to be reported may begin: no earlier than the eldest event that is held or
-the longest to come, nor longer before its end than an occurrence may span.
+the longest to come, nor longer before its end than an occurrence may span. Where it is the end of
+an event, those to come count from the watermark on.
+
+A promise cannot be taken back. So what nothing bounds is taken to last for the limit, and not only
+for as long as any has.
 """
 
 from __future__ import annotations
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Agent
-from broker.core.assigned import assigned_end
+from broker.core.assigned import assigned_end, types_begun_at_ends, types_ended
 from broker.core.pattern import Layout
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.spans import Span
@@ -33,8 +37,10 @@ class Promise:
     ) -> None:
         self._doubt = doubt
         self._place = assigned_end(case, layout)
-        self.lags = self._place == "within"
-        self._foresight = foresight
+        self.lags = self._place in {"an event", "within"}
+        points = types_ended(case, layout) if self._place == "an event" else frozenset()
+        begun = types_begun_at_ends(case, layout)
+        self._foresight = foresight and foresight.surely(begun, points)
         self._span = Span(layout.root, doubt)
 
     def out(self, watermark: int, reported: int, eldest: int) -> int:
@@ -47,11 +53,12 @@ class Promise:
             return reported
         if not self.lags:
             # What comes last may have a nominal time before others where times are uncertain.
-            early = self._place == "last event" and self._doubt is not None
-            return reported - self._doubt.slack_ms() if early and self._doubt else reported
+            early = self._doubt if self._place == "last event" else None
+            return reported if early is None else reported - early.slack_ms()
         if self._foresight is None:
             return WATERMARK_NONE  # nothing is known of how long events last
-        by_held = min(watermark - self._foresight.longest_of_all_ms(), eldest - 1)
+        longest_ms = 0 if self._place == "an event" else self._foresight.longest_of_all_ms()
+        by_held = min(watermark - longest_ms, eldest - 1)
         span_ms = self._span.likely_ms(self._foresight)
         return by_held if span_ms is None else max(by_held, reported - span_ms)
 

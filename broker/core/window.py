@@ -16,7 +16,9 @@ from operator import attrgetter, ge
 from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
+from broker.core.assigned import types_begun
 from broker.core.event import Detected, Event, event_class
+from broker.core.pattern import lay_out
 from broker.core.stages.lasting import Foresight
 from broker.core.window_bound import end_anchor
 from broker.core.window_days import DAY_MS, DayGrid
@@ -76,7 +78,8 @@ class WindowAgent:
         self._duration_max_ms = duration_max_ms
         classes = input_classes(task)
         lasting = Lasting(shape, duration_max_ms, foresight)
-        self._longest = lasting
+        sure = foresight and foresight.surely(types_begun(case.assign, lay_out(case)))
+        self._longest = Lasting(shape, duration_max_ms, sure)  # for what is promised
         asks = window.session_ms is not None or self._anchor == "least start"
         self._lasting = lasting if asks and foresight is not None else None
         self._windows = _windows(window, shape, self._outcome, limits, classes, lasting=lasting)

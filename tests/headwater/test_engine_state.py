@@ -12,6 +12,7 @@ from headwater.engine import StateError
 from language import check_text
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
+from tests.streams import end_of, lasted
 
 TEMP = "event Temp(val: float) subscription Frost seq 1 from me to alerts detect Temp(val < 0)"
 THEN = """
@@ -19,14 +20,6 @@ event A(n: int) event B(n: int)
 subscription Both seq 1 from me to alerts detect A then[..5 s] B
 subscription Silent seq 1 from me to alerts detect absent B for 2 s
 """
-
-
-def end_of(event):
-    return event["timestamp"] if "timestamp" in event else event["end"]
-
-
-def lasted(event):
-    return event["end"] - event["start"] if "start" in event else 0
 
 
 def streamed(text, events, draw, *, moving):

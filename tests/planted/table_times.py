@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.planted.fault import part
 
+PROMISES = ("tests/broker/core/test_promises.py",)
 TIMES = ("tests/test_time_alone.py", "tests/broker/core/test_outlasting.py")
 
 TABLE = [
@@ -37,10 +38,49 @@ eldest-too-old: an assigned time is waited for from the eldest event on, and nev
 + return by_held
 
 promise-too-far: an event may end where nothing was to come any more
-- min(watermark - self._foresight.longest_of_all_ms(), eldest - 1)
-+ watermark - self._foresight.longest_of_all_ms()
+- min(watermark - longest_ms, eldest - 1)
++ watermark - longest_ms
 """,
         tests=TIMES,
+    ),
+    *part(
+        "broker/core/promises.py",
+        r"""
+end-for-a-beginning: where the end of an event is assigned its beginning is waited for
+- types_ended(case, layout) if self._place == "an event" else frozenset()
++ frozenset()
+
+beginning-for-an-end: where the beginning of an event is assigned its end is waited for
+- 0 if self._place == "an event" else self._foresight
++ 0 if self._place != "end" else self._foresight
+""",
+        tests=PROMISES,
+    ),
+    *part(
+        "broker/core/stages/lasting.py",
+        r"""
+first-is-a-reading: what is detected is promised to last no longer than any has so far
+- sure=self.sure and lasts
++ sure=False
+
+made-of-readings: what is detected of what is detected is promised to be made of readings
+- sure=sure and self.is_detected(one)
++ sure=False
+
+start-of-a-reading: a beginning is assigned, and events are promised to be readings
+- lasts = event_type in self.lasting or
++ lasts =
+""",
+        tests=PROMISES,
+    ),
+    *part(
+        "broker/core/window.py",
+        r"""
+window-of-readings: a window's event is promised not to begin before the window's readings
+- Lasting(shape, duration_max_ms, sure)
++ lasting
+""",
+        tests=PROMISES,
     ),
     *part(
         "broker/core/outlasting.py",

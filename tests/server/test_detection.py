@@ -29,12 +29,9 @@ from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.logs import result
 from tests.simulation.network.spread import ASSIGNED_MS
+from tests.streams import lasted
 
 NEVER_MS = 2**53
-
-
-def lasted(event):
-    return event["end"] - event["start"] if "start" in event else 0
 
 
 class Spark:

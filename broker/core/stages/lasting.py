@@ -38,7 +38,8 @@ class Durations:
         self._extent_ms: int | None = None  # of a recording: no event lasts longer by itself
         self._made: dict[str, Made] = {}  # of detected types: what their texts say
         self._known: dict[str, int | None] = {}  # of these: what was found
-        self._likely: dict[str, tuple[int, int | None]] = {}  # the same, and at which version
+        # The same, and at which version; also where those that nothing bounds last for the limit.
+        self._likely: dict[tuple[str, bool], tuple[int, int | None]] = {}
 
     def observe(self, event_type: str, duration_ms: int) -> None:
         """An event of the type lasted so long."""
@@ -62,7 +63,12 @@ class Durations:
         """Events of the type are detected; `made` says how long they last at most."""
         self._made[event_type] = made
         self._known.pop(event_type, None)
-        self._likely.pop(event_type, None)
+        for sure in (False, True):
+            self._likely.pop((event_type, sure), None)
+
+    def is_detected(self, event_type: str) -> bool:
+        """Whether events of the type are detected."""
+        return event_type in self._made
 
     def bound_ms(self, event_type: str) -> int | None:
         """The longest that an event of the type can last; None of a detected one without bound."""
@@ -95,24 +101,34 @@ class Durations:
         for event_type, longest_ms in state.items():
             self.observe(event_type, longest_ms)
 
-    def longest_ms(self, event_type: str) -> int:
-        """How long an event of the type that is still to come may last."""
+    def longest_ms(self, event_type: str, *, sure: bool = False) -> int:
+        """How long an event of the type that is still to come may last.
+
+        `sure`: one that nothing else bounds, for the limit, before any has lasted as well.
+        """
         made = self._made.get(event_type)
         if made is None and self._foreseen is not None:
             return self._foreseen.get(event_type, 0)
         seen = self._longest.get(event_type, 0)
         if made is not None:
-            likely_ms = self._likely_ms(event_type, made)
+            likely_ms = self._likely_ms(event_type, made, sure=sure)
             if likely_ms is not None:
                 return max(seen, likely_ms)
-        return max(seen, self.most_ms(event_type)) if seen and self._strict else seen
+        if sure or (seen and self._strict):
+            return max(seen, self.most_ms(event_type))
+        return seen
 
-    def _likely_ms(self, event_type: str, made: Made) -> int | None:
-        """How long such detected events last at most, if what they are made of keeps to this."""
-        version, likely_ms = self._likely.get(event_type, (-1, None))
+    def _likely_ms(self, event_type: str, made: Made, *, sure: bool) -> int | None:
+        """How long such detected events last at most, if what they are made of keeps to this.
+
+        `sure`: whatever those of them that are detected, too, have lasted so far.
+        """
+        version, likely_ms = self._likely.get((event_type, sure), (-1, None))
         if version != self.version:
-            likely_ms = made(self.longest_ms, None)
-            self._likely[event_type] = (self.version, likely_ms)
+            likely_ms = made(
+                lambda one: self.longest_ms(one, sure=sure and self.is_detected(one)), None
+            )
+            self._likely[event_type, sure] = (self.version, likely_ms)
         return likely_ms
 
     def reach_ms(self, event_type: str, *, lasts: bool) -> int:
@@ -137,19 +153,32 @@ class Foresight:
     """The durations of one task's inputs; `inputs`: type as the task names it → its class's.
 
     `lasting` are those of which readings are of no use to a pattern: what it waits for will last.
+    `sure`: these, and what is detected, may last for the limit where nothing else bounds them,
+    whatever was seen so far. It does not matter how long those last that are taken for `points`.
     """
 
     durations: Durations
     inputs: Mapping[str, str]
     lasting: frozenset[str] = frozenset()
+    sure: bool = False
+    points: frozenset[str] = frozenset()
 
     def of(self, lasting: frozenset[str]) -> Foresight:
         """The same for one of the task's patterns."""
         return Foresight(self.durations, self.inputs, lasting)
 
+    def surely(self, lasting: frozenset[str], points: frozenset[str] = frozenset()) -> Foresight:
+        """The same for what cannot be taken back; events of these types, too, are to last."""
+        lasting = self.lasting | lasting
+        return Foresight(self.durations, self.inputs, lasting, sure=True, points=points)
+
     def longest_ms(self, event_type: str) -> int:
         """How long an event of the type that is still to come may last."""
-        return self.durations.longest_ms(self.inputs[event_type])
+        if event_type in self.points:
+            return 0
+        name = self.inputs[event_type]
+        lasts = event_type in self.lasting or self.durations.is_detected(name)
+        return self.durations.longest_ms(name, sure=self.sure and lasts)
 
     def reach_ms(self, event_type: str) -> int:
         """How long before its end such an event may begin, for what is kept."""

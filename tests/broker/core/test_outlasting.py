@@ -19,7 +19,7 @@ from tests.oracles.compare import compare
 from tests.oracles.generate import CONTEXTS_WHOLE, random_case
 from tests.oracles.matcher import run
 from tests.oracles.render import text_of
-from tests.streams import Events, end_of
+from tests.streams import Events, end_of, lasted
 
 DAY_MS = 86_400_000
 TYPES = "event A(n: int) event B(n: int) event C(n: int)\n"
@@ -122,10 +122,6 @@ def test_silence_waits_for_what_a_text_lets_begin_earlier() -> None:
 
 
 # --- generated ---------------------------------------------------------------------------------
-
-
-def lasted(event: dict[str, Any]) -> int:
-    return int(event["end"] - event["start"]) if "start" in event else 0
 
 
 def streamed(text: str, events: Events) -> tuple[list[dict[str, Any]], bool]:

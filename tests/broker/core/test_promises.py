@@ -1,0 +1,115 @@
+"""What is promised of assigned times holds, also of what lasts for the first time.
+
+Owns texts whose windows wait for times that lie before the events that bring them. What is promised
+too far shows as an event that comes to a window that is closed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import headwater
+from broker.core.intake import IntakeOptions
+from headwater.engine import Extent, Pipeline
+from language import check_text
+from tests.streams import Events, end_of
+
+WEEK_MS = 7 * 86_400_000
+TYPES = "event A() event B() event C() event D() event L()\ndefine Y() detect B then C\n"
+EACH_SECOND = """
+define W(n) aggr every 1 s detect X assign n = Count(X)
+subscription S from a to b detect W
+"""
+BESIDE = "case 0: detect D assign n = 1, timestamp = D.timestamp\n case 1: "
+TEXTS = {
+    "begins with a detected one": f"define X(n) {BESIDE}detect Y assign n = 1, timestamp = Y.start",
+    "beneath one that is bounded": f"define Z() detect Y within 12 s\ndefine X(n) {BESIDE}"
+    "detect Z assign n = 1, timestamp = Z.start",
+    "beneath one that is not": f"define Z() detect Y then[..5 s] A\ndefine X(n) {BESIDE}"
+    "detect Z assign n = 1, timestamp = Z.start",
+    "the least start in a window": "define X(n) aggr every 100 ms detect D and outer Y\n"
+    " assign n = Count(D), timestamp = min(First(D.timestamp), Min(Y.start))",
+    "begins with a primitive one": f"define X(n) {BESIDE}"
+    "detect L assign n = 1, timestamp = L.start",
+    "its own start": f"define X(n) {BESIDE} detect L assign n = 1, timestamp = start",
+    "in what lasts": f"define X(n) {BESIDE} detect A during L assign n = 1, timestamp = start",
+    "the least start of primitive ones": "define X(n) aggr every 100 ms detect D and outer L\n"
+    " assign n = Count(D), timestamp = min(First(D.timestamp), Min(L.start))",
+    "ends with the first of two": f"define X(n) {BESIDE}"
+    "detect B then C assign n = 1, timestamp = B.timestamp",
+}
+
+
+def reading(kind: str, at: int) -> dict[str, Any]:
+    return {"type": kind, "id": f"{kind}{at}", "timestamp": at}
+
+
+EVENTS: Events = [
+    *(reading("B", 0), reading("D", 200), reading("A", 500), reading("D", 1_500)),
+    *(reading("A", 3_000), reading("C", 10_000)),
+    {"type": "L", "id": "l", "start": 100, "end": 10_000},
+    *(reading("D", 10_000), reading("A", 12_000), reading("A", 13_000)),
+]
+
+
+def replayed(text: str) -> list[dict[str, Any]]:
+    engine = headwater.Engine(text, lateness_ms=None)
+    return engine.push(EVENTS) + engine.finish()
+
+
+def streamed(text: str, longest_ms: int | None = None) -> tuple[list[dict[str, Any]], Any]:
+    engine = headwater.Engine(text, longest_ms=longest_ms)
+    found = []
+    for event in EVENTS:
+        found += engine.push([event]) + engine.advance(end_of(event) - 1)
+    return found + engine.finish(), engine._pipeline.matcher.dropped()
+
+
+def foreseen(text: str) -> list[dict[str, Any]]:
+    """A stream of which it is known beforehand what is in it."""
+    pipeline = Pipeline(check_text(text).demand(), IntakeOptions())
+    extent = Extent()
+    extent.add(
+        Pipeline(check_text(text).demand(), IntakeOptions()).intake.from_mappings(EVENTS).events
+    )
+    pipeline.foresee(extent)
+    found = [
+        one
+        for event in EVENTS
+        for one in pipeline.admit(pipeline.intake.from_mappings([event]).events)
+    ]
+    return [one.to_dict() for one in found + pipeline.finish()]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_first_that_lasts_comes_to_a_window_that_is_open(name: str) -> None:
+    text = TYPES + TEXTS[name] + EACH_SECOND
+    expected = replayed(text)
+    assert any(one["end"] < 1_000 for one in expected), "nothing is assigned an early time"
+    for longest_ms in (None, 20_000):
+        found, dropped = streamed(text, longest_ms)
+        assert dropped.get("window_closed", 0) == 0
+        assert found == expected
+    assert foreseen(text) == expected
+
+
+@pytest.mark.parametrize(
+    "defined",
+    [
+        "detect B then[..5 s] A assign n = 1, timestamp = B.timestamp",
+        "detect Y then[..5 s] A assign n = 1, timestamp = Y.timestamp",
+        "detect Y as y then[..5 s] A assign n = 1, timestamp = min(y.timestamp, end)",
+        "detect Y+ as y then[..5 s] A within 6 s assign n = 1, timestamp = Max(y.timestamp)",
+    ],
+)
+def test_the_end_of_an_event_is_waited_for_until_that_event_is_of_no_more_use(
+    defined: str,
+) -> None:
+    """However long events may last before that: nothing bounds Y."""
+    engine = headwater.Engine(TYPES + f"define X(n) {defined}" + EACH_SECOND)
+    for kind, at in (("B", 100), ("C", 200), ("A", 400), ("D", 1_000)):
+        assert engine.push([reading(kind, at)]) == []
+    found = engine.advance(7_000)
+    assert [one["values"] for one in found] == [{"W": {"n": 1}}]
