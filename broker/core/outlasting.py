@@ -17,6 +17,7 @@ from language.tree import (
     Arithmetic,
     Assignment,
     Attribute,
+    Call,
     Constant,
     Definition,
     Expression,
@@ -46,8 +47,10 @@ def longest_made_ms(task: Task, longest_of: LongestOf, endless_ms: int | None) -
             if _is_reading(case.assign, layout):
                 span_ms = 0
         span_ms = endless_ms if span_ms is None else span_ms
-        assigned = [*case.assign, *(() if node.post is None else node.post.assign)]
-        found.append(None if span_ms is None else span_ms + _later_ms(assigned))
+        later_ms = _later_ms(case.assign)
+        if node.post is not None:  # it may add to what `pre` has added to
+            later_ms += _later_ms(node.post.assign)
+        found.append(None if span_ms is None else span_ms + later_ms)
     known = [span_ms for span_ms in found if span_ms is not None]
     return max(known) if len(known) == len(found) else None
 
@@ -85,15 +88,18 @@ def _stands(value: Expression, layout: Layout) -> bool:
     return False
 
 
-def _later_ms(assigned: list[Assignment]) -> int:
+def _later_ms(assigned: tuple[Assignment, ...]) -> int:
     """How long after its occurrence an event may end."""
     return max([_added_ms(one.value) for one in assigned if one.name in ENDS], default=0)
 
 
 def _added_ms(value: Expression) -> int:
+    """By how much a time lies after the latest that it is chosen of, at most."""
     if isinstance(value, Constant) and is_no_less_than_zero(value):
         assert isinstance(value.value, int | float)
         return int(value.value)
     if isinstance(value, Arithmetic):
         return _added_ms(value.left) + _added_ms(value.right)
+    if isinstance(value, Call):
+        return max([_added_ms(one) for one in value.arguments], default=0)
     return 0

@@ -34,6 +34,7 @@ DEFINED = (
     [
         ("define X() detect A", 10),
         ("define X(n) detect A assign n = A.n, end = timestamp + 5 mins", 300_010),
+        ("define X(n) detect A assign n = A.n, end = max(A.end + 5 mins, timestamp)", 300_010),
         ("define X(n) detect A assign n = A.n, timestamp = A.start", 0),
         ("define X() detect A then B within 12 days", 12 * DAY_MS),
         ("define X() detect A then[..5 s] B", 5_020),
@@ -44,6 +45,17 @@ DEFINED = (
         ("define X() detect absent A for 7 s", 7_000),
         ("define X(n) aggr every 12 days detect A assign n = Count(A)", 12 * DAY_MS + 10),
         ("define X(n) aggr every 1 s range 5 s detect A assign n = Count(A)", 5_010),
+        (
+            "define X(n) aggr every 5 s detect A assign n = Count(A), end = Max(A.end + 1 min)",
+            65_010,
+        ),
+        (
+            (
+                "define X(n) aggr every 5 s pre detect A assign n = Count(A), "
+                "end = Max(A.timestamp) + 1 h post where n = Sum(n), end = Max(end) + 1 h"
+            ),
+            2 * 3_600_000 + 5_010,
+        ),
         ("define X(n) aggr session 3 s max 60 s detect A assign n = Count(A)", 60_000),
         ("define X(n) aggr session 3 s detect A assign n = Count(A)", None),
         (
@@ -103,6 +115,20 @@ def test_what_outlasts_the_limit_is_counted_and_goes_on_being_in_a_snapshot() ->
     there = headwater.Engine(RECENT.format(""))
     there.restore(engine.state())
     assert there._pipeline.matcher.dropped()[OUTLASTING] == 1
+
+
+@pytest.mark.parametrize("longest_ms", [None, 0])
+def test_what_is_added_in_a_choice_is_kept_for(longest_ms: int | None) -> None:
+    """X lasts from 1 min to 1 h 1 min, and is known at 1 min: the A before it is still there."""
+    text = (
+        TYPES + "define X(n) detect B assign n = B.n, end = max(B.end + 1 h, timestamp)\n"
+        "subscription S from a to b detect A then[recent, ..2 mins] X"
+    )
+    engine = headwater.Engine(text, longest_ms=longest_ms)
+    minute = 1 / 1_440
+    events = [event("A", 0), event("B", minute), event("A", 10 * minute), event("C", 1)]
+    found = [one for each in events for one in engine.push([each])] + engine.finish()
+    assert [one["events"]["A"] for one in found] == [["A0"]]
 
 
 def test_silence_waits_for_what_a_text_lets_begin_earlier() -> None:
