@@ -27,9 +27,10 @@ from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.server.cluster import Cluster, bare_python
 from tests.server.logs import FakeLog, result
-from tests.server.test_detection import end_of, lasted, on_spark, plain, replayed
+from tests.server.test_detection import end_of, on_spark, plain, replayed
 from tests.server.test_with_brokers import Site
 from tests.simulation.network.spread import ASSIGNED_MS, Spread, moved
+from tests.streams import lasted
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.filterwarnings("default")]
 
