@@ -88,8 +88,9 @@ class Agents:
             self._maker = Maker(self, self._limits)
         return self._maker
 
-    def makes(self, task: Task) -> None:
+    def makes(self, task: Task, output: type[Event]) -> None:
         """A definition's events are to be detected: how long they last, its text says."""
+        self.classes[output_name(task)] = output
         inputs = {name: input_name(task, name) for name in task.types}
 
         def made(longest_of: LongestOf, endless_ms: int | None) -> int | None:
@@ -97,7 +98,13 @@ class Agents:
 
             return longest_made_ms(task, lambda name: longest_of(inputs[name]), endless_ms)
 
-        self.durations.makes(f"{task.name}@{task.key}", made)
+        self.durations.makes(output_name(task), made)
+
+    def makes_no_more(self, task: Task) -> None:
+        """They are no longer."""
+        name = output_name(task)
+        self.classes.pop(name, None)
+        self.durations.makes_no_more(name)
 
     def foresight(self, task: Task) -> Foresight:
         """How long the events of a task's inputs last."""
@@ -135,6 +142,11 @@ class Agents:
 def weighed(state: Any) -> bool:
     """Whether a state is of an agent that weighs times."""
     return isinstance(state, dict) and state.get("doubt_ms") is not None
+
+
+def output_name(task: Task) -> str:
+    """What the filterer calls what a definition detects: see `input_name`."""
+    return f"{task.name}@{task.key}"
 
 
 def input_name(task: Task, event_type: str) -> str:

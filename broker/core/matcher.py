@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, LeafEvents, Result
-from broker.core.agents import EXACT, Agents, input_name, weighed
+from broker.core.agents import EXACT, Agents, input_name, output_name, weighed
 from broker.core.event import ByClass, Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
@@ -77,10 +77,8 @@ class Matcher:
                 self.classes.setdefault(name, event_class(name, event_type.attributes))
         output = None
         if task.output is not None:
-            name = f"{task.name}@{task.key}"
-            output = event_class(name, task.output.attributes, detected=True)
-            self.classes[name] = output
-            self._agents.makes(task)
+            output = event_class(output_name(task), task.output.attributes, detected=True)
+            self._agents.makes(task, output)
         node = task.node
         cases = node.cases if isinstance(node, Definition) else (node.case,)
         seats = self._by_task[task.key] = []
@@ -115,17 +113,17 @@ class Matcher:
         """Stop a task; its state is gone."""
         for seat in self._by_task.pop(key, ()):
             if seat.task.output is not None:
-                self.classes.pop(f"{seat.task.name}@{key}", None)
+                self._agents.makes_no_more(seat.task)
             del self._seats[seat.index]
             self._agents.forget(key)
             seat.domain.seats -= 1
             for content in seat.contents:
                 # Two leaves of a case may want one content: the second finds nothing left of it.
                 routes = self._routes.pop(content, ())
-                self._direct.changed(content)
                 rest = [route for route in routes if route[0] is not seat]
                 if rest:
                     self._routes[content] = rest
+                self._direct.changed(content)
                 self.filterer.remove(content)
             if not seat.domain.seats:
                 self._drop_domain(seat.domain)

@@ -91,7 +91,10 @@ class Direct:
     def changed(self, content: int) -> None:
         """Others want it now, or those who do have other agents."""
         self._known.pop(content, None)
-        self._changed[content] = None
+        if content in self._routes:
+            self._changed[content] = None
+        else:
+            self._changed.pop(content, None)  # nobody does: it is gone
 
     def all_changed(self) -> None:
         """So it is with all."""
@@ -103,8 +106,7 @@ class Direct:
         if not self._changed:
             return
         for content in self._changed:
-            if content in self._routes:
-                self._filterer.make_at_once(content, self._each(content))
+            self._filterer.make_at_once(content, self._each(content))
         self._changed.clear()
 
     def of(self, content: int) -> list[AtOnce]:

@@ -38,16 +38,19 @@ def _places(layout: Layout) -> str:
 class Told:
     """Code that tells what is bound by name: ids with ends, ids, and attributes.
 
-    Where each place binds one event, always, there is nothing to look for.
+    Where each place binds one event, always, there is nothing to look for. `assigned`: the values
+    are assigned, so that nobody asks for attributes.
     """
 
-    def __init__(self, layout: Layout, constants: Constants) -> None:
+    def __init__(self, layout: Layout, constants: Constants, *, assigned: bool) -> None:
         self.lines = _members(layout)
         named = [(constants.add(leaf.name), f"e{leaf.low}") for leaf in layout.leaves]
         if layout.listed or layout.optional:
             self.bound, self.values, self.events = "bound", "values", "events"
             self.lines += "    bound, values, events = [], {}, {}\n"
-            self.lines += "".join(_SEVERAL.format(name=name, e=event) for name, event in named)
+            of_each, of_one = ("", "") if assigned else (_VALUES_OF_EACH, _VALUES_OF_ONE)
+            code = _SEVERAL.format(of_each, of_one, name="{name}", e="{e}")
+            self.lines += "".join(code.format(name=name, e=event) for name, event in named)
             return
         pairs = [f"({name}, [({event}.id, {event}.end)])" for name, event in named]
         self.bound = f"[{', '.join(pairs)}]"
@@ -60,10 +63,16 @@ _SEVERAL = """\
     if {e}.__class__ is tuple:
         events[{name}] = ids = [e.id for e in {e}]
         bound.append(({name}, list(zip(ids, [e.end for e in {e}]))))
-        values[{name}] = [e.attribute_values() for e in {e}]
+{}\
     elif {e} is not None:
         events[{name}] = [{e}.id]
         bound.append(({name}, [({e}.id, {e}.end)]))
+{}\
+"""
+_VALUES_OF_EACH = """\
+        values[{name}] = [e.attribute_values() for e in {e}]
+"""
+_VALUES_OF_ONE = """\
         values[{name}] = {e}.attribute_values()
 """
 
@@ -118,7 +127,7 @@ class SubscriptionTemplate:
     def _build_plain(self, layout: Layout) -> Callable[[OccurrenceResult], dict[str, Any]]:
         constants = Parameters()
         node = self.subscription
-        told = Told(layout, constants)
+        told = Told(layout, constants, assigned=bool(node.case.assign))
         values = f"{{{', '.join(self._assigned(layout, constants))}}}"
         group = ", ".join(f"{constants.add(key)}: g[{at}]" for at, key in enumerate(self.keys))
         begun = constants.add(self._begun)

@@ -104,6 +104,20 @@ window-starts-with-it: what began before its window does not make the window's e
         tests=TIMES,
     ),
     *part(
+        "broker/core/matcher.py",
+        r"""
+definition-stays: what is known of a definition stays when it runs no more
+- self._agents.makes_no_more(seat.task)
++ pass
+
+change-stays: that a content has others who want it is told when there are none
+-                     self._routes[content] = rest
+-                 self._direct.changed(content)
++                     self._routes[content] = rest
+""",
+        tests=("tests/broker/core/test_removal.py",),
+    ),
+    *part(
         "broker/core/stages/ends.py",
         r"""
 anchor-never-late: a run waits for an anchor that can come no more

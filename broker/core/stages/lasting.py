@@ -66,6 +66,14 @@ class Durations:
         for sure in (False, True):
             self._likely.pop((event_type, sure), None)
 
+    def makes_no_more(self, event_type: str) -> None:
+        """Nothing detects events of the type any longer: what was known of them goes."""
+        self._made.pop(event_type, None)
+        self._known.pop(event_type, None)
+        self._longest.pop(event_type, None)
+        for sure in (False, True):
+            self._likely.pop((event_type, sure), None)
+
     def is_detected(self, event_type: str) -> bool:
         """Whether events of the type are detected."""
         return event_type in self._made

@@ -6,7 +6,8 @@ import headwater
 from broker.core.identity import digest
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.matcher import Matcher
-from broker.core.outcome import bound_ids
+from broker.core.occurrence import flat
+from broker.core.outcome import bound_ids, silent
 from language import check_text
 
 TEXTS = {
@@ -51,6 +52,16 @@ def test_what_is_bound_is_told_as_for_places_of_any_kind(name):
         made, result.template.plain = result.template.plain, result.template._plain_of
         assert result.to_dict() == said
         result.template.plain = made
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_where_values_are_assigned_no_attributes_are_gathered(name, monkeypatch):
+    found = results(f"{TEXTS[name].replace(' group by source', '')} assign at = end")
+    for result in found:
+        for event in flat(member for member in result.events if not silent(member)):
+            monkeypatch.setattr(type(event), "attribute_values", None)
+    assert found
+    assert [one.to_dict()["values"] for one in found] == [{"at": one.end} for one in found]
 
 
 def test_of_events_that_are_made_of_the_same_the_ties_of_their_constituents_come_first():
