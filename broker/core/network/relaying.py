@@ -179,7 +179,7 @@ class Relaying(Knowing):
             return
         for origin, claim in self.ways.toward(toward):
             if claim.back:
-                self._send_back(origin, toward, claim, list(claim.back))
+                self._send_back(origin, toward, claim, claim.back.take(list(claim.back)))
 
     def _find_partners(self, toward: str, events: Sequence[Event]) -> None:
         """These have found partners: those that wait travel."""
@@ -192,16 +192,18 @@ class Relaying(Knowing):
         claims = dict(self.ways.toward(toward)) if found else {}
         for origin, positions in found.items():
             if origin in claims:
-                self._send_back(origin, toward, claims[origin], positions)
+                claim = claims[origin]
+                self._send_back(origin, toward, claim, claim.back.take(positions))
 
-    def _send_back(self, origin: str, toward: str, claim: Claim, positions: list[int]) -> None:
+    def _send_back(
+        self, origin: str, toward: str, claim: Claim, some: list[tuple[int, Waiting]]
+    ) -> None:
+        """Let travel what was kept back until now."""
         rows: list[Row] = []
-        for position in positions:
-            one = claim.back.pop(position, None)
-            if one is not None:
-                one.held.sent |= self.router.bit(toward)
-                self._places.get(toward, {}).pop(id(one.held.event), None)
-                rows.append((position, cast("Event", one.held.event)))
+        for position, one in some:
+            one.held.sent |= self.router.bit(toward)
+            self._places.get(toward, {}).pop(id(one.held.event), None)
+            rows.append((position, cast("Event", one.held.event)))
         if rows:
             self.counts["kept_back_sent"] += len(rows)
             self._say_claim(origin, toward, claim, rows)
@@ -227,25 +229,20 @@ class Relaying(Knowing):
     ) -> None:
         origins, reached = known
         own = self._promised(origin)
-        gone: list[int] = []
-        going: list[int] = []
-        surplus = len(claim.back) - self.durable.limits.kept_back_events_max
-        for number, (position, one) in enumerate(claim.back.items()):
-            if one.types not in reached:
-                reached[one.types] = self._reached(one.types, origins)
-            over_ms = one.held.start + one.delta_t_ms
-            at = own.get(one.held.event.event_type, WATERMARK_NONE)
-            if reached[one.types] >= over_ms:
-                gone.append(position)
-            elif (
-                number < surplus
-                or claim.upto - position > SPAN_MAX
-                or (at is None or at >= over_ms + BEHIND_MS)
-            ):
-                going.append(position)
-        for position in gone:
-            event = claim.back.pop(position).held.event
-            self._places.get(toward, {}).pop(id(event), None)
+
+        def reached_ms(name: str, types: tuple[str, ...]) -> float:
+            if types not in reached:
+                reached[types] = self._reached(types, origins)
+            at = own.get(name, WATERMARK_NONE)
+            return max(reached[types], inf if at is None else at - BEHIND_MS)
+
+        over = claim.back.take_over(reached_ms)
+        gone = [one for _, one in over if reached[one.types] >= one.over_ms]
+        going = [row for row in over if reached[row[1].types] < row[1].over_ms]
+        most = self.durable.limits.kept_back_events_max
+        going += claim.back.take_first(most, claim.upto - SPAN_MAX)
+        for one in gone:
+            self._places.get(toward, {}).pop(id(one.held.event), None)
         self.counts["kept_back_let_go"] += len(gone)
         if going:
             self._send_back(origin, toward, claim, going)

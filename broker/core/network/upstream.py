@@ -7,6 +7,7 @@ is in the core, each event once; nothing that is needed is missing up to `positi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
 from typing import Any
 
 from msgspec import Struct
@@ -30,11 +31,12 @@ class Upstream(Struct):
     types: tuple[str, ...] = ()
     ahead: int = 0
     beyond: dict[int, None] = {}
+    order: list[int] = []  # the same as a heap: the least one first
 
     def begin(self, life: int, position: int) -> None:
         """All up to this position of a life is here, or not needed."""
         self.life, self.position, self.ahead = life, position, position
-        self.beyond = {}
+        self.beyond, self.order = {}, []
 
     def passes(self, one: told.Forwarded) -> list[int]:
         """Go on by what is claimed; which of its events have not come before, by place."""
@@ -44,8 +46,11 @@ class Upstream(Struct):
         self.position = max(before, one.complete)
         self.ahead = max(self.ahead, one.upto)
         if known or self.position < self.ahead:
-            known |= dict.fromkeys([one.positions[place] for place in fresh])
-            self.beyond = {at: None for at in known if at > self.position}
+            for place in fresh:
+                known[one.positions[place]] = None
+                heappush(self.order, one.positions[place])
+            while self.order and self.order[0] <= self.position:
+                known.pop(heappop(self.order), None)
         return fresh
 
     def new_of(
@@ -86,7 +91,8 @@ class Upstream(Struct):
         """What such a state says."""
         if ahead is None:
             ahead = position or 0
-        return Upstream(life, position, lost, tuple(types), ahead, dict.fromkeys(beyond))
+        order = sorted(beyond)
+        return Upstream(life, position, lost, tuple(types), ahead, dict.fromkeys(order), order)
 
 
 def _end(said: dict[str, Any]) -> int:

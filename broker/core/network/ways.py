@@ -5,7 +5,7 @@ or routers. Invariant: a way exists only from a host's `Reoffer` on, which came 
 that hold for it; so whatever passes on a way has been asked for all the way down.
 
 A *claim* (after, upto] says: of these positions all that is needed beyond has been passed, but for
-what is held back. What has not been said yet is kept here until there is reason to say it; where
+what is kept back. What has not been said yet is kept here until there is reason to say it; where
 something is missing between two claims the earlier one is dropped, as the gap will be seen in the
 later one.
 """
@@ -16,22 +16,22 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from broker.core.network.kept_back import KeptBack
 from broker.core.network.told import Watermarks
-from broker.core.routing.matching import Waiting
 from broker.core.routing.messages import LOCAL
 
 
 class Claim(Struct):
     """What of an origin is to be claimed toward one neighbour (or here), for these hosts.
 
-    `back` are the events that are held back, by position; `serial` counts what was said.
+    `back` are the events that are kept back; `serial` counts what was said.
     """
 
     hosts: dict[str, None] = field(default_factory=dict)
     after: int | None = None
     upto: int = 0
     watermarks: Watermarks = field(default_factory=dict)
-    back: dict[int, Waiting] = field(default_factory=dict)
+    back: KeptBack = field(default_factory=KeptBack)
     serial: int = 0
     limited: dict[str, int] = field(default_factory=dict)  # promised short of what was heard
 
@@ -47,7 +47,7 @@ class Claim(Struct):
         self.watermarks.update(watermarks)
 
     def take(self) -> tuple[int, int, Watermarks]:
-        """(after, upto, watermarks), now said; for what is held back no time passes."""
+        """(after, upto, watermarks), now said; for what is kept back no time passes."""
         after = self.upto if self.after is None else self.after
         self.after = None
         promised = self.sayable()
@@ -65,13 +65,10 @@ class Claim(Struct):
         """What may be promised now and was not before."""
         if not self.watermarks or not self.back:
             return dict(self.watermarks)
-        limits: dict[str, int] = {}
-        for one in self.back.values():
-            name, end = one.held.event.event_type, one.held.end
-            limits[name] = min(end - 1, limits.get(name, end))
+        ends = self.back.ends()
         found: Watermarks = {}
         for name, at in self.watermarks.items():
-            limit = limits.get(name)
+            limit = ends[name] - 1 if name in ends else None
             if limit is None or (at is not None and at <= limit):
                 found[name] = at
             elif self.limited.get(name, limit - 1) < limit:
@@ -80,7 +77,9 @@ class Claim(Struct):
 
     def complete(self, complete: int) -> int:
         """The position up to which nothing is missing, where that is `complete` here."""
-        return min([self.upto, complete, *[at - 1 for at in self.back]])
+        first = self.back.first()
+        upto = min(self.upto, complete)
+        return upto if first is None else min(upto, first - 1)
 
 
 class Came(Struct):

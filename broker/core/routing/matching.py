@@ -60,6 +60,11 @@ class Waiting(NamedTuple):
     delta_t_ms: int
     types: tuple[str, ...]
 
+    @property
+    def over_ms(self) -> int:
+        """Behind this no partner begins."""
+        return self.held.start + self.delta_t_ms
+
 
 class Part(NamedTuple):
     """What of an operator is matched for itself.
