@@ -27,7 +27,7 @@ ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked ag
 
 
 class Hosting(Linking):
-    """See the module; `correlates`: whether events may be held back for partners."""
+    """See the module; `correlates`: whether events may be kept back for partners."""
 
     def __init__(self, durable: DurableBroker, epoch: int, times: Times | None) -> None:
         super().__init__(durable.options.name, epoch, durable.limits.partners_max)

@@ -1,7 +1,7 @@
 """How certain it is that a partner that has not come here is not there.
 
-Owns what is settled toward each neighbour, as sessions, ways, operators and answers go by. Must not
-know events. Invariant: whatever happens that `settling` names as a reason to be uncertain is told
+Owns what is certain toward each neighbour, as sessions, ways, operators and answers go by. Must not
+know events. Invariant: whatever happens that `certainty` names as a reason to be uncertain is told
 it before anything else is kept back; what waits then travels.
 """
 
@@ -14,12 +14,12 @@ from broker.core.event import Event
 from broker.core.network import frames
 from broker.core.network.cell_origins import CellOrigins
 from broker.core.network.cell_view import is_cell
-from broker.core.network.settling import Settling
+from broker.core.network.certainty import Certainty
 from broker.core.routing import messages as routing
 from broker.core.routing.growing import Joined
 from broker.core.routing.messages import LOCAL
 
-ASK_MS = 1_000  # hosts are asked to ask again, if that could settle something, …
+ASK_MS = 1_000  # hosts are asked to ask again, if that could make something certain, …
 ASK_MS_MAX = 64_000  # … each time twice as late as before
 
 
@@ -28,7 +28,7 @@ class Knowing(CellOrigins):
 
     def _begin_knowing(self) -> None:
         """Begin; to be called once."""
-        self._certainty = Settling()
+        self._certainty = Certainty()
         self._bounds: dict[str, int | None] = {}  # by neighbour, until something changes
         self._joined: dict[str, Joined] = {}  # likewise
         self._ask_at: int | None = None
@@ -50,14 +50,14 @@ class Knowing(CellOrigins):
     def _bound(self, toward: str) -> int | None:
         """What ends later than this has partners of which is heard here; None: nothing is sure."""
         if toward not in self._bounds:
-            self._bounds[toward] = self._settled(toward)
+            self._bounds[toward] = self._certain_after(toward)
         return self._bounds[toward]
 
-    def _settled(self, toward: str) -> int | None:
+    def _certain_after(self, toward: str) -> int | None:
         if not self.correlates or toward == LOCAL or toward in self._inside:
             return None
         types = self._joined_of(toward).types
-        return self._certainty.settled(toward, types, self._origins(toward))
+        return self._certainty.certain_after(toward, types, self._origins(toward))
 
     def _joined_of(self, toward: str) -> Joined:
         """What a neighbour's operators join."""
@@ -71,14 +71,14 @@ class Knowing(CellOrigins):
         found = {name: ways.types[name] for name, via in ways.via.items() if via != toward}
         return {self.me: self.durable.network.types(), **found}
 
-    def _unsettle(self) -> None:
+    def _be_uncertain(self) -> None:
         """Something has changed; what waits where nothing is sure any more travels."""
         self._bounds.clear()
         for toward in self._keeping():
             if self._bound(toward) is None:
                 self._all_travel(toward)
 
-    # --- what is settled -------------------------------------------------------------------
+    # --- what is certain -------------------------------------------------------------------
 
     def _routed(self, sends: Sequence[routing.Send]) -> None:
         self._joined.clear()
@@ -90,7 +90,7 @@ class Knowing(CellOrigins):
     def _routed_here(self, peer: str, one: frames.Routed) -> None:
         if isinstance(one.message, routing.Want) and one.message.operator.correlated:
             self._certainty.changed(peer)
-            self._unsettle()
+            self._be_uncertain()
         super()._routed_here(peer, one)
         self._bounds.clear()
         self._ask_soon()
@@ -103,7 +103,7 @@ class Knowing(CellOrigins):
         if self.ways.via.get(one.origin, peer) == peer:
             self._certainty.here(one.origin)
         super()._here(peer, one)
-        self._unsettle()
+        self._be_uncertain()
         self._ask_soon()
 
     def _gone(self, origin: str, peer: str) -> None:
@@ -112,18 +112,18 @@ class Knowing(CellOrigins):
         hosts = [(toward, claim.hosts) for toward, claim in claims if toward != LOCAL]
         self._certainty.gone(origin, types, hosts)
         super()._gone(origin, peer)
-        self._unsettle()
+        self._be_uncertain()
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
         self._certainty.forget(broker)
-        self._unsettle()
+        self._be_uncertain()
 
     def _asked_of(self, peer: str, one: frames.Reoffer) -> None:
         """A host beyond a neighbour asks an origin."""
         reachable = one.origin == self.me or one.origin in self.ways.via
         self._certainty.asked(peer, one, reachable=reachable)
-        self._unsettle()
+        self._be_uncertain()
 
     def _answered(self, peer: str, one: frames.Offered) -> None:
         """An origin answers a host beyond a neighbour."""
@@ -153,12 +153,12 @@ class Knowing(CellOrigins):
     # --- asking for questions --------------------------------------------------------------
 
     def _ask_soon(self) -> None:
-        """Have hosts ask again before long, where that may settle something."""
+        """Have hosts ask again before long, where that may make something certain."""
         if self.correlates and self._ask_at is None:
             self._ask_at, self._ask_ms = self._now + ASK_MS, ASK_MS
 
     def _ask_for_questions(self) -> None:
-        """Where a neighbour's operators join events and nothing is settled: who asks anew says
+        """Where a neighbour's operators join events and nothing is certain: who asks anew says
         whom it waits for, and the answers say how far they have come.
         """
         if self._ask_at is None or self._ask_at > self._now:
@@ -167,7 +167,7 @@ class Knowing(CellOrigins):
         for peer in self.sessions.standing:
             if peer in self._inside or not self._joined_of(peer).types:
                 continue
-            if self._settled(peer) is not None:
+            if self._certain_after(peer) is not None:
                 continue
             self._ask_at = self._now + self._ask_ms
             if self._certainty.may_ask(peer, [self.me, *self.ways.via]):

@@ -166,7 +166,7 @@ class NetworkBroker(Relaying):
         if types != self._own_types:
             self._own_types = types
             self._say_all("", frames.Here(self.me, types))
-            self._unsettle()
+            self._be_uncertain()
 
     def _let_leave(self) -> None:
         """Have others ask nothing more of sources that are gone.

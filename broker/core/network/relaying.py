@@ -83,7 +83,7 @@ class Relaying(Knowing):
     def _not_all_came(self, origin: str) -> None:
         """Something of an origin was lost: all beyond are to see that, and hosts ask again."""
         self._certainty.missed(origin)
-        self._unsettle()
+        self._be_uncertain()
         for toward, claim in self.ways.claims(origin):
             if toward == LOCAL:
                 self._missed(origin)

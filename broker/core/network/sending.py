@@ -29,7 +29,7 @@ def forwarded(  # noqa: PLR0917  # what a frame says
 ) -> list[Forwarded]:
     """All that is needed of a claim, in one part or more; rows are (position, event).
 
-    Rows before the claim were held back; `held_after` is what holds behind the last part.
+    Rows before the claim were kept back; `held_after` is what holds behind the last part.
     """
     after, upto = claim
     found: list[Forwarded] = []

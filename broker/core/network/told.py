@@ -49,7 +49,7 @@ class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
 
     `events` are packed (`durable_events`), `positions` theirs. `whole`: the answer to a request to
     offer again, with all watermarks that hold; what is behind `after` is lost to this broker;
-    `again`: it, or a further part of it. `held_after`: what is held back on the way until a partner
+    `again`: it, or a further part of it. `held_after`: what is kept back on the way until a partner
     comes lies behind this position, and may still come; None: nothing is.
     """
 

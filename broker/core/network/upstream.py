@@ -19,7 +19,7 @@ from broker.core.network import told
 class Upstream(Struct):
     """An origin that this broker needs; `position` None: it has not answered yet.
 
-    All up to `position` is here. Of what lies between it and `ahead` something may be held back on
+    All up to `position` is here. Of what lies between it and `ahead` something may be kept back on
     the way; `beyond` are the positions of what has come of that already. `types` are those for
     which it was asked; that it has no source of one any more does not mean that all of that
     source's events have come.
@@ -58,7 +58,7 @@ class Upstream(Struct):
     ) -> tuple[list[dict[str, Any]], int]:
         """Go on by what is claimed: (the events that have not come before, how many were let go).
 
-        An answer holds also what was held back on the way and let go there, as no partner came.
+        An answer holds also what was kept back on the way and let go there, as no partner came.
         What of that is behind a promise since is of no use, and not late.
         """
         before = self.ahead

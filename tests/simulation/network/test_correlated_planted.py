@@ -6,8 +6,8 @@ first seed on.
 
 import pytest
 
+from broker.core.network.certainty import Certainty
 from broker.core.network.relaying import Relaying
-from broker.core.network.settling import Settling
 from broker.core.network.upstream import Upstream
 from broker.core.network.ways import Claim
 from broker.core.routing.growing import GrowingRouter
@@ -34,10 +34,10 @@ def promises_over_what_is_kept_back(patch):
 def nothing_that_was_missed_is_minded(patch):
     """What passed before a session began is taken for what did not come."""
 
-    def settled(self, neighbour, types, origins):
+    def certain_after(self, neighbour, types, origins):
         return 0
 
-    patch.setattr(Settling, "settled", settled)
+    patch.setattr(Certainty, "certain_after", certain_after)
 
 
 def partners_that_do_not_find_what_waits(patch):

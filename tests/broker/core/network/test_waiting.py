@@ -6,9 +6,9 @@ import pytest
 
 from broker.core.durable_events import packed
 from broker.core.event import event_class
+from broker.core.network.certainty import Certainty
 from broker.core.network.frames import Offered, Reoffer
 from broker.core.network.needs import Needs
-from broker.core.network.settling import Settling
 from broker.core.network.told import Forwarded
 from broker.core.network.upstream import Upstream
 from broker.core.network.ways import Came, Claim
@@ -115,7 +115,7 @@ def test_an_answer_to_a_quiet_question_is_known_however_many_were_asked_since():
     assert not any(map(needs.is_quiet, others))
 
 
-# --- what is settled ------------------------------------------------------------------------------
+# --- what is certain ------------------------------------------------------------------------------
 
 JOINED = ("A", "B")
 ORIGINS = {"o": ("A",), "p": ("B",), "q": ("C",)}
@@ -132,7 +132,7 @@ def answer(origin, serial=1, newest=20):
 
 
 def answered():
-    known = Settling()
+    known = Certainty()
     for origin, newest in (("o", 20), ("p", 30)):
         known.asked("n", question(origin), reachable=True)
         known.answers("n", answer(origin, newest=newest))
@@ -140,11 +140,11 @@ def answered():
 
 
 def bound(known):
-    return known.settled("n", JOINED, ORIGINS)
+    return known.certain_after("n", JOINED, ORIGINS)
 
 
-def test_nothing_is_settled_before_all_who_may_send_partners_have_answered():
-    known = Settling()
+def test_nothing_is_certain_before_all_who_may_send_partners_have_answered():
+    known = Certainty()
     assert bound(known) is None
     known.asked("n", question("o"), reachable=True)
     known.answers("n", answer("o"))
@@ -175,7 +175,7 @@ def test_what_makes_it_uncertain(happens):
     assert bound(known) is None
 
 
-def test_who_was_away_and_is_back_settles_nothing_before_all_are_asked_anew():
+def test_who_was_away_and_is_back_makes_nothing_certain_before_all_are_asked_anew():
     known = answered()
     known.gone("x", ("B",), [])
     known.here("x")
@@ -186,7 +186,7 @@ def test_who_was_away_and_is_back_settles_nothing_before_all_are_asked_anew():
     assert bound(known) == 50
 
 
-def test_an_answer_to_what_was_asked_before_an_operator_came_settles_nothing():
+def test_an_answer_to_what_was_asked_before_an_operator_came_makes_nothing_certain():
     known = answered()
     for origin in ("o", "p"):
         known.asked("n", question(origin, 2), reachable=True)

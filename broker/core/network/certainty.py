@@ -1,16 +1,17 @@
 """Whether a broker knows all that may come before it keeps something back from a neighbour.
 
 Owns which origins have answered whom in a session, and who is waited for. Must not know events or
-claims. Invariant: where `settled` gives a time, whatever can still come beyond that neighbour and
-ends after it comes through this broker, or comes from an origin of which this broker hears, too.
+claims. Invariant: where `certain_after` gives a time, whatever can still come beyond that neighbour
+and ends after it comes through this broker, or comes from an origin of which this broker hears,
+too.
 
-An event is held back because its partner has not come. That may have three other reasons: this
+An event is kept back because its partner has not come. That may have three other reasons: this
 broker began later than the partner passed (or filtered otherwise then), the partner is at an origin
 that is away, or it goes another way. For the first, an origin tells with each answer how late an
 event may end that it has admitted so far, and a host the same of what it has; whatever could be
-partner of something as old is not held back. For the second, hosts tell whom they wait for and
+partner of something as old is not kept back. For the second, hosts tell whom they wait for and
 everyone remembers whom they saw go. What goes another way is no partner that must be found, as an
-operator says (`Key.optional`); where that changes, nothing is settled until all have answered anew.
+operator says (`Key.optional`); where that changes, nothing is certain until all have answered anew.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from broker.core.network.frames import Offered, Reoffer
 
 
-class Settling:
+class Certainty:
     """See the module."""
 
     def __init__(self) -> None:
@@ -110,7 +111,7 @@ class Settling:
         answered = self._answered.setdefault(neighbour, {})
         answered[origin] = max(answered.get(origin, newest), newest)
 
-    def settled(
+    def certain_after(
         self, neighbour: str, types: Iterable[str], origins: Mapping[str, Iterable[str]]
     ) -> int | None:
         """What ends later than this is known here when it is known beyond the neighbour.
@@ -130,6 +131,6 @@ class Settling:
         return max(answered.values())
 
     def may_ask(self, neighbour: str, reachable: Iterable[str]) -> bool:
-        """Whether a further question of hosts there could settle it: nobody who is away would."""
+        """Whether more questions of hosts there may make it certain: not while one is away."""
         names = {name for known in self.absent.get(neighbour, {}).values() for name in known}
         return not self._open.get(neighbour) and names <= set(reachable)
