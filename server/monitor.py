@@ -111,7 +111,7 @@ class Monitor:
             for one in _recent(running):
                 # While there is nothing to read Spark tells of the next batch, which is not there.
                 if one["batchId"] > sums.batch and "addBatch" in one["durationMs"]:
-                    rows, late = sums.rows + one["numInputRows"], sums.late + _late(one)
+                    rows, late = sums.rows + _rows(one), sums.late + _late(one)
                     sums = Sums(one["batchId"], rows, late)
             self._sums[stream.name] = sums
 
@@ -182,6 +182,18 @@ def _hindmost(brokers: Sequence[Mapping[str, Any]]) -> str | None:
     nothing = float("-inf")
     least = min(promised, key=lambda one: one["settled"] or nothing, default=None)
     return None if least is None else str(least["broker"])
+
+
+def _rows(progress: Mapping[str, Any]) -> int:
+    """The results of a batch: not what a source gives of which nothing but the watermark moved."""
+    found = int(progress["numInputRows"])
+    for source in progress.get("sources", ()):
+        before, after = (_places(source.get(name)) for name in ("startOffset", "endOffset"))
+        if before != after and {name: one[:2] for name, one in before.items()} == {
+            name: one[:2] for name, one in after.items()
+        }:
+            found -= 1
+    return found
 
 
 def _late(progress: Mapping[str, Any]) -> int:

@@ -70,12 +70,13 @@ def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataF
     for name in ("left", "right"):
         said = job[name]
         frame = rows(spark, jobs, job, f"{consumer}.{name}", said["subscription"])
+        frame = delayed(frame, job["delay"])
         if "broker" in said:
             frame = frame.where(F.col("broker") == said["broker"])
         keys = [column(frame, one).alias(f"{name}_{one}") for one in job["on"]]
         taken = ("id", "broker", "start", "end", "payload")
         rest = [F.col(f"`{one}`").alias(f"{name}_{one}") for one in taken if one not in job["on"]]
-        sides[name] = delayed(frame.select(*keys, *rest), job["delay"], f"{name}_end")
+        sides[name] = frame.select(*keys, *rest)
     within = F.expr(f"interval {job['within']} milliseconds")
     met = (F.col("right_end") > F.col("left_end")) & (
         F.col("right_end") <= F.col("left_end") + within
@@ -98,9 +99,9 @@ def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataF
 
 def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
     """Of results that agree in `keys` the first one, as far apart as `within`."""
-    frame = rows(spark, jobs, job, consumer)
+    frame = delayed(rows(spark, jobs, job, consumer), max(job["within"], job["delay"]))
     added = {f"_{n}": column(frame, name) for n, name in enumerate(job["keys"])}
-    frame = delayed(frame.withColumns(added), max(job["within"], job["delay"]))
+    frame = frame.withColumns(added)
     return frame.dropDuplicatesWithinWatermark(list(added)).drop(*added)
 
 
@@ -110,7 +111,7 @@ def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Dat
     raw = source.kind == "events"
     frame = events(spark, jobs, source) if raw else rows(spark, jobs, job, consumer)
     program = program_of(jobs, job, raw=raw)
-    frame = delayed(frame.select("payload", "broker", "location", "end"), job["delay"])
+    frame = delayed(frame, job["delay"]).select("payload", "broker", "location", "end")
     if job["parted"]:
         # Grouped by location, an event without one is in no group.
         frame = frame.where("location is not null")

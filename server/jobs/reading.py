@@ -4,15 +4,18 @@ Owns the translation of a source of the file into Spark's. Must not know what a 
 Invariant: jobs that go by event time read brokers in step, all others each broker as far as it is.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from server.config import TIMED, Jobs, Part
 from server.errors import JobsError
+from server.source.rows import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+_DELAY: Final = "spark.watermarkDelayMs"  # Spark's own mark; of worth to dropDuplicates… alone
 
 
 def rows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str, *more: str) -> "DataFrame":
@@ -88,9 +91,22 @@ def column(frame: "DataFrame", name: str) -> "Column":
     return F.get_json_object("values", f"$['{name}']")
 
 
-def delayed(frame: "DataFrame", delay_ms: int, name: str = "end") -> "DataFrame":
-    """With a watermark: rows may be so much later than the latest."""
-    return frame.withWatermark(name, f"{delay_ms} milliseconds")
+def delayed(frame: "DataFrame", delay_ms: int) -> "DataFrame":
+    """With a watermark on `end`: that which the source says, else so much behind the latest.
+
+    Spark takes a watermark from the very column that it is held against, and then in a column that
+    was marked so. Here the source's column gives it, and `end` is marked alone.
+    """
+    if MARK not in frame.columns:
+        return frame.withWatermark("end", f"{delay_ms} milliseconds")
+    columns = [
+        F.col("end").alias("end", metadata={_DELAY: delay_ms}) if name == "end" else f"`{name}`"
+        for name in frame.columns
+        if name != MARK
+    ]
+    frame = frame.withWatermark(MARK, "0 milliseconds")
+    # With the mark in the condition, as Spark would not have looked at it otherwise before.
+    return frame.where(f"id is not null or {MARK} is null").select(*columns)
 
 
 def _instant(key: str) -> "Column":

@@ -9,20 +9,24 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_FORM = re.compile(r"([^:]*):(\d{1,18})(?::(-?\d{1,18}))?")
+_FORM = re.compile(r"([^:]*):(\d{1,18})(?::(-?\d{1,18})?(?::(-?\d{1,18}))?)?")
 
 
 class Place(NamedTuple):
-    """In the log of an epoch, the next offset; and the event time reached before it, in ms."""
+    """In the log of an epoch, the next offset; and the event time reached before it, in ms.
+
+    `mark_ms` is where the watermark stood, for all brokers, behind the batch that ended here.
+    """
 
     epoch: str
     next: int
     reached_ms: int | None = None
+    mark_ms: int | None = None
 
     def text(self) -> str:
         """As it stands in the checkpoint."""
-        reached = "" if self.reached_ms is None else f":{self.reached_ms}"
-        return f"{self.epoch}:{self.next}{reached}"
+        times = ["" if ts is None else str(ts) for ts in (self.reached_ms, self.mark_ms)]
+        return ":".join((self.epoch, str(self.next), *times)).rstrip(":")
 
 
 def places_of(offset: Mapping[str, object]) -> dict[str, Place]:
@@ -39,5 +43,5 @@ def _place(name: str, value: object) -> Place:
     said = _FORM.fullmatch(value) if isinstance(value, str) else None
     if said is None:
         raise ValueError(f"the checkpoint holds {value!r} for {name}: not of this source")
-    reached = said[3]
-    return Place(said[1], int(said[2]), None if reached is None else int(reached))
+    reached_ms, mark_ms = (None if one is None else int(one) for one in said.group(3, 4))
+    return Place(said[1], int(said[2]), reached_ms, mark_ms)

@@ -4,25 +4,25 @@ Owns the sharing of a batch among brokers, who holds it back, and what happens w
 away, new, or lost results. Must not know Spark. Invariant: what was not read because it is held
 back is read later; what cannot be read any more is told with its exact range.
 
-Spark has one watermark for all brokers, and rows that it has passed are in no window. A broker that
-is away holds it where it is; one that answers holds it at the event time up to which it promises
-that its log is settled (see docs/output-log.md); `aligning` keeps to these. What cannot be held, as
-a broker promises nothing or a subscription came later than the watermark, is told where it is read.
+Spark has one watermark for all brokers, and rows that it has passed are in no window. Each batch
+has a mark, which becomes that watermark. A broker that is away holds it where it is; one that
+answers holds it at the event time up to which it promises that its log is settled (see
+docs/output-log.md); `aligning` keeps to these. What cannot be held, as a broker promises nothing or
+a subscription came later than the watermark, is told where it is read.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
-from server.source.aligning import Bounds, EventTimes, Span, align
+from server.source.aligning import Bounds, EventTimes, Span, align, mark
 from server.source.log import AwayError, EpochError, LogError, Standing, tell
 from server.source.options import SourceOptions
 from server.source.places import Place
 from server.source.watch import Known
 
 GO_ON: Final = '; with lost = "skip" (failOnDataLoss=false) it goes on without them'
-ROWS_MORE: Final = 4  # so many times the rows, where no part of them can be read by itself
 
 
 class LostError(LogError):
@@ -53,30 +53,43 @@ class Planner:
         """
         ends = dict(start)
         spans: dict[str, Span] = {}
-        holds = Holds(passed(start), round((self.options.late_s or 0) * 1000))
+        delay_ms = round((self.options.late_s or 0) * 1000)
+        holds = Holds(passed(start), mark_of(start, delay_ms), delay_ms)
         for name, seen in known.items():
             if seen.away is not None or seen.standing is None:
                 self._away(seen)
                 if self._is_waited_for(seen):
-                    holds.wholly(f"broker {name} is away", blind=name not in start)
+                    holds.wholly(blind=name not in start)
                 continue
             place, log = start.get(name), seen.standing
             if place is None or place.epoch != log.epoch:
                 ends[name] = self._pinned(name, place, log)
-                holds.wholly(f"broker {name} is new", blind=True)  # its first rows are read next
+                holds.wholly(blind=True)  # its first rows are read next
                 continue
             begin = self._begin(name, place, log)
             if begin < log.end:
                 promises = log.promises and self.options.by_promises
                 spans[name] = Span(log.epoch, begin, log.end, log.end, place.reached_ms, promises)
             elif live and self.clock() - seen.since_s < self.options.quiet_s:
-                holds.wholly(f"broker {name} is quiet")
+                holds.wholly()
             self._promised(name, seen, log, holds)
-        spans = self._spans(spans, rows_max, holds)
+        if self.options.align and holds.blind:
+            return ends
+        _share(spans, rows_max)
+        mark_ms = self._aligned(spans, holds) if self.options.align else None
         for name, one in spans.items():
             if one.end > one.begin:
-                ends[name] = Place(one.epoch, one.end, one.reached_ms)
+                ends[name] = Place(one.epoch, one.end, one.reached_ms, mark_ms)
+        first = next((name for name in start if name in known), None)
+        if ends == start and first is not None and holds.is_due(mark_ms):
+            ends[first] = start[first]._replace(mark_ms=mark_ms)
         return ends
+
+    def _aligned(self, spans: dict[str, Span], holds: "Holds") -> int | None:
+        """Cut the spans in event time; the mark behind them, where brokers are to promise."""
+        bounds = holds.bounds(self.options.slack_s)
+        align(spans, bounds, self.times)
+        return mark(spans, bounds, self.times) if self.options.by_promises else None
 
     def _promised(self, name: str, seen: Known, log: Standing, holds: "Holds") -> None:
         """What a broker says of what it still owes holds all."""
@@ -91,24 +104,7 @@ class Planner:
         elif log.subscriptions and (
             settled_s is None or self.clock() - seen.settled_since_s < settled_s
         ):
-            holds.settled(name, log)
-
-    def _spans(
-        self, spans: dict[str, Span], rows_max: int | None, holds: "Holds"
-    ) -> dict[str, Span]:
-        """Where each ends, within so many rows; more, where nothing could be read otherwise."""
-        total = sum(one.end - one.begin for one in spans.values())
-        most = rows_max or total
-        while True:
-            found = {name: replace(one) for name, one in spans.items()}
-            _share(found, most)
-            if self.options.align:
-                if holds.blind:
-                    return {}
-                align(found, holds.bounds(self.options.slack_s), self.times)
-            if most >= total or any(one.end > one.begin for one in found.values()):
-                return found
-            most *= ROWS_MORE
+            holds.settled(log.settled_ms)
 
     # --- brokers that are not as they were ----------------------------------------------------
 
@@ -132,7 +128,7 @@ class Planner:
             if self.options.fail_on_loss:
                 raise EpochError(f"{message}{GO_ON}")
             self._tell(f"{message}; the new one is read from its beginning")
-            return Place(log.epoch, log.earliest, place.reached_ms)
+            return place._replace(epoch=log.epoch, next=log.earliest)
         latest = self.options.starting == "latest"
         return Place(log.epoch, log.end if latest else log.earliest)
 
@@ -159,34 +155,45 @@ class Planner:
 
 @dataclass
 class Holds:
-    """What keeps a batch back besides the logs' own rows, and in whose name."""
+    """What keeps a batch back besides the logs' own rows."""
 
     passed_ms: int | None
+    mark_ms: int | None
     delay_ms: int
     until_ms: int | None = None
-    who: str = ""
     blind: bool = False  # nothing at all may be read
 
-    def wholly(self, who: str, *, blind: bool = False) -> None:
+    def wholly(self, *, blind: bool = False) -> None:
         """The watermark must not move."""
         self.blind = self.blind or blind or self.passed_ms is None
-        self._until((self.passed_ms or 0) - self.delay_ms, who)
+        self._until(self.mark_ms or 0)
 
-    def settled(self, name: str, log: Standing) -> None:
-        """It must not move past what a broker has promised."""
-        who = f"broker {name}: {log.behind}"
-        if log.settled_ms is None:
-            self.wholly(who)
+    def settled(self, until_ms: int | None) -> None:
+        """It must not move past what a broker has promised; None: nothing yet."""
+        if until_ms is None:
+            self.wholly()
         else:
-            self._until(log.settled_ms, who)
+            self._until(until_ms)
 
-    def _until(self, until_ms: int, who: str) -> None:
-        if self.until_ms is None or until_ms < self.until_ms:
-            self.until_ms, self.who = until_ms, who
+    def is_due(self, mark_ms: int | None) -> bool:
+        """Whether a batch is worth it in which nothing moves but the mark.
+
+        Where rows were read ahead of it, as no more come that would take it along.
+        """
+        if mark_ms is None or self.mark_ms is None or self.passed_ms is None:
+            return False
+        if mark_ms <= self.mark_ms:
+            return False
+        whole_ms = self.passed_ms - self.delay_ms
+        return mark_ms >= min(whole_ms, self.mark_ms + self.delay_ms)
+
+    def _until(self, until_ms: int) -> None:
+        self.until_ms = until_ms if self.until_ms is None else min(self.until_ms, until_ms)
 
     def bounds(self, slack_s: float) -> Bounds:
-        """For `align`."""
-        return Bounds(self.passed_ms, self.until_ms, self.delay_ms, round(slack_s * 1000))
+        """For `align` and `mark`."""
+        slack_ms = round(slack_s * 1000)
+        return Bounds(self.passed_ms, self.until_ms, self.mark_ms, self.delay_ms, slack_ms)
 
 
 def passed(places: Mapping[str, Place]) -> int | None:
@@ -194,6 +201,15 @@ def passed(places: Mapping[str, Place]) -> int | None:
     return max(
         (one.reached_ms for one in places.values() if one.reached_ms is not None), default=None
     )
+
+
+def mark_of(places: Mapping[str, Place], delay_ms: int) -> int | None:
+    """The mark of the batch that ended there; before there were marks, what stood for it."""
+    marks = [one.mark_ms for one in places.values() if one.mark_ms is not None]
+    if marks:
+        return max(marks)
+    passed_ms = passed(places)
+    return None if passed_ms is None else passed_ms - delay_ms
 
 
 def gap(name: str, begin: int, end: int) -> str:
@@ -204,8 +220,10 @@ def gap(name: str, begin: int, end: int) -> str:
     )
 
 
-def _share(ranges: dict[str, Span], rows_max: int) -> None:
+def _share(ranges: dict[str, Span], rows_max: int | None) -> None:
     """Cut the ranges so that they hold at most so many offsets together, none starved."""
+    if not rows_max:
+        return
     left = rows_max
     # From the shortest on: what one does not need is the others'.
     waiting = sorted(ranges.values(), key=lambda one: one.end - one.begin)

@@ -15,16 +15,21 @@ from pyspark.sql.datasource import InputPartition
 from server.source.log import AwayError, EpochError, FormError, GoneError, Log, TooLargeError, tell
 from server.source.options import SourceOptions
 from server.source.planning import GO_ON, LostError, gap
-from server.source.rows import Page, batch_of, chosen, has_msgpack, page_of
+from server.source.rows import Origin, Page, batch_of, chosen, has_msgpack, mark_alone, page_of
 
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 5.0
 
 
 class Range(InputPartition):
-    """A half-open range of the log of one broker; what ends before `late_ms` comes too late."""
+    """A half-open range of the log of one broker.
+
+    What ends before `late_ms` comes too late. `mark_ms` goes along with each row, and by itself
+    where the range is empty.
+    """
 
     late_ms: int | None = None
+    mark_ms: int | None = None
 
     def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
         super().__init__((broker, epoch, begin, end))
@@ -89,6 +94,10 @@ class Reading:
     def batches(self, part: Range) -> Iterator[pa.RecordBatch]:
         """The rows, in order. Raises LogError."""
         options = self._options
+        origin = Origin(part.broker, part.epoch, part.mark_ms)
+        if part.begin == part.end and part.mark_ms is not None:
+            yield mark_alone(origin, self._columns)
+            return
         log = Log(part.broker, part.address, options.login)
         late = Late(part)
         try:
@@ -107,7 +116,7 @@ class Reading:
                     return
                 late.note(page)
                 if page.offsets:
-                    yield batch_of(page, part.broker, part.epoch, self._columns)
+                    yield batch_of(page, origin, self._columns)
                 at = to
         finally:
             log.close()

@@ -31,8 +31,11 @@ COLUMNS: Final[dict[str, pa.DataType]] = {
     "events": pa.string(),
     "payload": pa.string(),
 }
+# Beside these in streams by event time: where the watermark stands behind the batch of a row.
+MARK: Final = "settled"
 _SPARK: Final = {pa.string(): "string", pa.int64(): "bigint", TIME: "timestamp"}
 SCHEMA: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in COLUMNS.items())
+MARKED_SCHEMA: Final = f"{SCHEMA}, `{MARK}` {_SPARK[TIME]}"
 
 # Of years 1 to 9999, which Python's and Spark's dates can show.
 _TIME_MIN_MS: Final = -62_135_596_800_000
@@ -117,7 +120,15 @@ _READERS: Final[dict[str, Callable[[bytes], Page]]] = {
 }
 
 
-def batch_of(page: Page, broker: str, epoch: str, columns: Sequence[str]) -> pa.RecordBatch:
+class Origin(NamedTuple):
+    """What rows of a batch say of where they are from, whatever they are; `mark_ms`: see `MARK`."""
+
+    broker: str
+    epoch: str
+    mark_ms: int | None = None
+
+
+def batch_of(page: Page, origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
     """The rows of a page, of these columns in this order."""
     said: list[dict[str, Any]] = []
     if any(name in _TOLD for name in columns):
@@ -126,9 +137,11 @@ def batch_of(page: Page, broker: str, epoch: str, columns: Sequence[str]) -> pa.
     for name in columns:
         values: Sequence[Any]
         if name == "broker":
-            values = [broker] * len(page.offsets)
+            values = [origin.broker] * len(page.offsets)
         elif name == "epoch":
-            values = [epoch] * len(page.offsets)
+            values = [origin.epoch] * len(page.offsets)
+        elif name == MARK:
+            values = [_micros(origin.mark_ms)] * len(page.offsets)
         elif name == "offset":
             values = page.offsets
         elif name == "subscription":
@@ -138,7 +151,18 @@ def batch_of(page: Page, broker: str, epoch: str, columns: Sequence[str]) -> pa.
         else:
             told = _TOLD[name]
             values = [told(one) for one in said]
-        arrays.append(pa.array(values, COLUMNS[name]))
+        arrays.append(pa.array(values, COLUMNS.get(name, TIME)))
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def mark_alone(origin: Origin, columns: Sequence[str]) -> pa.RecordBatch:
+    """A row that is no result, as it has no `id`, and takes the mark along.
+
+    What jobs want of each row it has, or Spark would leave it out before it looks at the mark.
+    """
+    told: dict[str, Any] = dict.fromkeys((MARK, "end"), _micros(origin.mark_ms))
+    told |= {"broker": origin.broker, "location": ""}
+    arrays = [pa.array([told.get(name)], COLUMNS.get(name, TIME)) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
@@ -165,12 +189,16 @@ def _text(name: str) -> Callable[[dict[str, Any]], str | None]:
 
 def _time(name: str) -> Callable[[dict[str, Any]], int | None]:
     def told(result: dict[str, Any]) -> int | None:
-        value = result.get(name)
-        if not isinstance(value, int) or not _TIME_MIN_MS <= value <= _TIME_MAX_MS:
-            return None
-        return value * 1000
+        return _micros(result.get(name))
 
     return told
+
+
+def _micros(value: object) -> int | None:
+    """As Spark has a time."""
+    if not isinstance(value, int) or not _TIME_MIN_MS <= value <= _TIME_MAX_MS:
+        return None
+    return value * 1000
 
 
 def _json(name: str) -> Callable[[dict[str, Any]], str]:

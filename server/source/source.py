@@ -26,9 +26,9 @@ from pyspark.sql.types import StructType
 from server.source.log import AwayError, Log, LogError, tell
 from server.source.options import OptionError, SourceOptions
 from server.source.places import Place, offset_of, places_of
-from server.source.planning import Planner, passed
+from server.source.planning import Planner, mark_of
 from server.source.reading import Range, Reading, ranges_of
-from server.source.rows import COLUMNS, SCHEMA
+from server.source.rows import COLUMNS, MARK, MARKED_SCHEMA, SCHEMA
 from server.source.watch import Known, Watch
 
 if TYPE_CHECKING:
@@ -47,15 +47,17 @@ class HeadwaterSource(DataSource):
 
     def schema(self) -> str:
         """All columns; a reader may be given fewer, in any order."""
-        return SCHEMA
+        return MARKED_SCHEMA if SourceOptions.of(self.options).by_promises else SCHEMA
 
     def reader(self, schema: StructType) -> "BatchReader":
         """For `spark.read`."""
-        return BatchReader(SourceOptions.of(self.options), _columns(schema))
+        options = SourceOptions.of(self.options)
+        return BatchReader(options, _columns(schema, options))
 
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802 - Spark's name
         """For `spark.readStream`."""
-        return StreamReader(SourceOptions.of(self.options), _columns(schema))
+        options = SourceOptions.of(self.options)
+        return StreamReader(options, _columns(schema, options))
 
 
 class BatchReader(DataSourceReader):
@@ -168,15 +170,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"a batch that was planned reads broker {missing[0]}: it must be among the brokers"
                 f" once more before it can be taken out"
             )
-        passed_ms, late_s = passed(before), self.options.late_s
-        if passed_ms is not None and late_s is not None:
+        if self.options.late_s is not None:
+            delay_ms = round(self.options.late_s * 1000)
+            late_ms, mark_ms = mark_of(before, delay_ms), mark_of(after, delay_ms)
+            if self.options.by_promises and not found and mark_ms != late_ms:
+                found = [self._empty(after)]
             for one in found:
-                one.late_ms = passed_ms - round(late_s * 1000)
+                one.late_ms = late_ms
+                one.mark_ms = mark_ms if self.options.by_promises else None
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
         return _read(self.options, self.columns, partition)
+
+    def _empty(self, after: Mapping[str, Place]) -> Range:
+        """Nothing of the first broker that there is: for the mark to go along with."""
+        name, address = next(one for one in self.options.brokers if one[0] in after)
+        place = after[name]
+        return Range(name, address, place.epoch, place.next, place.next)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge: a broker need not keep what came before for this consumer."""
@@ -240,8 +252,9 @@ def _read(
         yield from Reading(options, columns).batches(partition)
 
 
-def _columns(schema: StructType) -> list[str]:
+def _columns(schema: StructType, options: SourceOptions) -> list[str]:
+    known = [*COLUMNS, MARK] if options.by_promises else [*COLUMNS]
     for one in schema.fields:
-        if one.name not in COLUMNS:
-            raise OptionError(f"there is no column {one.name[:60]}; there are {', '.join(COLUMNS)}")
+        if one.name not in known:
+            raise OptionError(f"there is no column {one.name[:60]}; there are {', '.join(known)}")
     return [one.name for one in schema.fields]

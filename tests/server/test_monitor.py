@@ -128,6 +128,15 @@ def test_a_batch_that_waited_for_rows_is_counted(told):
     assert stream["rows"] == 12
 
 
+def test_a_batch_in_which_the_watermark_alone_moved_has_no_rows(told):
+    places = {"a": "ea:7:6000:5000", "b": "eb:4:5500"}
+    sources = [{"startOffset": places, "endOffset": places | {"a": "ea:7:6000:5500"}}]
+    told.recent.append(progress(2, 1, "ea:7", "eb:4", sources=sources))
+    told.recent.append(progress(3, 2, "ea:8", "eb:5"))
+    (stream,) = told.monitor.status()["streams"]
+    assert stream["rows"] == 7 + 0 + 2
+
+
 def test_metrics_are_what_prometheus_reads(told):
     families = {
         one.name: one for one in text_string_to_metric_families(metrics(told.monitor.status()))

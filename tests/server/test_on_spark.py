@@ -153,11 +153,30 @@ def said(logs):
     return [(name, json.loads(text)) for name, log in logs.items() for _, text, _ in log.rows]
 
 
+def windows_of(results, until_ms):
+    """How many results are in each window of `minutes` that ends by then."""
+    return Counter(
+        (one["end"] // MINUTE_MS, one["group"]["location"], one["subscription"])
+        for _, one in results
+        if one["end"] < until_ms
+    )
+
+
+def counted(folder):
+    """What `minutes` gave, without the ends that were put there to close it."""
+    return {
+        (_ms(row["start"]) // MINUTE_MS, row["location"], row["subscription"]): row["count"]
+        for row in table(folder, "minutes")
+        if row["subscription"] != "End"
+    }
+
+
 def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(spark, two, tmp_path):
     """The log of `b` begins ten minutes before that of `a`: still nothing of it is late.
 
     Nor is what `b` finds minutes later than the rest, as a subscription had to wait: twice `delay`
-    is no reason to be in no window. The first run ends before that was found.
+    is no reason to be in no window. The first run ends when that was found, but nobody knew that it
+    was all; in the second this is known, and there is nothing to read.
     """
     found = {
         "a": [result(n, 600_000 + 1000 * n + 700, "Frost", f"hall-{n % 3}") for n in range(600)],
@@ -174,12 +193,20 @@ def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(sp
 
     for name, log in two.items():
         rows = sorted((found_ms(one), n) for n, one in enumerate(found[name]))
-        first = [found[name][n] for at_ms, n in rows if at_ms < 350_000]
+        first = [found[name][n] for at_ms, n in rows if at_ms < 380_000]
         log.add(*first)
-        log.promise(min(one["end"] for one in found[name] if one not in first) - 1)
-        found[name] = [found[name][n] for at_ms, n in rows if at_ms >= 350_000]
-    assert two["b"].settled[1] < 201_000
+        log.promise(215_000)
+        found[name] = [found[name][n] for at_ms, n in rows if at_ms >= 380_000]
     run_once(spark, jobs_file(tmp_path, two, MINUTES))
+    early = said(two)
+    assert min(one["end"] for rows in found.values() for one in rows) > 360_000
+    assert counted(tmp_path) == windows_of(early, 180_000)
+    for log in two.values():
+        log.asked.clear()
+        log.promise(360_000)
+    run_once(spark, jobs_file(tmp_path, two, MINUTES))
+    assert not [path for log in two.values() for path, _ in log.asked if path == "/v1/log"]
+    assert counted(tmp_path) == windows_of(early, 360_000)
     for name, log in two.items():
         log.add(*found[name])
         log.promise(10**13)
@@ -195,19 +222,8 @@ def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(sp
     assert table_of(tmp_path / "history").num_rows == len(kept)  # without Spark
     assert sorted((row["broker"], row["offset"]) for row in table(tmp_path, "history")) == kept
 
-    closed = 60 * MINUTE_MS
-    windows = Counter(
-        (one["end"] // MINUTE_MS, one["group"]["location"], one["subscription"])
-        for _, one in every
-        if one["end"] < closed
-    )
+    assert counted(tmp_path) == windows_of(every, 60 * MINUTE_MS)
     rows = table(tmp_path, "minutes")
-    counted = {
-        (_ms(row["start"]) // MINUTE_MS, row["location"], row["subscription"]): row["count"]
-        for row in rows
-        if row["subscription"] != "End"
-    }
-    assert counted == windows
     assert len({row["id"] for row in rows}) == len(rows)
 
     frosts = [one for broker, one in every if (broker, one["subscription"]) == ("a", "Frost")]
@@ -224,13 +240,53 @@ def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(sp
     ids = [row["id"] for row in table(tmp_path, "once")]
     assert sorted(ids) == sorted({one["id"] for _, one in every})
 
+    assert both(tmp_path) == replay(every)
+
+
+def both(folder):
+    """What `both` found."""
+    return sorted(row["payload"] for row in table(folder, "both"))
+
+
+def replay(results):
+    """What it has to find in (broker, result) of all."""
     engine = headwater.Engine(NEXT, lateness_ms=None)
-    engine.push([event_of(one, broker, {}) for broker, one in every])
-    expected = sorted(json.dumps(one) for one in engine.finish())
-    assert expected
-    assert sorted(row["payload"] for row in table(tmp_path, "both")) == [
-        json.dumps(json.loads(one), separators=(",", ":")) for one in expected
-    ]
+    engine.push([event_of(one, broker, {}) for broker, one in results])
+    found = sorted(json.dumps(one, separators=(",", ":")) for one in engine.finish())
+    assert found
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["windows", "detect"])
+def test_a_stream_goes_on_where_results_never_stand_in_order(spark, tmp_path, kind):
+    """While it runs: what is late stands in the log all the time, and in the end no more comes."""
+    with FakeLog("ea") as log:
+        log.promise(0)
+        jobs = MINUTES if kind == "windows" else OTHERS[OTHERS.index("[jobs.both]") :]
+        (stream,) = streams_of(read(jobs_file(tmp_path, {"a": log}, jobs)))
+        stream.start(spark, once=False)
+        for until_s in (*range(100, 701, 100), 2000):
+            if until_s <= 600:
+                log.add(*[result(n, 1000 * n, "Frost") for n in range(until_s - 100, until_s)])
+            late = [n for n in range(until_s - 400, until_s - 300, 20) if 0 <= n < 300]
+            log.add(*[result(n, 1000 * n + 500, "Heat") for n in late])
+            log.promise(max(0, 1000 * (until_s - 300) - 1))
+            deadline = time.monotonic() + PATIENCE_S
+            while log.end and str(log.end) not in str(stream.running.lastProgress):
+                assert stream.look(spark, once=False)
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        every = said({"a": log})
+        if kind == "windows":
+            ask, wanted = counted, windows_of(every, 540_000)
+        else:
+            ask, wanted = both, replay(every)
+        while not (tmp_path / "out.db").exists() or ask(tmp_path) != wanted:
+            assert stream.look(spark, once=False)
+            assert time.monotonic() < deadline, ask(tmp_path)
+            time.sleep(0.05)
+        stream.stop()
 
 
 KEPT = """

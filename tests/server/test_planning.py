@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from server.source.log import AwayError, EpochError, LogError, Standing
 from server.source.options import SourceOptions
 from server.source.places import Place, offset_of, places_of
-from server.source.planning import LostError, Planner
+from server.source.planning import LostError, Planner, mark_of
 from server.source.watch import Known
 
 
@@ -163,6 +163,16 @@ def test_nothing_is_read_past_what_a_broker_still_owes():
     assert next_of(planner(logs, lateAfter="0").plan(start, known, None))["a"] == 0
 
 
+def test_what_the_watermark_has_passed_waits_for_no_promise():
+    """One that was there by then no more, as a subscription came: it makes nothing wait longer."""
+    logs = {"a": Ends([100, 500, 120, 505, 130, 520])}
+    plans = planner(logs, lateAfter="0.01")
+    for until_ms in (200, None):
+        known = {"a": settled(logs["a"], until_ms)}
+        ends = plans.plan({"a": Place("e", 2, 500, 495)}, known, None)
+        assert ends == {"a": Place("e", 5, 505, 495)}
+
+
 def test_a_promise_that_stands_still_holds_the_others_as_long_as_that_is_wanted():
     logs = {"a": Ends([100, 200, 700]), "b": Ends([50])}
     start = {"a": Place("e", 0), "b": Place("e", 1, 50)}
@@ -172,20 +182,75 @@ def test_a_promise_that_stands_still_holds_the_others_as_long_as_that_is_wanted(
         assert next_of(plans.plan(start, known, None))["a"] == end
 
 
-def test_a_row_that_stands_behind_one_that_must_wait_holds_the_others():
+def test_what_stands_behind_a_row_that_is_far_ahead_is_read_and_the_watermark_waits_for_it():
     """A log is read from its beginning: 120 cannot be had without 900, which is not settled."""
-    logs = {"a": Ends([100, 110, 150, 200]), "b": Ends([90, 900, 120])}
+    logs = {"a": Ends([100, 110, 150, 200]), "b": Ends([90, 900, 120, 910])}
     known = {name: settled(log, 300) for name, log in logs.items()}
     late = {"lateAfter": "0"}
     ends = planner(logs, **late).plan(pinned(logs), known, None)
+    assert next_of(ends) == {"a": 4, "b": 4}
+    assert {one.mark_ms for one in ends.values()} == {300}
+    # With fewer rows a batch, the mark stays behind what is left.
+    ends = planner(logs, **late).plan(pinned(logs), known, 4)
     assert next_of(ends) == {"a": 2, "b": 1}
-    known = {name: settled(log, 1000) for name, log in logs.items()}
-    assert next_of(planner(logs, **late).plan(ends, known, None)) == {"a": 4, "b": 3}
-    # What cannot be had apart is one batch, however few rows that should have.
-    alone = {"b": logs["b"]}
-    assert next_of(planner(alone, **late).plan(pinned(alone), {"b": known["b"]}, 1)) == {"b": 1}
-    ends = planner(alone, **late).plan({"b": Place("e", 1, 90)}, {"b": known["b"]}, 1)
-    assert next_of(ends) == {"b": 3}
+    ends = planner(logs, **late).plan(ends, known, 3)
+    assert next_of(ends) == {"a": 3, "b": 3}
+    assert mark_of(ends, 0) == 199
+
+
+def test_what_is_far_ahead_is_left_where_nothing_stands_behind_it():
+    logs = {"a": Ends([100, 900, 910])}
+    for behind, end in (([], 1), ([350], 1), ([120], 4)):
+        logs["a"].ends_ms[3:] = behind
+        ends = planner(logs, lateAfter="0").plan(pinned(logs), {"a": settled(logs["a"], 300)}, None)
+        assert next_of(ends) == {"a": end}
+    # A watermark that cannot move is held by nothing.
+    known = {"a": settled(logs["a"], None)}
+    assert next_of(
+        planner(logs, lateAfter="0").plan({"a": Place("e", 1, 100, 100)}, known, None)
+    ) == {"a": 1}
+
+
+def test_the_watermark_follows_what_is_settled_where_no_more_is_found():
+    """Rows were read ahead of it: their windows close although none comes that would do it."""
+    logs = {"a": Ends([100, 90_000, 120])}
+    plans = planner(logs, lateAfter="10")
+    start = {"a": Place("e", 3, 90_000, 200)}
+    for until_ms, mark_ms in ((200, 200), (10_199, 200), (10_200, 10_200), (10**9, 80_000)):
+        ends = plans.plan(start, {"a": settled(logs["a"], until_ms)}, None)
+        assert ends == {"a": Place("e", 3, 90_000, mark_ms)}
+    assert plans.plan(ends, {"a": settled(logs["a"], 10**10)}, None) == ends
+
+
+@pytest.mark.parametrize("late_s", [5, 30, 300])
+@pytest.mark.parametrize("every_s", [5, 60, 200, 600])
+def test_no_order_of_results_makes_a_stream_stand_still(every_s, late_s):
+    """X is found at once, Y always late: at no time is there nothing behind the latest of X."""
+    times = [(at, at) for at in range(0, 3600, 2)]
+    times += [(at + late_s, at) for at in range(0, 3600, every_s)]
+    times.sort()
+    log, plans = Ends([]), planner({"a": Ends([])}, names="a", lateAfter="10")
+    asked = []
+    plans.times = lambda name: asked.append(name) or log
+    places, batches = {"a": Place("e", 0)}, 0
+    for now_s in range(0, 3600, 10):
+        log.ends_ms = [1000 * end_s + 1000 for found_s, end_s in times if found_s <= now_s]
+        until_ms = 1000 * (now_s - late_s)
+        for _ in range(3):  # as Spark does, until there is no more
+            ends = plans.plan(places, {"a": settled(log, until_ms)}, None)
+            before = mark_of(places, 10_000)
+            assert all(
+                before is None or end > before
+                for end in log.ends_ms[places["a"].next : ends["a"].next]
+            ), "a window would lack it"
+            if ends == places:
+                break
+            places, batches = ends, batches + 1
+        if now_s > late_s + 20:
+            behind_ms = until_ms - mark_of(places, 10_000)
+            assert behind_ms <= 22_000, "windows stay open for longer than that"
+    assert len(log.ends_ms) - places["a"].next <= 0.5 * (late_s + 10)
+    assert len(asked) < 8 * batches
 
 
 def test_a_broker_that_cannot_promise_is_told_of_once(capsys):
@@ -233,9 +298,10 @@ def test_a_broker_that_was_taken_out_keeps_its_place():
 
 
 def test_offsets_survive_the_checkpoint():
-    places = {"b": Place("e", 3, -5), "a": Place("f", 0)}
+    places = {"b": Place("e", 3, -5), "a": Place("f", 0), "c": Place("", 1, 7, -8)}
+    places["d"] = Place("e", 4, None, 9)
     assert places_of(offset_of(places)) == places
-    assert list(offset_of(places)) == ["a", "b"]
+    assert list(offset_of(places)) == ["a", "b", "c", "d"]
     with pytest.raises(ValueError, match="not of this source"):
         places_of({"a": 3})
 
@@ -317,10 +383,10 @@ def test_no_row_is_late_however_late_it_is_found(many, delay_ms, rows_max, steps
     brokers = {chr(97 + n): Owing(*one) for n, one in enumerate(many)}
     logs = {name: one.log for name, one in brokers.items()}
     plans = planner(logs, lateAfter=f"{delay_ms / 1000:g}")
-    places, newest = pinned(logs), None
+    places = pinned(logs)
 
     def plan():
-        nonlocal places, newest
+        nonlocal places
         for one in brokers.values():
             if one.known is None:
                 one.look()
@@ -328,10 +394,10 @@ def test_no_row_is_late_however_late_it_is_found(many, delay_ms, rows_max, steps
         ends = plans.plan(places, known, rows_max)
         read = [logs[name].ends_ms[places[name].next : ends[name].next] for name in logs]
         batch = [end for part in read for end in part]
-        if newest is not None:
-            assert all(end > newest - delay_ms for end in batch), "a window would lack it"
-        if batch:
-            newest = max([*batch, *([] if newest is None else [newest])])
+        mark_ms = mark_of(places, delay_ms)
+        if mark_ms is not None:
+            assert all(end > mark_ms for end in batch), "a window would lack it"
+            assert mark_of(ends, delay_ms) >= mark_ms
         moved, places = ends != places, ends
         return moved
 
@@ -353,3 +419,6 @@ def test_no_row_is_late_however_late_it_is_found(many, delay_ms, rows_max, steps
         if not plan():
             break
     assert next_of(places) == {name: len(one.all) for name, one in brokers.items()}
+    everything = [end for one in brokers.values() for end in one.all]
+    if everything:
+        assert mark_of(places, delay_ms) == max(everything) - delay_ms

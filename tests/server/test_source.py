@@ -14,7 +14,7 @@ from server.source.log import AwayError, EpochError, FormError, Log, NotYetError
 from server.source.options import OptionError, SourceOptions
 from server.source.planning import LostError
 from server.source.reading import Range, Reading
-from server.source.rows import COLUMNS, SCHEMA
+from server.source.rows import COLUMNS, MARKED_SCHEMA, SCHEMA
 from tests.server.logs import FakeLog, result
 
 ALL = ReadAllAvailable()
@@ -322,6 +322,31 @@ def test_what_was_found_later_than_jobs_wait_for_is_told_with_its_offsets(two, f
         "broker b: 2 results among offsets 6 to 9 come later than the windows that they are of"
         in said
     )
+
+
+def test_the_watermark_goes_along_with_rows_and_by_itself_where_there_are_none(two):
+    """Of `a` something stands behind what is far ahead, so that this is read ahead as well."""
+    two["a"].add(result(5, 90_000), result(6, 2600))
+    offset, seen = {}, []
+    for until_ms in (3000, 60_000, 70_000, 70_000, 95_000):
+        for log in two.values():
+            log.promise(until_ms)
+        with Stream(two, MARKED_SCHEMA, lateAfter="0") as stream:
+            stream.offset = offset
+            rows = stream.rest()
+            offset = stream.offset
+        marks = {row["settled"].timestamp() for row in rows}
+        seen.append(([row["id"] for row in rows if row["id"]], len(rows), marks))
+    assert [(len(ids), count, marks) for ids, count, marks in seen] == [
+        (9, 9, {3.0}),
+        (3, 3, {60.0}),
+        (0, 1, {70.0}),
+        (0, 0, set()),
+        (0, 1, {90.0}),
+    ]
+    assert sum(len(set(ids)) for ids, _, _ in seen) == 12
+    with pytest.raises(OptionError, match="there is no column settled"):
+        source_of(two).streamReader(_schema(MARKED_SCHEMA))
 
 
 # --- ranges that cannot be read ------------------------------------------------------------------
