@@ -140,7 +140,7 @@ def aggregates(value: Any) -> dict[str, tuple[str, str]]:
         call = _AGGREGATE.fullmatch(said)
         if call is None or call[1] not in FUNCTIONS or not _COLUMN.fullmatch(name):
             there = ", ".join(f"{one}(name)" for one in FUNCTIONS)
-            raise ValueError(f"expected {there}")
+            raise ValueError(f"expected {there} of each; {name} is {said[:40]!r}")
         if name in OWN_COLUMNS:
             raise ValueError(f"{name} is there already")
         found[name] = (call[1], call[2])

@@ -14,6 +14,7 @@ from server.checkpoint import claimed
 from server.config import Jobs, read
 from server.errors import JobsError, ServerError
 from server.face import Face
+from server.fitting import unfit
 from server.jobs.kinds import program_of
 from server.jobs.reading import options_of
 from server.monitor import Monitor
@@ -108,11 +109,11 @@ def check(path: Path) -> None:
 
 
 def check_parts(jobs: Jobs, *, ready: bool = False) -> None:
-    """What only a source or a sink itself understands of its values. Raises JobsError.
+    """What is good by itself and does not fit, or is understood by its user alone. JobsError.
 
     `ready`: passwords are looked up as well, as a server needs them here.
     """
-    faults = []
+    faults = unfit(jobs)
     for part in (*jobs.sources.values(), *jobs.sinks.values()):
         try:
             if part.kind == "brokers":

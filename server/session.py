@@ -25,9 +25,16 @@ rootLogger.appenderRef.stderr.ref = stderr
 # As loud as all others: where it differs, Spark sets a level of its own and says so.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = {level}
-# A stream that fails is told of by the server, in a sentence.
+# A stream that fails is told of by the server, in a sentence. Until then an attempt that fails is
+# made again, and what is stopped in the middle is no failure.
 logger.batches.name = org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution
-logger.batches.level = {batches}
+logger.batches.level = {told}
+logger.attempts.name = org.apache.spark.executor.Executor
+logger.attempts.level = {told}
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = {told}
+logger.files.name = org.apache.spark.sql.execution.datasources.FileFormatWriter
+logger.files.level = {told}
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -111,7 +118,7 @@ def start(spark: SparkSettings) -> "SparkSession":
 def _log_file(folder: Path, level: str) -> Path:
     """Where the Java of Spark finds how to log."""
     file = folder / f"log4j2-{level}.properties"
-    text = _LOG.format(level=level, batches="off" if level == "error" else level)
+    text = _LOG.format(level=level, told="off" if level == "error" else level)
     try:
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             folder.mkdir(parents=True, exist_ok=True)

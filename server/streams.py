@@ -16,7 +16,7 @@ from server.checkpoint import Checkpoint, checkpoint, claim
 from server.config import Jobs, Part
 from server.errors import ServerError
 from server.jobs.kinds import frame_of, program_of
-from server.sinks.alerts import Alerts
+from server.sinks.alerts import Alerts, payload_of
 from server.sinks.database import Database
 from server.source.log import tell
 
@@ -177,7 +177,7 @@ class Stream:
         def show(frame: "DataFrame", _batch: int) -> None:
             rows = frame.toArrow().to_pylist()
             for row in rows:
-                sys.stdout.write(f"{row.get('payload') or row}\n")
+                sys.stdout.write(f"{payload_of(row)}\n")
             sys.stdout.flush()
 
         return show

@@ -6,6 +6,7 @@ Needs matplotlib (`pip install 'headwater[plots]'`). Spark need not run.
 """
 
 # ruff: noqa: INP001 - an example is run, not imported
+import argparse
 import sys
 from collections import Counter
 from datetime import date
@@ -14,6 +15,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pyarrow.compute as pc
 
+from server.errors import ServerError
 from server.history import table_of
 
 mpl.use("Agg")
@@ -55,7 +57,19 @@ def draw(folder: Path, day: date, target: Path) -> int:
     return sum(sum(bins.values()) for bins in found.values())
 
 
+def main() -> None:
+    """Read the command line, and draw."""
+    parser = argparse.ArgumentParser(description="draw a day of alerts from a history")
+    parser.add_argument("history", type=Path, help="the folder that a sink of kind parquet wrote")
+    parser.add_argument("day", type=date.fromisoformat, help="such as 2026-03-01, in UTC")
+    parser.add_argument("picture", type=Path, help="the file to write: .png, .svg or .pdf")
+    given = parser.parse_args()
+    try:
+        count = draw(given.history, given.day, given.picture)
+    except (ServerError, OSError, ValueError) as error:
+        parser.error(str(error))
+    sys.stdout.write(f"{count} results, drawn in {given.picture}\n")
+
+
 if __name__ == "__main__":
-    history, wanted, picture = sys.argv[1:]
-    count = draw(Path(history), date.fromisoformat(wanted), Path(picture))
-    sys.stdout.write(f"{count} results, drawn in {picture}\n")
+    main()

@@ -40,7 +40,8 @@ def checked(path: Path, **more: object) -> Program:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise JobsError(f"{path}: cannot be read: {error}") from None
+        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "it is no UTF-8"
+        raise JobsError(f"{path}: cannot be read: {reason}") from None
     tables: dict[str, str] = {}
     beside = tables_beside(str(path))
 

@@ -76,15 +76,19 @@ class Alerts:
 
 
 def message_of(template: str, row: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Topic and payload of a row: its `payload` where it has one, else the row as JSON."""
-    payload = row.get("payload")
-    said = payload if isinstance(payload, str) else json.dumps(row, default=_plain)
+    """Topic and payload of a row."""
 
     def level(place: re.Match[str]) -> str:
         value = row.get(place[1])
         return re.sub(r"[+#\x00]", "_", str(value)) if value not in (None, "") else "none"
 
-    return _PLACE.sub(level, template), said.encode()
+    return _PLACE.sub(level, template), payload_of(row).encode()
+
+
+def payload_of(row: Mapping[str, Any]) -> str:
+    """The `payload` of a row where it has one, else the row as JSON."""
+    payload = row.get("payload")
+    return payload if isinstance(payload, str) else json.dumps(row, default=_plain)
 
 
 def _plain(value: object) -> object:

@@ -74,7 +74,7 @@ def test_a_good_file_is_complete(file, tmp_path):
         ("[jobs.history]", "[jobs", "jobs.toml: "),
         ('"1 h"', "1" + "0" * 5_000, "jobs.toml: "),
         ('"1 h"', "[" * 5_000, "jobs.toml: "),
-        ('"1 h"', '"1 h"\nvalues = { a = "Median(x)" }', "expected Count(name), Sum(name)"),
+        ('"1 h"', '"1 h"\nvalues = { a = "Median(x)" }', "StdDev(name) of each; a is 'Median(x)'"),
         ('"1 h"', '"1 h"\nvalues = { end = "Max(x)" }', "end is there already"),
         ('"1 h"', '"1 h"\nby = ["a\'b"]', "expected names of columns or values"),
     ],
@@ -109,6 +109,45 @@ def test_what_sources_and_sinks_do_not_understand_is_told_before_anything_starts
         check(file(GOOD.replace(before, after, 1)))
     assert fault in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+HOURS = 'window = "1 h"'
+MQTT = 'kind = "mqtt"\ntopic = '
+JOIN = 'kind = "join"\nwithin = "5 s"\nleft = {subscription = "A", broker = "b1"}\nright = '
+FILES = 'kind = "events"\npath = "in" #'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        (HOURS, 'window = "0 s"', "jobs.hours.window: expected a window longer than nothing"),
+        (HOURS, f'{HOURS}\nslide = "2 h"', "jobs.hours.slide: expected more than nothing, and no"),
+        (f'"windows"\nsource = "region"\n{HOURS}', '"dedup"\nsource = "region"\nwithin = "0 s"',
+         "jobs.hours.within: nothing is within no time"),
+        (f'kind = "windows"\nsource = "region"\n{HOURS}',
+         f'source = "region"\n{JOIN}{{subscription = "B", broker = "b3"}}',
+         "jobs.hours.right.broker: region has no b3; there are: b1, b2"),
+        ('kind = "database"\nurl = "sqlite:///out.db"', f'{MQTT}"a/{{actor}}/{{nmae}}"',
+         "sinks.db.topic: no job has {nmae}; there are: broker, epoch"),
+        ("url =", 'table = "all"\nurl =', "sinks.db.table: history and hours have other columns"),
+        ("[sinks.db]", '[sinks.second]\nkind = "parquet"\npath = "./history"\n[sinks.db]',
+         "sinks.second.path: archive has that folder; each needs one of its own"),
+        ("brokers = {", FILES, "jobs.history.source: a job of kind history reads brokers, and"),
+        ('name = "valley"', 'memory = "lots"', "server.memory: found lots, expected such as"),
+        ('name = "valley"', 'master = "locall"', "server.master: found locall, expected local["),
+        ('name = "valley"', "shuffle_partitions = 0", "server.shuffle_partitions: found 0"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_together_is_told_before_anything_starts(file, before, after, fault):
+    assert before in GOOD
+    with pytest.raises(JobsError) as refused:
+        check(file(GOOD.replace(before, after, 1)))
+    assert fault in str(refused.value)
+
+
+def test_a_topic_may_name_what_its_jobs_give(file):
+    sink = 'kind = "mqtt"\ntopic = "days/{location}/{count}"'
+    check(file(GOOD.replace('kind = "database"\nurl = "sqlite:///out.db"', sink)))
 
 
 def test_a_password_that_is_not_there_is_told_before_anything_starts(file, monkeypatch):

@@ -21,7 +21,9 @@ from language import check_text
 from server import process
 from server.config import read
 from server.detection.mapping import event_of
+from server.fitting import columns_of
 from server.history import table_of
+from server.jobs.kinds import frame_of
 from server.process import streams_of
 from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
@@ -319,6 +321,45 @@ def test_brokers_come_and_go_and_what_retention_took_is_told(spark, two, tmp_pat
             time.sleep(0.05)
         assert stream.down
         assert "broker b: offsets 31 to 49 (19 offsets)" in stream.error
+
+
+COLUMNS = """
+[jobs.history]
+kind = "history"
+source = "region"
+sink = "archive"
+[jobs.windows]
+kind = "windows"
+source = "region"
+window = "1 min"
+by = ["location", "gate"]
+values = { most = "Max(x)", all = "Sum(x)" }
+sink = "archive"
+[jobs.join]
+kind = "join"
+source = "region"
+left = { subscription = "A" }
+right = { subscription = "B" }
+on = ["location", "gate"]
+within = "1 min"
+sink = "archive"
+[jobs.dedup]
+kind = "dedup"
+source = "region"
+sink = "archive"
+[jobs.detect]
+kind = "detect"
+source = "region"
+specification = "text.hw"
+sink = "archive"
+"""
+
+
+def test_a_topic_may_name_the_very_columns_that_jobs_give(spark, two, tmp_path):
+    (tmp_path / "text.hw").write_text("event A(x: int)\nsubscription S from u to a detect A\n")
+    jobs = read(jobs_file(tmp_path, two, COLUMNS))
+    for job in jobs.jobs.values():
+        assert sorted(frame_of(spark, jobs, job, "check").columns) == sorted(columns_of(job))
 
 
 def test_the_archive_for_executors_is_not_where_this_process_imports_from(spark):

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from server.errors import JobsError, ServerError
-from server.sinks.alerts import Alerts, message_of
+from server.sinks.alerts import Alerts, message_of, payload_of
 from server.sinks.database import LEDGER, Database, expanded
 from tests.broker.running import RunningBroker, client, take
 
@@ -171,3 +171,10 @@ def test_alerts_that_cannot_be_sent_fail_the_batch():
     with pytest.raises(ServerError, match="cannot be sent to 127"):
         Alerts("mqtt://127.0.0.1:1", "t").send([{"id": 1}])
     assert Alerts("mqtt://127.0.0.1:1", "t").send([]) == 0
+
+
+def test_a_row_without_a_payload_is_told_as_json_with_times_as_headwater_writes_them():
+    row = {"id": "x", "end": datetime(2026, 3, 1, tzinfo=UTC), "mean": 1.5, "payload": None}
+    told = json.loads(payload_of(row))
+    assert told == {**row, "end": 1_772_323_200_000}
+    assert payload_of({"payload": "{}", "id": "x"}) == "{}"
