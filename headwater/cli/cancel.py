@@ -7,7 +7,7 @@ status 0 means that the subscription was there and has ended.
 import argparse
 
 from headwater.cli import http_client
-from headwater.cli.output import print_json
+from headwater.cli.output import CommandError, print_json
 from headwater.cli.reach import add_options, broker_of
 
 EXAMPLE = "  headwater cancel ColdStation"
@@ -22,6 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Cancels; 1 where there is nothing of that name to cancel."""
     broker = broker_of(arguments)
+    if not arguments.name.strip():
+        raise CommandError(2, "an empty text names no subscription")
     if broker.is_mqtt:
         from headwater.cli import mqtt_client
 

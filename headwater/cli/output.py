@@ -4,9 +4,14 @@ Owns the reading of a named file and the form of output. Must not know any comma
 goes to standard output is the outcome alone; everything else goes to standard error.
 """
 
+import io
 import json
+import os
 import re
+import select
+import stat
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -50,6 +55,26 @@ def harmless(text: str) -> str:
 def complain(text: str) -> None:
     """A line on standard error."""
     print(harmless(text), file=sys.stderr)
+
+
+def leave_with_reader() -> None:
+    """From now on end this process, with status 0, as soon as nobody reads its output any more.
+
+    For a command that waits for what may come: it would notice at its next line only, or never.
+    """
+    try:
+        out = sys.stdout.fileno()
+    except (io.UnsupportedOperation, ValueError):  # no stream of the system's
+        return
+    if stat.S_ISFIFO(os.fstat(out).st_mode) and hasattr(select, "poll"):
+        threading.Thread(target=_leave, args=(out,), daemon=True).start()
+
+
+def _leave(out: int) -> None:
+    reader = select.poll()
+    reader.register(out, 0)  # that the other end is closed is told unasked
+    reader.poll()
+    os._exit(0)  # the main thread waits for the network; every line of it has been written
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import Any
 
 from headwater.cli import http_client
-from headwater.cli.output import CommandError, complain
+from headwater.cli.output import CommandError, complain, leave_with_reader
 from headwater.cli.reach import Broker, add_options, broker_of
 from headwater.cli.results import as_line
 
@@ -38,8 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Follows until Ctrl-C or the count; 3 where the broker goes away before."""
+    """Follows until Ctrl-C, the count or nobody reads; 3 where the broker goes away before."""
     broker = broker_of(arguments)
+    leave_with_reader()
     printer = Printer(arguments.subscription, arguments.count, as_json=arguments.json)
     try:
         if arguments.offset is not None:

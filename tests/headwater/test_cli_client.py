@@ -72,6 +72,8 @@ def test_a_refused_cancellation_tells_all_that_the_broker_told(face, monkeypatch
     assert json.loads(capsys.readouterr().out) == {"ok": False, "errors": [error]}
     assert main(["cancel", "Frost", "--broker", face.url]) == 1
     assert capsys.readouterr().err == "headwater: there is none; look again\n"
+    assert main(["cancel", " ", "--broker", face.url]) == 2
+    assert "empty" in capsys.readouterr().err
 
 
 def test_a_faulty_specification_is_told_with_a_caret_and_installs_nothing(face, spec, capsys):

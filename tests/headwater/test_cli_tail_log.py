@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +135,18 @@ def test_a_long_log_is_asked_for_in_ranges_and_told_whole(tmp_path, capsys, monk
         log.add(*[("Frost", n) for n in range(40)])
         assert main(["tail", "--from", "0", "--count", "40", "--broker", log.url]) == 0
     assert [int(line.split()[0]) for line in told(capsys)] == list(range(40))
+
+
+def test_it_ends_once_nobody_reads_on_though_nothing_more_comes(tmp_path):
+    """As `headwater tail … | head -1` has it."""
+    with running(tmp_path) as log:
+        log.add(("Frost", 1000), ("Heat", 2000))
+        words = [sys.executable, "-m", "headwater.cli", "tail", "--from", "0", "--broker", log.url]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as tail:
+            assert tail.stdout is not None
+            assert tail.stdout.readline().startswith(b"0 ")
+            tail.stdout.close()
+            assert tail.wait(PATIENCE_S) == 0
 
 
 def test_what_is_gone_or_not_there_yet_is_told_with_a_way_out(tmp_path, capsys):
