@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "scenario",
         nargs="?",
         metavar="SCENARIO.json",
-        help="a tree of brokers, sensors, subscriptions and a file of events",
+        help="a tree of brokers, sensors, subscriptions and a file of events; - is standard input",
     )
     parser.add_argument(
         "--approach",

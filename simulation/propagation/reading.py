@@ -10,6 +10,8 @@ import csv
 import gzip
 import json
 import math
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -35,9 +37,12 @@ OPERATIONS = ("advertise", "withdraw", "subscribe", "unsubscribe")
 
 
 def read_scenario(path: Path) -> Scenario:
-    """The scenario of a file and of the file of events it names. Raises ScenarioError."""
+    """The scenario of a file, `-` being standard input, and of the file of events it names.
+
+    Raises ScenarioError.
+    """
     try:
-        with path.open("rb") as file:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
         if len(data) > FILE_BYTES_MAX:
             raise ScenarioError(f"{path}: more than {FILE_BYTES_MAX:,} bytes")

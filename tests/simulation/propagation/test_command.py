@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,17 @@ def test_a_faulty_scenario_is_refused_with_the_place(sentence, tmp_path, capsys)
     said = capsys.readouterr()
     assert sentence in said.err
     assert said.out == ""
+
+
+def test_a_scenario_on_standard_input_names_its_events_from_here(tmp_path, capsys, monkeypatch):
+    _, named = told(tmp_path, {}, ROWS)
+    assert main(["simulate", named]) == 0
+    usual = capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    with Path(named).open(encoding="utf-8") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert main(["simulate", "-"]) == 0
+    assert capsys.readouterr().out == usual
 
 
 @pytest.mark.parametrize("sentence", FAULTY_ROWS)
