@@ -144,10 +144,11 @@ class LogHandlers:
     ) -> Settled | None:
         """The promise; with a place to wait at, once that or the log has gone on."""
         after, until_ms = known
-        found: Settled | None = Settled(1, None, "what it promises is not on its disk yet")
+        waits = bool(wait_s) and after is not None
+        found = await log.settled(names, fresh=False)
         async with self._at_most(wait_s or SETTLED_S):
-            waits = bool(wait_s) and after is not None
-            found = await log.settled(names, fresh=not waits)
+            if not waits:
+                found = await log.settled(names, fresh=True)
             while waits and log.end == after and not _is_past(found, until_ms):
                 moved = asyncio.ensure_future(log.beyond(after or 0))
                 renewed = asyncio.ensure_future(log.settled(names, fresh=True))

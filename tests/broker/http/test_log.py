@@ -353,7 +353,7 @@ def test_a_promise_is_waited_for_as_long_as_it_takes(tmp_path):
 
         async def settled(names: frozenset[str], _fresh: bool) -> Settled:
             asked.append(names)
-            if len(asked) == 4:
+            if len(asked) == 5:
                 promised.append(Settled(2, 70, "A: a source"))
             return promised[-1]
 
@@ -365,10 +365,10 @@ def test_a_promise_is_waited_for_as_long_as_it_takes(tmp_path):
             "B: nothing yet",
         )
         _, body = await site.get("/v1/log/offsets?settled=60&after=0&wait=60")
-        assert (body["settled"], body["end"], len(asked)) == (70, 0, 4)
+        assert (body["settled"], body["end"], len(asked)) == (70, 0, 5)
         _, body = await site.get("/v1/log/offsets?settled=70&after=1&wait=60")  # it ends elsewhere
         assert (body["settled"], body["end"]) == (70, 0)
-        assert asked[:2] == [frozenset({"A", "B"}), frozenset()]
+        assert asked[1:3] == [frozenset({"A", "B"}), frozenset()]
 
     talk(tmp_path, scenario)
 
@@ -377,13 +377,20 @@ def test_a_promise_that_is_not_on_the_disk_holds_nobody_for_ever(tmp_path, monke
     monkeypatch.setattr(log_handlers, "SETTLED_S", 0.01)
 
     async def scenario(site: Site) -> None:
-        async def settled(*_: object) -> Settled:
-            await asyncio.sleep(60)
-            raise AssertionError
+        async def settled(_names: frozenset[str], fresh: bool) -> Settled:
+            if fresh:
+                await asyncio.sleep(60)
+                raise AssertionError
+            return Settled(2, 40, "A: a source")
 
         site.outbox.promised = settled
-        _, body = await site.get("/v1/log/offsets?settled=60")
-        assert (body["settled"], body["subscriptions"]) == (None, 1)
+        for more in ("", "&wait=0.01", "&after=0&wait=0.01"):
+            _, body = await site.get(f"/v1/log/offsets?settled=60{more}")
+            assert (body["settled"], body["subscriptions"], body["behind"]) == (
+                40,
+                2,
+                "A: a source",
+            )
 
     talk(tmp_path, scenario)
 
