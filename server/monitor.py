@@ -7,7 +7,7 @@ Invariant: what it tells was asked from Spark and from the brokers, not counted 
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from server.config import TIMED, Jobs, Part
@@ -52,8 +52,13 @@ class Monitor:
         self._lock = threading.Lock()
         self._brokers: dict[tuple[str, str], dict[str, Any]] = {}
         self._began = time.time()
-        # Brokers promise nothing to those who do not ask.
-        self._timed = {job["source"] for job in jobs.jobs.values() if job.kind in TIMED}
+        # By source, broker and what a job reads: what is still owed of that. Brokers promise
+        # nothing to those who do not ask.
+        self._promised: dict[tuple[str, str, frozenset[str]], dict[str, Any]] = {}
+        self._timed: dict[str, dict[frozenset[str], None]] = {}  # by source, in order
+        for job in jobs.jobs.values():
+            if job.kind in TIMED:
+                self._timed.setdefault(job["source"], {})[_subscriptions(job)] = None
         self._sums: dict[str, Sums] = {}  # by stream
         self._thread = threading.Thread(target=self._follow, name="monitor", daemon=True)
 
@@ -84,22 +89,29 @@ class Monitor:
             log.close()
 
     def _note(self, key: tuple[str, str], log: Log) -> None:
+        promised: dict[tuple[str, str, frozenset[str]], dict[str, Any]] = {}
         try:
-            standing = log.offsets(settled_ms=0 if key[0] in self._timed else None)
+            standing = log.offsets()
+            for names in self._timed.get(key[0], ()):
+                said = log.offsets(settled_ms=0, subscriptions=names)
+                if said.subscriptions:
+                    promised[*key, names] = {"settled": said.settled_ms, "behind": said.behind}
+                else:
+                    promised[*key, names] = {}
             told: dict[str, Any] = {
                 "up": True,
                 "epoch": standing.epoch,
                 "earliest": standing.earliest,
                 "end": standing.end,
             }
-            if standing.subscriptions:
-                told |= {"settled": standing.settled_ms, "behind": standing.behind}
+            told |= _least(promised.values())
         except (LogError, ValueError, OSError) as error:
             with self._lock:
                 before = self._brokers.get(key, {})
             told = {**before, "up": False, "why": str(error)}
         with self._lock:
             self._brokers[key] = told
+            self._promised |= promised
 
     def _count(self) -> None:
         """Add the batches that Spark still remembers and that were not counted before."""
@@ -121,6 +133,7 @@ class Monitor:
         """Everything, as JSON data."""
         with self._lock:
             brokers = {key: dict(told) for key, told in self._brokers.items()}
+            promised = dict(self._promised)
         self._count()
         return {
             "server": self._jobs.server["name"],
@@ -129,12 +142,13 @@ class Monitor:
                 {"source": source, "broker": name, **told}
                 for (source, name), told in brokers.items()
             ],
-            "streams": [self._told(stream, brokers) for stream in self._streams],
+            "streams": [
+                self._told(stream, _of_job(stream.job, brokers, promised))
+                for stream in self._streams
+            ],
         }
 
-    def _told(
-        self, stream: Progress, brokers: Mapping[tuple[str, str], Mapping[str, Any]]
-    ) -> dict[str, Any]:
+    def _told(self, stream: Progress, brokers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         running = stream.running
         recent = _recent(running) if running is not None else []
         latest = recent[-1] if recent else {}
@@ -157,17 +171,35 @@ class Monitor:
             "batch_ms": latest.get("durationMs", {}).get("triggerExecution"),
             "watermark": latest.get("eventTime", {}).get("watermark"),
             "late": sums.late,
-            "brokers": [
-                _lag(name, places.get(name), told)
-                for (source_name, name), told in brokers.items()
-                if source_name == stream.job["source"]
-            ],
+            "brokers": [_lag(name, places.get(name), told) for name, told in brokers.items()],
         }
         if stream.error:
             told["error"] = stream.error
         if stream.job.kind in TIMED:
             told["held_by"] = _hindmost(told["brokers"])
         return told
+
+
+def _subscriptions(job: Part) -> frozenset[str]:
+    """Those that a job reads; none for all."""
+    if job.kind == "join":
+        return frozenset(job[side]["subscription"] for side in ("left", "right"))
+    return frozenset(job["subscriptions"])
+
+
+def _of_job(
+    job: Part,
+    brokers: Mapping[tuple[str, str], Mapping[str, Any]],
+    promised: Mapping[tuple[str, str, frozenset[str]], dict[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """The brokers of a job's source, with what they owe of what it reads."""
+    found: dict[str, dict[str, Any]] = {}
+    for (source, name), told in brokers.items():
+        if source == job["source"]:
+            found[name] = {key: told[key] for key in told if key not in {"settled", "behind"}}
+            if job.kind in TIMED:
+                found[name] |= promised.get((source, name, _subscriptions(job)), {})
+    return found
 
 
 def _hindmost(brokers: Sequence[Mapping[str, Any]]) -> str | None:
@@ -178,10 +210,17 @@ def _hindmost(brokers: Sequence[Mapping[str, Any]]) -> str | None:
     for one in brokers:
         if not one["up"]:
             return str(one["broker"])
-    promised = [one for one in brokers if "settled" in one]
+    least = _least(brokers)
+    return str(least["broker"]) if least else None
+
+
+def _least(promised: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Who has promised least; nothing where none says."""
+    said = [one for one in promised if "settled" in one]
     nothing = float("-inf")
-    least = min(promised, key=lambda one: one["settled"] or nothing, default=None)
-    return None if least is None else str(least["broker"])
+    return min(
+        said, key=lambda one: nothing if one["settled"] is None else one["settled"], default={}
+    )
 
 
 def _rows(progress: Mapping[str, Any]) -> int:
@@ -250,7 +289,7 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
     "headwater_server_broker_end": ("gauge", "the end of a broker's log, in offsets"),
     "headwater_server_broker_settled_seconds": (
         "gauge",
-        "event time up to which a broker promises that its log is settled",
+        "event time up to which a broker promises that its log is settled, for what jobs read",
     ),
     "headwater_server_stream_up": ("gauge", "whether a stream is at work"),
     "headwater_server_stream_rows_total": ("counter", "rows that a stream has read"),

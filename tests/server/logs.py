@@ -41,6 +41,7 @@ class FakeLog:
         self.acks = {}
         self.asked = []
         self.settled = None  # (subscriptions, until, behind); None: it can tell nothing of that
+        self.settled_of = {}  # the same where these are asked for, as the query has them
         self.failing = 0  # so many requests for ranges are answered 503
         self._moved = threading.Condition()
         self._server = None
@@ -147,7 +148,8 @@ class FakeLog:
                 self._moved.wait_for(has_moved, wait_s)
         standing = {"epoch": self.epoch, "earliest": self.earliest, "end": self.end}
         if "settled" in asked and self.settled is not None:
-            standing |= dict(zip(("subscriptions", "settled", "behind"), self.settled, strict=True))
+            settled = self.settled_of.get(asked.get("subscriptions", ""), self.settled)
+            standing |= dict(zip(("subscriptions", "settled", "behind"), settled, strict=True))
         return 200, standing | {"rows_max": ROWS_MAX}
 
     def promise(self, until_ms, subscriptions=1, behind="Frost: AirTemp of source s9"):

@@ -113,6 +113,60 @@ def test_who_keeps_windows_open(told, tmp_path, capsys):
             face.close()
 
 
+def test_a_job_is_told_of_what_it_reads_alone(tmp_path):
+    """Others of the broker's subscriptions are as far behind as they like."""
+    jobs_of = """
+[jobs.some]
+kind = "dedup"
+source = "region"
+subscriptions = ["Heat", "Frost"]
+sink = "shown"
+[jobs.pairs]
+kind = "join"
+source = "region"
+left = { subscription = "Heat" }
+right = { subscription = "Smoke" }
+within = "1 s"
+sink = "shown"
+[jobs.every]
+kind = "dedup"
+source = "region"
+sink = "shown"
+[sinks.shown]
+kind = "console"
+"""
+    with FakeLog("ea") as a, FakeLog("eb") as b:
+        (tmp_path / "jobs.toml").write_text(JOBS % (a.url, b.url) + jobs_of)
+        a.promise(10_000, 3, "Stays: Tag")
+        a.settled_of = {"Frost,Heat": (2, 70_000, "Frost: s9"), "Heat,Smoke": (0, None, "")}
+        b.promise(0, 3, "Smoke: s4")
+        b.settled_of = {"Frost,Heat": (1, 80_000, "Heat: s4"), "Heat,Smoke": (1, None, "Smoke: s4")}
+        jobs = read(tmp_path / "jobs.toml")
+        monitor = Monitor(jobs, streams_of(jobs))
+        for name, log in (("a", a), ("b", b)):
+            asked = Log(name, log.url)
+            monitor._note(("region", name), asked)
+            asked.close()
+        status = monitor.status()
+        told = {one["job"]: one for one in status["streams"]}
+        seen = {
+            job: [(one.get("settled", "-"), one.get("behind")) for one in told[job]["brokers"]]
+            for job in told
+        }
+        assert seen == {
+            "history": [("-", None), ("-", None)],
+            "some": [(70_000, "Frost: s9"), (80_000, "Heat: s4")],
+            "pairs": [("-", None), (None, "Smoke: s4")],
+            "every": [(10_000, "Stays: Tag"), (0, "Smoke: s4")],
+        }
+        held = [told[job].get("held_by") for job in seen]
+        assert held == [None, "a", "b", "b"]
+        assert [(one["broker"], one["settled"]) for one in status["brokers"]] == [
+            ("a", 10_000),
+            ("b", None),
+        ]
+
+
 def test_rows_are_counted_once(told):
     told.monitor.status()
     told.recent[:] = [*told.recent[1:], progress(2, 5, "ea:10", "eb:6")]
