@@ -5,7 +5,8 @@ comes out as it was, in any order; a row without a time is passed over and told.
 
 A row costs Spark several times what the engine needs for an event: so the rows of a page are one
 row for each key. That is done where they are read, in as many processes as there are. Spark then
-cannot tell which of them are late: the engine does.
+cannot tell which of them are late: the engine of a key does, from its first run on. Before that
+nothing of the key is late, as nothing of it was decided.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -34,6 +34,14 @@ from tests.streams import lasted
 NEVER_MS = 2**53
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _parts_of_few_events():
+    """As many parts as a large batch has, from the few events of a generated case."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("server.detection.course.PART", 3)
+        yield
+
+
 class Spark:
     """One key of the operator; `moves` is how often another process goes on."""
 
@@ -268,6 +276,11 @@ def test_what_comes_behind_the_watermark_has_no_effect():
     waiting.events += [{"type": "A", "id": f"a{at}", "timestamp": at} for at in (5000, 4000, 5001)]
     _, (later,) = course.run("k", state, waiting, 6000)
     assert (found["end"], later["end"]) == (5000, 5001)
+    # Of a key that is heard of for the first time nothing was decided: it is in time.
+    waiting = waiting_of(None)
+    waiting.events.append({"type": "A", "id": "b", "timestamp": 4000})
+    _, (first,) = course.run("new", None, waiting, 6000)
+    assert first["end"] == 4000
 
 
 # --- programs ------------------------------------------------------------------------------------
