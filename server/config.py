@@ -181,7 +181,9 @@ SOURCES: Final = {
         "away": Key(one_of("wait", "fail"), "wait", "when a broker is away"),
         "away_timeout": Key(duration_ms, None, "then jobs in step wait no longer; else for ever"),
         "settled_timeout": Key(
-            duration_ms, None, "how long a promise may stand still and hold jobs in step; else ever"
+            duration_ms,
+            None,
+            "how long a promise may stand still and hold jobs in step; else for ever",
         ),
         "quiet_wait": Key(duration_ms, 0, "how long a quiet broker holds jobs in step"),
         "lost": Key(one_of("fail", "skip"), "fail", "when retention took results unread"),

@@ -86,7 +86,7 @@ class SourceOptions:
     align: bool = True
     slack_s: float = 0.0
     quiet_s: float = 0.0
-    settled_s: float | None = None  # how long a promise may stand still and hold others; None: ever
+    settled_s: float | None = None  # so long may a promise stand still and hold others; or for ever
     on_away: str = "wait"
     away_s: float | None = None  # None: for ever
     retry_s: float = 30.0
