@@ -29,16 +29,37 @@ inbox-limit-too-far: what a stage still holds back is not waited for
 - min(watermark, self.stage.hold())
 + watermark
 
-floor-without-kept: what is kept may begin before the floor
-- for inbox in self.feeding()] + starts)
-+ for inbox in self.feeding()])
-
 waiting-state-lost: after a restore what waited between stages is gone
 - self.items, self.limit, beneath = state
 + _, self.limit, beneath = state
 """,
     tests=STAGES,
     only="chronicle or first or list or without or nth or consuming or edges",
+)
+
+ASKED = part(
+    "broker/core/stages/asked.py",
+    r"""
+floor-without-kept: what is kept may begin before the floor
+- if first is not None and first < floor:
++ if first is not None and first < above:
+""",
+    tests=STAGES,
+    only="chronicle or first or list or without or nth or consuming or edges",
+)
+
+VIEWS = part(
+    "broker/core/stages/asked.py",
+    r"""
+view-forgets-the-last: what begins just then is not seen by who asks much
+- at = bisect_right(self._starts, until) - 1
++ at = bisect_right(self._starts, until - 1) - 1
+
+view-with-what-waits: what waits between stages is not seen by who asks much
+- return min(floor, self._starts[at]) if at < len(self._starts) else floor
++ return floor
+""",
+    tests=("tests/broker/core/test_staged_views.py",),
 )
 
 JOINT = part(
@@ -473,6 +494,6 @@ sum-of-none: `Sum` over none is null
 )
 
 TABLE = [
-    *(BASE + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
+    *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
     *(WHOLE + PICK + CHOICE + STAGED + LISTS + REACH + CONSUMPTION),
 ]

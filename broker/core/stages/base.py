@@ -23,6 +23,7 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event, Order
 from broker.core.occurrence import Occurrence, sort_in_order
+from broker.core.stages.asked import Ahead, Asked, View, WaitingView
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.spans import Span
 from broker.core.stages.taking_out import without
@@ -50,6 +51,9 @@ class Stage(Protocol):
         """The watermark from which on, without events, what is passed on later and begins after
         `above` begins after `until`, too; where what beneath decides stands before that, the end.
         """
+
+    def view(self) -> Ahead:
+        """Itself as it stands, for whoever asks much of it at once (see asked.py)."""
 
     def begins(self) -> int:
         """Nothing that is passed on later begins before this time."""
@@ -201,6 +205,11 @@ class Inbox:
             return WATERMARK_END
         return self.stage.clear_at(above, until)
 
+    def view(self) -> Ahead:
+        """As the stage's, with what waits here."""
+        beneath = self.stage.view()
+        return WaitingView(beneath, list(map(start_of, self.items))) if self.items else beneath
+
     def begins(self) -> int:
         """As the stage's, with what waits here."""
         begins = self.stage.begins()
@@ -229,7 +238,7 @@ class Inbox:
         self.stage.restore(beneath)
 
 
-class Over:
+class Over(Asked):
     """What stages over others have in common; `inboxes` are of those beneath."""
 
     ordered = False
@@ -278,32 +287,20 @@ class Over:
         """How long what it passes on lasts at most, by what is known of the types."""
         return None if self.span is None else self.span.likely_ms(self.site.durations)
 
-    def floor(self, above: int) -> int:
-        """See Stage."""
-        if self.watermark >= WATERMARK_END:
-            return WATERMARK_END
-        span_ms = self.likely_ms()
-        if span_ms is not None:  # what began before that is in nothing to come
-            above = max(above, min(self.watermark, self.hold()) - span_ms)
+    def first_above(self, above: int) -> int | None:
+        """See Asked."""
         starts = [start for items in self.bound() for start in starts_above(items, above)]
-        floor = min([inbox.floor(above) for inbox in self.feeding()] + starts)
-        return floor if span_ms is None else max(floor, above + 1)
+        return min(starts, default=None)
 
-    def clear_at(self, above: int, until: int) -> int:
-        """See Stage."""
-        if self.watermark >= WATERMARK_END:
-            return self.watermark
-        clear = max([inbox.clear_at(above, until) for inbox in self.feeding()])
+    def last_between(self, above: int, until: int) -> int | None:
+        """See Asked."""
         starts = [start for items in self.bound() for start in starts_above(items, above)]
-        newest = max([start for start in starts if start <= until], default=None)
-        span_ms = self.likely_ms()
-        if span_ms is None:
-            return clear if newest is None else WATERMARK_END
-        hold = self.hold()
-        if newest is not None:
-            past = newest + span_ms
-            clear = max(clear, past) if past <= hold else WATERMARK_END
-        return min(clear, until + span_ms) if until + span_ms <= hold else clear
+        return max([start for start in starts if start <= until], default=None)
+
+    def view(self) -> Ahead:
+        """See Stage."""
+        starts = [start for items in self.bound() for start in map(start_of, items)]
+        return View(self, starts, [inbox.view() for inbox in self.feeding()])
 
     def begins(self) -> int:
         """See Stage.

@@ -9,6 +9,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.event import Event
+from broker.core.stages.asked import Ahead, LeafView
 from broker.core.stages.base import Site
 from broker.core.stages.taking_out import without
 
@@ -37,11 +38,9 @@ class LeafStage:
         """See base.Stage."""
         return WATERMARK_END
 
-    def floor(self, above: int) -> int:  # noqa: ARG002
+    def floor(self, above: int) -> int:
         """See base.Stage."""
-        if self._watermark >= WATERMARK_END:
-            return WATERMARK_END
-        return self._watermark + 1 - self._longest_ms()
+        return self.view().floor(above)
 
     def _longest_ms(self) -> int:
         longest_ms = self._site.durations.longest_ms(self._type)
@@ -65,11 +64,13 @@ class LeafStage:
         """See base.Stage."""
         return self.begins()
 
-    def clear_at(self, above: int, until: int) -> int:  # noqa: ARG002
+    def clear_at(self, above: int, until: int) -> int:
         """See base.Stage."""
-        if self._watermark >= WATERMARK_END:
-            return self._watermark
-        return until + self._longest_ms()
+        return self.view().clear_at(above, until)
+
+    def view(self) -> Ahead:
+        """See base.Stage."""
+        return LeafView(self._watermark, self._longest_ms())
 
     def due(self) -> int | None:
         """See base.Stage."""

@@ -15,6 +15,7 @@ from broker.core.agent import WATERMARK_END
 from broker.core.choices import MAYBE, NO, YES, Maybe
 from broker.core.occurrence import Occurrence, bound_events, events_of, flat
 from broker.core.operands import Operand
+from broker.core.stages.asked import Ahead
 from broker.core.stages.base import (
     Inbox,
     Over,
@@ -97,8 +98,9 @@ class NegationStage(Over):
         self._open += [p for p in new_open if not self._broken(p, self._near(p))]
         made: list[Occurrence] = []
         still: list[Occurrence] = []
+        view = self.inboxes[1].view() if self._open and self._plan.window_ms is not None else None
         for p in self._open:
-            (made if self._decided(p, limit) else still).append(p)
+            (made if self._decided(p, limit, view) else still).append(p)
         self._open = still
         self._expire()
         return [self._whole(p) for p in made]
@@ -144,13 +146,14 @@ class NegationStage(Over):
         counts = self._plan.counts
         return counts is None or counts(occurrence, q, self.site.group)
 
-    def _decided(self, occurrence: Occurrence, limit: int) -> bool:
+    def _decided(self, occurrence: Occurrence, limit: int, right: Ahead | None) -> bool:
         p = self._plan.of(occurrence)
-        if self._plan.window_ms is None:
+        if self._plan.window_ms is None or right is None:
             return end_of(p) + self._plan.slack_ms <= limit
         start = start_of(p)
         until = start + self._plan.window_ms + self._plan.slack_ms
-        return self.inboxes[1].floor(start - self._plan.slack_ms) > until
+        # Before that another q may begin, whatever is on the right.
+        return until <= self.watermark and right.floor(start - self._plan.slack_ms) > until
 
     def _expire(self) -> None:
         if not self._starts:
@@ -194,10 +197,10 @@ class NegationStage(Over):
         slack_ms = plan.slack_ms
         if plan.window_ms is None:
             return [end_of(p) + slack_ms for p in own]
-        right, until_ms = self.inboxes[1], plan.window_ms + slack_ms
         starts: Iterable[int] = {start_of(p) for p in own}
-        if isinstance(right.stage, LeafStage):
+        if isinstance(self.inboxes[1].stage, LeafStage):
             starts = [min(starts)] if starts else []  # which is the first to be decided
+        right, until_ms = self.inboxes[1].view(), plan.window_ms + slack_ms
         return [right.clear_at(start - slack_ms, start + until_ms) for start in starts]
 
     def kept(self) -> list[list[Occurrence]]:

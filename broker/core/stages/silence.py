@@ -11,6 +11,7 @@ from typing import Any
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Absence, Occurrence
 from broker.core.operands import Silence
+from broker.core.stages.asked import Ahead
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of, start_of
 
 
@@ -124,6 +125,10 @@ class SilenceStage(Over):
         begun = [u for u in self._open() if above < u <= until]
         known = [beneath.clear_at(WATERMARK_NONE, u + self._for_ms) for u in begun]
         return max([until + 1, *known, *self._begun_at(until)])
+
+    def view(self) -> Ahead:
+        """See base.Stage."""
+        return self
 
     def _begun_at(self, until: int) -> list[int]:
         """From which watermark on no event to come puts the beginning at the time or before."""

@@ -1,0 +1,96 @@
+"""A view of a stage answers as the stage does, and asking much costs no more than a look for each.
+
+Owns the comparison on generated streams, and a count of what Python runs, in place of time.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import headwater
+from broker.core.agent import WATERMARK_NONE
+from broker.core.staged_agent import StagedAgent
+from broker.core.stages.base import Inbox, Over
+from tests.oracles.generate import CONTEXTS_WHOLE, random_case
+from tests.oracles.render import text_of
+from tests.streams import Events, end_of, lasted
+
+TYPES = "event A() event B() event C()\nsubscription S from a to b "
+CONSTRUCTS = ("without", "absent", "list", "times", "mixed", "run", "uncertain-without", "during")
+
+
+def stages(engine: headwater.Engine) -> Iterator[Over]:
+    """All stages over others, of all partitions."""
+    for seat in engine._pipeline.matcher._seats.values():
+        if isinstance(seat.agent, StagedAgent):
+            partitions = seat.agent._partitions.values()  # some wait, or do without stages
+            left: list[Any] = [getattr(one, "root", None) for one in partitions]
+            while left:
+                stage = left.pop()
+                if isinstance(stage, Over):
+                    yield stage
+                    left += [inbox.stage for inbox in stage.inboxes]
+
+
+def compare(one: Over | Inbox, times: list[int]) -> int:
+    view = one.view()
+    for above in (WATERMARK_NONE, *times):
+        assert view.floor(above) == one.floor(above)
+        for until in times:
+            assert view.clear_at(above, until) == one.clear_at(above, until)
+    return len(times)
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_a_view_answers_as_what_it_is_of(construct: str) -> None:
+    asked = 0
+    for seed, context in enumerate(CONTEXTS_WHOLE):
+        spec, events = random_case(seed, construct, context)
+        if not events:
+            continue
+        engine = headwater.Engine(text_of(spec), longest_ms=max(map(lasted, events)))
+        ends = sorted({end_of(one) for one in events})
+        draw = random.Random(seed)
+        for event in sorted(events, key=end_of):
+            engine.push([event])
+            near = [end_of(event) + ms for ms in (-5_000, -1_000, -1, 0, 1, 3_000)]
+            times = sorted({*draw.sample(ends, min(4, len(ends))), *near})
+            for stage in stages(engine):
+                asked += compare(stage, times)
+                asked += sum(compare(inbox, times) for inbox in stage.inboxes)
+    assert asked > 100
+
+
+def ran(detect: str, count: int) -> int:
+    """How much Python calls with the last of so many events, all of which are kept."""
+    engine = headwater.Engine(TYPES + detect, longest_ms=0)
+    events: Events = [
+        {"type": "AB"[at % 2], "id": f"{at}", "timestamp": at * 50_000 // count}
+        for at in range(count)
+    ]
+    for event in events[:-1]:
+        engine.push([event])
+    calls = 0
+
+    def called(_frame: Any, what: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += what in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        engine.push(events[-1:])
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_what_is_open_and_what_is_kept_do_not_multiply() -> None:
+    detect = "detect A without[60 s] (B then C within 60 s)"
+    few, many = ran(detect, 50), ran(detect, 200)
+    assert many < 5 * few
