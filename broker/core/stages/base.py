@@ -251,7 +251,8 @@ class Over(Asked):
         self.span = span
         self.watermark = WATERMARK_NONE
         self._begins = WATERMARK_NONE
-        self._asked = (-1, 0)  # how many types lasted when that was found; how often it still does
+        # How many types lasted when that was found, how often it still does, and until when.
+        self._asked = (-1, 0, WATERMARK_NONE)
 
     # What a stage itself keeps; each says of these what it must.
 
@@ -306,13 +307,15 @@ class Over(Asked):
         """See Stage.
 
         What was found once holds from then on, so it is found again only now and then: the more is
-        kept, the more seldom.
+        kept, the more seldom, and the longer it is kept. So others, who keep by this, keep a part
+        more than they need, however much comes at a time.
         """
         if self.watermark >= WATERMARK_END:
             return WATERMARK_END
-        lasting, times = self._asked
-        if times and lasting == self.site.durations.durations.changes:
-            self._asked = (lasting, times - 1)
+        lasting, times, until = self._asked
+        changes = self.site.durations.durations.changes
+        if times and self.watermark <= until and lasting == changes:
+            self._asked = (lasting, times - 1, until)
             return self._begins
         kept = [min(map(start_of, items)) for items in self.kept() if items]
         self._begins = min([inbox.begins() for inbox in self.inboxes] + kept)
@@ -321,7 +324,8 @@ class Over(Asked):
         if span_ms is not None:
             self._begins = max(self._begins, min(self.watermark, self.hold()) + 1 - span_ms)
         held = sum(map(len, self.kept()))
-        self._asked = (self.site.durations.durations.changes, held // ASK_SHARE)
+        until = self.watermark + max(0, self.watermark - self._begins) // ASK_SHARE
+        self._asked = (changes, held // ASK_SHARE, until)
         return self._begins
 
     def eldest(self) -> int:
@@ -376,7 +380,7 @@ class Over(Asked):
     def restore(self, state: Any) -> None:
         """See Stage."""
         self.watermark, kept, facts, inboxes = state
-        self._asked = (-1, 0)
+        self._asked = (-1, 0, WATERMARK_NONE)
         self.keep(kept)
         self.know(facts)
         for inbox, part in zip(self.inboxes, inboxes, strict=True):

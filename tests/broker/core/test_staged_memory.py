@@ -230,3 +230,27 @@ def test_a_recording_keeps_as_long_as_its_longest_events_last(context):
     found = {result.to_dict()["events"]["A"][0] for result in results}
     reached = {"a", "a1", "a2", "a3", "a4"}  # the last touches the long one
     assert found == {"unrestricted": reached, "recent": {"a4"}, "chronicle": {"a"}}[context]
+
+
+@pytest.mark.parametrize(
+    "detect",
+    [
+        "A then[..9 s] B+ then[..9 s] C where C.val < 0",
+        "A then B+ then C within 9 s where C.val < 0",
+    ],
+)
+def test_how_much_comes_at_a_time_does_not_say_how_long_it_is_kept(detect):
+    def most_held(at_a_time: int) -> int:
+        """In a stream of 100 events a second, right after each batch."""
+        pipeline, most = pipeline_of(detect), 0
+        for first in range(0, 20_000, at_a_time):
+            numbers = range(first, first + at_a_time)
+            events = [
+                {"type": "ABC"[n % 3], "id": str(n), "timestamp": n * 10, "val": n % 7}
+                for n in numbers
+            ]
+            admitted(pipeline, events)
+            most = max(most, pipeline.matcher.held())
+        return most
+
+    assert most_held(1_000) <= 1.3 * most_held(20) + 1_000
