@@ -42,7 +42,7 @@ def run(names: Sequence[str], *, as_json: bool = False) -> int:
 
 def _file(name: str, *, as_json: bool) -> dict[str, Any]:
     try:
-        script = read_script(read_text(name), name, _read)
+        script = read_script(read_text(name).removeprefix("\ufeff"), name, _read)
     except CommandError as error:
         if not as_json:
             for text in error.messages:

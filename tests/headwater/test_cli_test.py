@@ -267,6 +267,15 @@ def test_each_file_has_its_turn_and_the_worst_decides(tmp_path, capsys):
     assert main(["test", names[0]]) == 0
 
 
+def test_what_editors_add_to_a_file_changes_nothing(tmp_path, capsys):
+    """A byte order mark at its beginning, and lines that end as on Windows."""
+    path = tmp_path / "t.hwt"
+    lines = SPEC + "  0s A a1 x=1\n  expect nothing\n"
+    path.write_bytes(b"\xef\xbb\xbf" + lines.replace("\n", "\r\n").encode())
+    assert main(["test", str(path)]) == 0
+    assert capsys.readouterr().out == "1 passed\n"
+
+
 def test_too_many_results_are_a_difference_and_no_flood(tmp_path, capsys):
     many = [f"0s A a{i}" for i in range(101)] + [f"1s B b{i}" for i in range(101)]
     assert told(tmp_path, capsys, "\n".join([*many, "expect Chain", ""]))[-1][1] == "too_many"
