@@ -35,6 +35,8 @@ class Event:
     A plain reading is checked when it is made, so that an engine whose text declares its attributes
     so, in this order, takes it at once. An engine decides about any other when it gets it.
 
+    What `to_dict` gives, and so an event as JSON has it, makes the event again: `Event(**said)`.
+
     >>> Event("Temp", source="t7", timestamp=1191234567000, val=21.5).to_dict()
     {'type': 'Temp', 'source': 't7', 'timestamp': 1191234567000, 'val': 21.5}
     """
@@ -44,7 +46,7 @@ class Event:
     typed: CoreEvent | None  # what an engine may take
 
     def __init__(
-        self, type: str, /, *, attributes: Mapping[str, Any] | None = None, **fields: Any
+        self, /, type: str, *, attributes: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
         said: dict[str, Any] = {"type": type, **fields}
         if None in fields.values():

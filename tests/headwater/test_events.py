@@ -73,6 +73,14 @@ mappings = st.builds(
 )
 
 
+def test_a_mapping_of_the_format_is_an_event_by_its_keys_and_type_said_twice_is_refused():
+    said = {"type": "Temp", "id": "t", "source": "s", "timestamp": 5, "val": 1.5, "self": 2}
+    assert Event(**said) == Event("Temp", id="t", source="s", timestamp=5, val=1.5, self=2)
+    assert Event(**said).to_dict() == said
+    with pytest.raises(TypeError, match="type"):
+        Event("Temp", **said)
+
+
 def event_of(said: dict[str, Any]) -> Event:
     fields = dict(said)
     return Event(fields.pop("type"), **fields)
