@@ -65,8 +65,8 @@ class JoinSection(msgspec.Struct, frozen=True, kw_only=True):
     requests: Annotated[
         bool,
         About(
-            "take submissions and cancellations from it; names are then taken on trust, so let it "
-            "see to it that clients use their own"
+            "take submissions, cancellations and `list` from it; names are then taken on trust, "
+            "so let it see to it that clients use their own"
         ),
     ] = False
     results: Annotated[

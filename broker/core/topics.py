@@ -31,10 +31,11 @@ EVENTS: Final = "events"
 SOURCES: Final = "sources"
 SUBMIT: Final = "submit"
 CANCEL: Final = "cancel"
+LIST: Final = "list"
 REJECTED: Final = "rejected"
 
 # Below these a client may publish; how many names follow.
-NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, CANCEL: 2}
+NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, CANCEL: 2, LIST: 2}
 
 
 class Address(NamedTuple):

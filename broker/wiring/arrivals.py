@@ -6,7 +6,7 @@ on a mapped topic may become several, or none where nobody waits.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
 MSGPACK = frozenset(("application/msgpack", "application/x-msgpack", "application/vnd.msgpack"))
 
-Request: TypeAlias = SpecificationSubmitted | CancelRequested
+
+class ListRequested(msgspec.Struct, frozen=True):
+    """Somebody wants to know what is installed here: nothing that the core would have to judge."""
+
+    client: str
+    request: str
+    reply_to: Any
+    token: Any = None
+
+
+Request: TypeAlias = SpecificationSubmitted | CancelRequested | ListRequested
 
 
 class AnswerTo(msgspec.Struct, frozen=True):
@@ -92,6 +102,9 @@ class Arrivals:
         proven = message.client.user is not None
         asker = message.client.user or client
         answer_to = self._answer_to(message)
+        if address.kind == topics.LIST:
+            self._request(ListRequested(asker, request, answer_to, message.token))
+            return
         try:
             text = message.payload.decode()
         except UnicodeDecodeError:

@@ -14,6 +14,7 @@ import msgspec
 from broker.core.messages import CancelRequested, SpecificationSubmitted
 from broker.http import Follower, Ledger, Reply, ResultFan
 from broker.wiring.arrivals import Request
+from broker.wiring.listed import listed
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
 
@@ -87,19 +88,7 @@ class Facade:
 
     def subscriptions(self) -> Sequence[Mapping[str, Any]]:
         """In the order of their installation."""
-        return [
-            {
-                "subscription": one.name,
-                "subscriber": one.subscriber,
-                "actor": one.actor,
-                "seq": one.seq,
-                "state": one.state,
-                "results": one.results,
-                "client": one.client,
-                "since": one.since,
-            }
-            for one in self._core.subscriptions
-        ]
+        return listed(self._core)
 
     def status(self) -> Mapping[str, Any]:
         """What a person wants to know."""

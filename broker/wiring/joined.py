@@ -300,7 +300,7 @@ class Joined:
 def filters(settings: JoinSection) -> list[str]:
     """What is subscribed there."""
     kinds = [topics.EVENTS, topics.SOURCES] if settings.events else []
-    kinds += [topics.SUBMIT, topics.CANCEL] if settings.requests else []
+    kinds += [topics.SUBMIT, topics.CANCEL, topics.LIST] if settings.requests else []
     return [f"{settings.prefix}/{kind}/#" for kind in kinds]
 
 

@@ -14,13 +14,16 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from broker.core import refusals
+from broker.core.effects import Acknowledge, Effect, Reply
 from broker.core.installer import reader_of
 from broker.core.limits import Limits
 from broker.core.messages import CancelRequested, Message, RequestRefused, SpecificationSubmitted
-from broker.wiring.arrivals import Request
+from broker.wiring.arrivals import ListRequested, Request
+from broker.wiring.listed import listed
 from broker.wiring.runner import Runner
 from language import Checked, check_text
 
@@ -64,17 +67,26 @@ class Requests:
                 await self._arrived.wait()
                 while self._waiting:
                     # Taken off the line only when it is done: until then it fills its place.
-                    message = await self._prepared(self._waiting[0])
-                    await self._runner.running()
-                    self._waiting_chars -= _size(self._waiting.popleft())
-                    self._runner.handle(message)
+                    request = self._waiting[0]
+                    if isinstance(request, ListRequested):
+                        await self._runner.running()
+                        self._off_the_line()
+                        self._runner.perform(self._told(request))
+                    else:
+                        message = await self._prepared(request)
+                        await self._runner.running()
+                        self._off_the_line()
+                        self._runner.handle(message)
                 self._arrived.clear()
                 self._let_go()
         finally:
             self._let_go()
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _prepared(self, request: Request) -> Message:
+    def _off_the_line(self) -> None:
+        self._waiting_chars -= _size(self._waiting.popleft())
+
+    async def _prepared(self, request: SpecificationSubmitted | CancelRequested) -> Message:
         if isinstance(request, CancelRequested) or len(request.text) > self._text_chars_max:
             return request
         loop = asyncio.get_running_loop()
@@ -87,6 +99,16 @@ class Requests:
             logger.exception("checking a text failed")
             return _refused(request, refusals.DEFECT)
         return replace(request, checked=checked)
+
+    def _told(self, request: ListRequested) -> list[Effect]:
+        """The subscriptions, in answer to whom they were asked by."""
+        found = {"ok": True, "subscriptions": listed(self._runner.core)}
+        answer = msgspec.json.encode(found)
+        tokens = () if request.token is None else (request.token,)
+        return [
+            Reply(request.reply_to, request.client, request.request, answer),
+            Acknowledge(tokens),
+        ]
 
     def _hold(self) -> None:
         """Once for the whole line, so that many texts do not add up."""
@@ -110,6 +132,8 @@ class Requests:
 
 
 def _size(request: Request) -> int:
+    if isinstance(request, ListRequested):
+        return 0
     return len(request.text) if isinstance(request, SpecificationSubmitted) else len(request.name)
 
 

@@ -7,7 +7,7 @@ printed is what the broker said, in its order.
 import argparse
 
 from headwater.cli import http_client
-from headwater.cli.output import CommandError, print_json, print_table
+from headwater.cli.output import print_json, print_table
 from headwater.cli.reach import add_options, broker_of
 
 EXAMPLE = "  headwater ls --json"
@@ -20,12 +20,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Lists; over HTTP, as MQTT has no topic for it."""
+    """Lists; 1 where the broker refuses to."""
     broker = broker_of(arguments)
     if broker.is_mqtt:
-        raise CommandError(2, "ls asks over HTTP; name the broker's http:// address")
-    status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
-    if status != 200:
+        from headwater.cli import mqtt_client
+
+        answer = mqtt_client.run(mqtt_client.ask(broker, "list", ""))
+        good = answer.get("ok") is True
+    else:
+        status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
+        good = status == 200
+    if not good:
         raise http_client.refused(answer)
     listed = answer.get("subscriptions", [])
     if arguments.json:

@@ -35,7 +35,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def ask(broker: Broker, verb: str, body: str, *, last: bool = False) -> dict[str, Any]:
-    """Sends one `submit` or `cancel` and returns the reply, or the `last` where one more follows.
+    """Sends one request and returns the reply, or the `last` where one more follows.
 
     Raises CommandError.
     """

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from headwater.cli import main
 from tests.broker.running import CONFIG, RunningBroker, ask, client, take
 
 HOT = """
@@ -233,6 +234,26 @@ def test_http_tells_the_state_and_takes_texts(broker):
     assert status == 404
     status, reply = broker.get("/v1/subscriptions/ByHttp?client=anna", "DELETE")
     assert (status, reply["ok"]) == (200, True)
+
+
+def test_the_list_is_the_same_over_mqtt_and_knows_what_was_submitted_before(broker, capsys):
+    async def scene():
+        async with client(broker.port(), "headwater/reply/me/#") as one:
+            for verb, body in (("submit", hot("Listed")), ("list", ""), ("cancel", "Listed")):
+                await one.publish(f"headwater/{verb}/me/{verb}", body, qos=1)
+            told = [reply for topic, reply in await take(one, 4) if topic.endswith("/list")]
+        return told[0]
+
+    reply = asyncio.run(scene())
+    assert reply["ok"] is True
+    assert [one["subscription"] for one in reply["subscriptions"]][-1] == "Listed"
+    for name in ("Hot1", "Hot2"):
+        assert broker.get("/v1/subscriptions", "POST", hot(name).encode())[0] == 200
+    _, listed = broker.get("/v1/subscriptions")
+    assert main(["ls", "--json", "--broker", f"mqtt://127.0.0.1:{broker.port()}"]) == 0
+    assert json.loads(capsys.readouterr().out) == listed["subscriptions"]
+    for name in ("Hot1", "Hot2"):
+        broker.get(f"/v1/subscriptions/{name}", "DELETE")
 
 
 def test_the_ledger_is_balanced_and_shown(broker):

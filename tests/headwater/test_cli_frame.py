@@ -62,7 +62,6 @@ def test_every_command_has_help_with_an_example_of_its_own_and_json(name, capsys
         (["ls", "--broker", "http://x:port"], "--broker http://x:port"),
         (["ls", "--broker", "http://anna:pw@x"], "use --user"),
         (["ls", "--as", "a/b"], "without /, + and #"),
-        (["ls", "--broker", "mqtt://x"], "ls asks over HTTP"),
         (["submit", "/nowhere.hw"], "/nowhere.hw: cannot be read: no such file"),
         (["config", "show", "--set", "x"], "expected SECTION.KEY=VALUE"),
         (["config", "show", "--set", "mqtt.prot=1"], "did you mean `mqtt.port`?"),

@@ -62,12 +62,16 @@ def test_events_come_in_and_results_go_out_as_over_the_own_face(server, protocol
             replies = await take(one, lambda found: len(found) == 2)
             assert [topic for topic, _ in replies] == [f"{PREFIX}/reply/me/1"] * 2
             assert [told["state"] for _, told in replies] == ["accepted", "active"]
+            await one.publish(f"{PREFIX}/list/me/2", "", qos=1)
+            ((topic, told),) = await take(one, len)
+            assert topic == f"{PREFIX}/reply/me/2"
+            assert [listed["subscription"] for listed in told["subscriptions"]] == ["Hot"]
             await send(one, range(3), now_ms(), PREFIX)
             found = await take(one, lambda found: len(found) == 6)
             for topic in (f"{PREFIX}/results/anna/Hot", f"{PREFIX}/actors/alerts"):
                 assert ids(told for where, told in found if where == topic) == ["e0", "e1", "e2"]
             assert ids(site.inside.results) == ["e0", "e1", "e2"]
-            await until(lambda: site.join.counts()["acknowledged"] == 4)
+            await until(lambda: site.join.counts()["acknowledged"] == 5)
 
     asyncio.run(scene())
 
