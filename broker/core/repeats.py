@@ -188,7 +188,7 @@ class Repeats:
         """Take what came in order for what did not; it ends after all before it."""
         for newest, events in self._batches:
             ends: list[int] = [event.end for event in events]
-            self._runs.append(_Run(newest, ends, events))
+            self._add(_Run(newest, ends, events))
             if self._by_id is None:
                 self._ends.update(ends)
             else:

@@ -43,6 +43,10 @@ memory-cleared-early: a batch goes before the watermark has passed its last even
 - batches[0][0] <= watermark:
 + batches[0][0] <= watermark + 257:
 
+fold-by-batches: what came in order is looked through batch by batch
+- self._add(_Run(newest, ends, events))
++ self._runs.append(_Run(newest, ends, events))
+
 fold-forgets: what came in order is forgotten when an event comes that does not
 - self._ends.update(ends)
 + self._ends.update(ends[1:])

@@ -20,6 +20,7 @@ from broker.core.limits import Limits
 from broker.core.repeats import Repeats
 from broker.core.source_clocks import SourceClocks
 from language.specification import EventType
+from tests.counting import calls_of
 
 Temp = event_class("Temp", {})
 Wind = event_class("Wind", {})
@@ -144,6 +145,16 @@ def test_what_the_watermark_has_not_passed_is_remembered_and_nothing_else(togeth
         _, repeated = repeats.admit(list(again))
         assert [event.id for event, _ in repeated] == [event.id for event in again]
         assert len(repeats) - len(again) < together, "what has been passed is kept no longer"
+
+
+def test_what_came_in_order_one_by_one_is_looked_through_together_when_order_ends():
+    """Not batch by batch, of which there may be as many as events."""
+    repeats = Repeats(100_000)
+    for end in range(4_000):
+        repeats.admit([reading(end + 10)], ordered=True, apart=True)
+    repeats.admit([reading(5)])
+    assert calls_of(lambda: repeats.advance(3_000)) < 1_000
+    assert len(repeats) == 4_009 - 3_000
 
 
 # --- payloads ---------------------------------------------------------------------------------

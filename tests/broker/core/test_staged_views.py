@@ -6,7 +6,6 @@ Owns the comparison on generated streams, and a count of what Python runs, in pl
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ import headwater
 from broker.core.agent import WATERMARK_NONE
 from broker.core.staged_agent import StagedAgent
 from broker.core.stages.base import Inbox, Over
+from tests.counting import calls_of
 from tests.oracles.generate import CONTEXTS_WHOLE, random_case
 from tests.oracles.render import text_of
 from tests.streams import Events, end_of, lasted
@@ -75,19 +75,7 @@ def ran(detect: str, count: int) -> int:
     ]
     for event in events[:-1]:
         engine.push([event])
-    calls = 0
-
-    def called(_frame: Any, what: str, _argument: Any) -> None:
-        nonlocal calls
-        calls += what in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(called)
-    try:
-        engine.push(events[-1:])
-    finally:
-        sys.setprofile(before)
-    return calls
+    return calls_of(lambda: engine.push(events[-1:]))
 
 
 def test_what_is_open_and_what_is_kept_do_not_multiply() -> None:
