@@ -79,8 +79,9 @@ class ChainAgent:
         self._final = len(links)
         self._selects = [leaf_select(leaf) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
-        self._foresight = foresight
         self._promise = Promise(case, layout, foresight)
+        # How long events last matters to what is promised alone.
+        self._foresight = foresight if self._promise.lags else None
         self.store = ChainStore(links, layout.root.within_ms, capacity)
         self._pending = Pending()
         self._watermark = WATERMARK_NONE

@@ -296,6 +296,21 @@ def test_where_times_are_uncertain_the_ordinary_limit_holds() -> None:
 
 
 @pytest.mark.parametrize(
+    ("assigned", "known"), [("timestamp = start", {"A": 20}), ("timestamp = B.timestamp", {})]
+)
+def test_how_long_events_last_is_looked_at_where_a_beginning_is_assigned(
+    assigned: str, known: dict[str, int]
+) -> None:
+    """The pair begins with the first A, and the second may last as long."""
+    text = f"{DECLARED} define X(n) detect A then[..30 ms] B assign n = 1, {assigned}\n"
+    run = Run(text + "subscription S from a to b detect X", 4)
+    lasting = {"type": "A", "id": "a", "start": 100, "end": 120}
+    run.matcher.push(run.intake.from_mappings([lasting]).events, lambda _: 120)
+    assert run.matcher.durations.state() == known
+    assert run.agent.watermark_out(200) == (200 - 20 - 30 if known else 200)
+
+
+@pytest.mark.parametrize(
     "pattern",
     [
         "A and B",
