@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.core import broker as core
 from broker.core.effects import Emission
 from broker.core.messages import EventsReceived, Message, Payload, Settling, SpecificationSubmitted
 from tests.broker.core.generated_runs import WINDOWS_CHOSEN, Case, Pair, Site, drawn
@@ -71,11 +70,6 @@ def hold_to_promises(case: Case) -> Counter[str]:
             site.end(draw)
     pair._wait(case.messages[-1][0] + 3_600_000)
     return site.counts
-
-
-@pytest.fixture(autouse=True)
-def few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "PASSES_MAX", 100)
 
 
 @pytest.mark.parametrize("context", CONTEXTS_WHOLE)
