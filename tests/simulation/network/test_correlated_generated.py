@@ -91,4 +91,4 @@ def test_what_waits_leaves_what_one_engine_finds_in_many_more_runs(seed, record_
     what = "specifications whose events wait for partners, held to one engine"
     record_property("generated", [what, "all", "all", runs, counts["found"]])
     assert counts["found"] > len(CONSTRUCTS) / 3
-    assert counts["waited"] > len(CONSTRUCTS) / 12
+    assert counts["waited"] > 1
