@@ -42,6 +42,9 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 
+# Of a batch that is stopped in the middle Spark asks with a pattern, which takes a stack as long as
+# what Python says of it, whether it was an interruption. Stacks take memory only as they grow.
+DEEP: Final = "-Xss16m"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 QUIET: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
@@ -79,7 +82,7 @@ def settings_of(spark: SparkSettings, log_file: Path) -> dict[str, str]:
     said = dict(QUIET) | {
         "spark.driver.memory": spark.memory,
         "spark.sql.shuffle.partitions": str(spark.partitions),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file.as_uri()}",
+        "spark.driver.extraJavaOptions": f"{DEEP} -Dlog4j2.configurationFile={log_file.as_uri()}",
         "spark.executorEnv.PYTHONHASHSEED": "0",
         "spark.sql.streaming.stopTimeout": "60s",
     }

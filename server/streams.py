@@ -91,9 +91,9 @@ class Stream:
             if self.running.isActive:
                 return True
             failed = self.running.exception()
-            if failed is None:
+            if failed is None and once:
                 return False  # all is done
-            self._failed(str(failed), once=once)
+            self._failed(str(failed or "it has ended without a word"), once=once)
         return self._again(spark, once=once)
 
     def _again(self, spark: "SparkSession", *, once: bool) -> bool:

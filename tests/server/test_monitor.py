@@ -331,6 +331,17 @@ def test_a_stream_that_has_read_all_is_done(told):
     assert not stream.down
 
 
+def test_a_stream_that_ends_without_a_word_before_it_was_told_to_is_begun_again(told, capsys):
+    now = [0.0]
+    stream = Falling(told.stream.jobs, told.stream.job, told.stream.sink, lambda: now[0])
+    stream.fall(None)
+    assert stream.look(None, once=False)
+    now[0] += AGAIN_S[0]
+    stream.look(None, once=False)
+    assert stream.running.isActive
+    assert "it has ended without a word" in capsys.readouterr().err
+
+
 def test_errors_are_told_without_their_stacks():
     long = "org.apache.X: Job aborted\n  File a\npkg.mod.SomeError: broker b1: it is gone\n\tat y"
     assert short(long) == "broker b1: it is gone"
