@@ -31,7 +31,7 @@ from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
 from language import Checked, EventType, Specification, TableError, check_text
-from language.tree import Subscription
+from language.tree import EventDeclaration, Subscription
 
 if TYPE_CHECKING:
     from language import ReadTable, TaskGraph
@@ -264,7 +264,8 @@ class Installer:
             self._declare_again(withdrawn)
             if isinstance(error, LimitReachedError):
                 raise RefusedError(_limited(error)) from None
-            raise RefusedError(trouble(refusals.CONFLICT, found=error)) from None
+            span = _declaration_of(error.type_name, plan.specification)
+            raise RefusedError(trouble(refusals.CONFLICT, span, found=error)) from None
         self._declarations[plan.declared] = (label, plan.types)
         return withdrawn
 
@@ -382,6 +383,13 @@ def _not_yours(one: Installed, asker: Asker, span: Span | None = None) -> Troubl
 
 def _limited(error: LimitReachedError) -> Trouble:
     return trouble(refusals.LIMIT, found=error)
+
+
+def _declaration_of(type_name: str, specification: Specification) -> Span | None:
+    for item in specification.file.items:
+        if isinstance(item, EventDeclaration) and item.name == type_name:
+            return item.span
+    return None
 
 
 def _sorted(types: list[EventType]) -> list[EventType]:

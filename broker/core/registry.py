@@ -51,7 +51,14 @@ Decode = Callable[[bytes | msgspec.Raw], Any]
 
 
 class ConflictError(Exception):
-    """Declarations that cannot stand beside each other; nothing was changed."""
+    """Declarations that cannot stand beside each other; nothing was changed.
+
+    `type_name` is the event type whose new declaration is in the way.
+    """
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(f"event {type_name}: {message}")
+        self.type_name = type_name
 
 
 class Reader:
@@ -195,9 +202,10 @@ class TypeRegistry:
                 before = attributes.get(name, kind)
                 if before != kind:
                     raise ConflictError(
-                        f"event {event_type.name}: found attribute {name} as {kind}, but"
+                        event_type.name,
+                        f"found attribute {name} as {kind}, but"
                         f" {other or 'another specification'} declares it as {before}; give it the"
-                        f" same type or the event type another name"
+                        f" same type or the event type another name",
                     )
         merged = _union_of([*owners.values(), event_type.attributes])
         if len(merged) > self._limits.attributes_max:
@@ -232,8 +240,9 @@ def _check_names(event_type: EventType) -> None:
     clash = [name for name in event_type.attributes if name in RESERVED]
     if clash:
         raise ConflictError(
-            f"event {event_type.name}: found attribute {clash[0]}, which every event has already;"
-            " leave it out or name it otherwise"
+            event_type.name,
+            f"found attribute {clash[0]}, which every event has already;"
+            " leave it out or name it otherwise",
         )
 
 

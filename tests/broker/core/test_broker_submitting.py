@@ -114,10 +114,11 @@ def test_of_a_faulty_text_every_error_is_told_and_nothing_is_installed(machine):
 
 def test_conflicting_declarations_install_nothing_and_leave_the_types_as_they_were(machine):
     machine.submit(HOT)
-    clash = "event Temp(val: text)\nevent Other(x: int)\n" + subscription("B", "Temp as t")
+    clash = "event Other(x: int)\n event Temp(val: text)\n" + subscription("B", "Temp as t")
     reply = machine.submit(clash)
     assert code(reply) == "HW503"
     assert "event Temp" in reply["errors"][0]["message"]
+    assert (reply["errors"][0]["line"], reply["errors"][0]["column"]) == (2, 2)
     assert "`Hot` (seq 1) of anna" in reply["errors"][0]["message"]
     assert installed(machine) == [("anna", "Hot", 1)]
     assert len(machine.send(event(0, 31))) == 1
