@@ -271,7 +271,7 @@ class Broker:
         except LimitReachedError as error:
             return rejection(reasons.TOO_MANY_SOURCES, str(error))
         except ValueError as error:
-            return Rejection("bad_advertisement", str(error))
+            return Rejection(sources.BAD_ADVERTISEMENT, str(error))
         self._lives.begin(one.source, stated.ttl_ms, self._now)
         self._notes.once("debug", "source_advertised", one.source, source=one.source)
         return None

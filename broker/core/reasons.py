@@ -42,7 +42,8 @@ REASONS: Final[dict[str, str]] = {
     NOT_FINITE: "it holds NaN, an infinity or a number beyond a float's range",
     INT_RANGE: "it holds an integer beyond signed 64 bits",
     NO_TIME: "it has no time, and one is required",
-    BAD_TIME: "its time is neither integer milliseconds nor ISO 8601, or lies outside 0001..9999",
+    BAD_TIME: "expected `timestamp`, or `start` and `end`, in integer milliseconds or ISO 8601,"
+    " within the years 0001 to 9999",
     START_AFTER_END: "it starts after it ends",
     DURATION_TOO_LONG: "it lasts longer than is allowed",
     NEGATIVE_UNCERTAINTY: "its uncertainty is negative",

@@ -7,6 +7,7 @@ does. Invariant: an advertisement with a time to live ends that long after its s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from broker.core.limits import Limits
 
 TTL_S_MAX = 10 * 365 * 86_400.0  # longer is a mistake in the unit
 RATE_MAX = 1e9  # events a second
+BAD_ADVERTISEMENT = "bad_advertisement"  # the reason: a value that no source can have
 
 
 class _Form(msgspec.Struct, frozen=True):
@@ -39,6 +41,7 @@ class _Form(msgspec.Struct, frozen=True):
 
 
 _decode = msgspec.json.Decoder(_Form).decode
+_BEYOND = re.compile("expected `float` [<>]")  # of a rate or a time to live
 
 
 class Stated(msgspec.Struct, frozen=True):
@@ -58,7 +61,10 @@ def read(source: str, data: bytes, limits: Limits) -> Stated | Rejection:
     try:
         form = _decode(data)
     except DECODE_ERRORS as error:
-        return of_error(error)
+        refused = of_error(error)
+        if _BEYOND.match(refused.message):
+            return Rejection(BAD_ADVERTISEMENT, refused.message.partition(": ")[0])
+        return refused
     if form.source is not None and form.source != source:
         found = f"source `{form.source}` on the topic of `{source}`"
         return rejection(reasons.TOPIC_MISMATCH, found)
