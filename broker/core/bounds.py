@@ -20,12 +20,13 @@ import msgspec
 
 from broker.core.assigned import assigned_end
 from broker.core.bounds_amount import Flow, Held, product, steady, total
+from broker.core.bounds_consumed import hold_for_choice
 from broker.core.bounds_pattern import Operators, Passed, Terms
 from broker.core.bounds_window import DAY_LONGEST_MS
 from broker.core.bounds_window import passed as window_passed
 from broker.core.chain_agent import links_of
 from broker.core.limits import Limits
-from broker.core.operands import Joint, least, operands, span_max_ms, types_that_last
+from broker.core.operands import span_max_ms, types_that_last
 from broker.core.pattern import Layout, lay_out
 from broker.core.reach import keep_ms
 from broker.core.staged_partition import needs_stages
@@ -191,7 +192,8 @@ class _Bounds:
         subscription = task.node if isinstance(task.node, Subscription) else None
         staged = needs_stages(case, layout, subscription)
         chained = not staged and bool(self._limits.chain_events_max and links_of(case, layout))
-        passed = Operators(terms, Held() if chained else held).passed(layout.root)
+        operators = Operators(terms, Held() if chained else held)
+        passed = operators.passed(layout.root)
         if chained:
             held.add(self._limits.chain_events_max, matches=False, reason="")
         if staged or chained or _ordered(case, layout):  # until the watermark has passed them
@@ -199,7 +201,7 @@ class _Bounds:
                 held.add(flow(lag_ms), matches=False, reason="events come without limit")
         self._turns(case, layout, passed, held)
         if case.consuming:
-            self._log(layout, leaves, terms, held, staged=staged)
+            hold_for_choice(case, operators, passed, held, staged=staged)
         if case.assign and assigned_end(case, layout) == "within":
             back_ms = duration_ms if layout.root.within_ms is None else layout.root.within_ms
             flow = passed.flow
@@ -219,23 +221,6 @@ class _Bounds:
         if wait_ms is not None and passed.lag_ms is not None:
             count = passed.flow(2 * wait_ms + passed.lag_ms + 1)
         held.add(count, matches=True, reason="what is found waits for others that may never come")
-
-    def _log(
-        self, layout: Layout, leaves: list[Flow], terms: Terms, held: Held, *, staged: bool
-    ) -> None:
-        """Events are kept where choices are made again without what was consumed."""
-        contextual = any(one.context != "unrestricted" for one in layout.joints)
-        if not staged and not contextual:
-            return
-        reach_ms = None if staged else _reach_ms(layout, terms.duration_max_ms)
-        for leaf, flow in zip(layout.leaves, leaves, strict=True):
-            count = None
-            if reach_ms is not None:
-                count = flow(2 * reach_ms + terms.lag_ms + terms.slack_ms + 1)
-            why = (
-                f"`consuming` keeps every `{leaf.name}`, to choose again without what was consumed"
-            )
-            held.add(count, matches=False, reason=why)
 
     def _tick(self, node: Definition | Subscription, passed: Passed, held: Held) -> Passed:
         """What is detected waits for the next tick."""
@@ -319,19 +304,6 @@ def _horizon_ms(layout: Layout, duration_max_ms: int) -> int:
     """How long the operator that keeps longest keeps, among those that forget."""
     kept = [one for joint in layout.joints for one in keep_ms(joint, duration_max_ms)]
     return max([one for one in kept if one is not None], default=0)
-
-
-def _reach_ms(layout: Layout, duration_max_ms: int) -> int | None:
-    """How far back an event may lie and still be in an occurrence to come."""
-    reach_ms: int | None = 0
-    for one in operands(layout.root):
-        if isinstance(one, Joint) and one.operator != "or":
-            left_ms, right_ms = keep_ms(one, duration_max_ms)
-            if left_ms is None or right_ms is None:
-                reach_ms = None
-            elif reach_ms is not None:
-                reach_ms += max(left_ms, right_ms)
-    return least(layout.root.within_ms, reach_ms)
 
 
 def stated(bound: Bound, inputs: Inputs, groups: int | None = None) -> str:

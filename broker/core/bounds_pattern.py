@@ -18,7 +18,7 @@ from broker.core import operands as ops
 from broker.core.bounds_amount import Flow, Held, never, product, total
 from broker.core.operands import FOLLOWS, Leaf, Operand, composite, span_max_ms
 from broker.core.pattern import Layout
-from broker.core.reach import keep_ms
+from broker.core.reach import Between, between, keep_ms
 from broker.core.store import TRIM_MIN
 
 NO_CHOICE = frozenset(("first", "latest"))
@@ -51,8 +51,11 @@ class Operators:
     """Adds up what the operands of one pattern hold."""
 
     def __init__(self, terms: Terms, held: Held) -> None:
-        self._terms = terms
+        self.terms = terms
         self.held = held
+        # How long before the newest event what is kept may begin, as far as `passed` has come.
+        self.reach_ms: int | None = terms.lag_ms
+        self._between: dict[int, Between] = {}  # by the identity of the operator
 
     def passed(self, operand: Operand) -> Passed:
         """What an operand passes on; what it and those beneath hold is added up."""
@@ -76,13 +79,16 @@ class Operators:
         self, operand: Operand, passed: Passed, kept_ms: int | None, lag_ms: int | None, why: str
     ) -> None:
         """An operator keeps what an operand passes on for so long."""
+        own_ms = self.span_ms(operand)
         if kept_ms is None or lag_ms is None:
-            count = None
+            count = self.reach_ms = None
         else:
             span_ms = kept_ms + lag_ms + 1
-            if self._terms.grouped:
-                span_ms += kept_ms + self._terms.slack_ms
+            if self.terms.grouped:
+                span_ms += kept_ms + self.terms.slack_ms
             count = total(passed.flow(span_ms), TRIM_MIN - 1)
+            known = None not in (own_ms, self.reach_ms)
+            self.reach_ms = max(self.reach_ms or 0, span_ms + (own_ms or 0)) if known else None
         self._add(operand, count, why)
 
     def _add(self, operand: Operand, count: int | None, why: str) -> None:
@@ -93,17 +99,17 @@ class Operators:
         """What comes sooner than its neighbour beneath the same operator waits for it."""
         if lag_ms is None or passed.lag_ms is None:
             self._add(operand, None, "{} waits for what may never be decided")
-        elif lag_ms > passed.lag_ms or passed.lag_ms > self._terms.lag_ms:
+        elif lag_ms > passed.lag_ms or passed.lag_ms > self.terms.lag_ms:
             self._add(operand, passed.flow(lag_ms + 1), "{} comes without limit")
 
     def _name(self, operand: Operand) -> str:
-        names = self._terms.layout.leaves[operand.low : operand.high]
+        names = self.terms.layout.leaves[operand.low : operand.high]
         return " with ".join(f"`{leaf.name}`" for leaf in names)
 
     # --- operators of two sides ----------------------------------------------------------
 
     def _leaf(self, leaf: Leaf) -> Passed:
-        return Passed(self._terms.leaves[leaf.low], self._terms.lag_ms)
+        return Passed(self.terms.leaves[leaf.low], self.terms.lag_ms)
 
     def _joint(self, joint: ops.Joint) -> Passed:
         if joint.operator != "or" and joint.context in NO_CHOICE:
@@ -114,7 +120,11 @@ class Operators:
         self._waits(joint.right, right, lag_ms)
         if joint.operator == "or":
             return Passed(_sum(left.flow, right.flow), lag_ms)
-        kept = keep_ms(joint, self._terms.duration_max_ms)
+        kept = keep_ms(joint, self.terms.duration_max_ms)
+        right_ms = span_max_ms(joint.right, self.terms.duration_max_ms)
+        gap_ms = self._gap_ms(joint)
+        if gap_ms is not None and right_ms is not None:
+            kept = (ops.least(kept[0], gap_ms + right_ms), kept[1])
         if joint.nth is not None:
             kept = (None, kept[1])
         word = f"`{joint.operator}`"
@@ -123,7 +133,7 @@ class Operators:
             why = f"`nth` after {word} keeps every {{}}"
         if None in kept and self._keeps_latest(joint):
             follows = joint.operator in FOLLOWS  # the right side of `then` is not kept
-            latest_ms = self._terms.duration_max_ms if follows else 0
+            latest_ms = self.terms.duration_max_ms if follows else 0
             self._keep(joint.left, left, latest_ms, lag_ms, why)
             if not follows:
                 self._keep(joint.right, right, latest_ms, lag_ms, why)
@@ -134,20 +144,25 @@ class Operators:
             self._named(kept, lag_ms)
         return Passed(_pairs(joint, left.flow, right.flow, kept), lag_ms)
 
+    def _gap_ms(self, joint: ops.Joint) -> int | None:
+        """How far apart both sides can be, as a list between them must not be empty."""
+        gap = self._between.get(id(joint))
+        return None if gap is None else gap.gap_ms(self.terms.duration_max_ms)
+
     def _keeps_latest(self, joint: ops.Joint) -> bool:
         """Whether only the latest of each side is kept (matching.keeps_latest_only)."""
-        return False if self._terms.grouped else _latest_only(joint)
+        return False if self.terms.grouped else _latest_only(joint)
 
     def _named(self, kept: tuple[int | None, int | None], lag_ms: int | None) -> None:
         """For `next`, the events between partners are kept as long as these."""
         why = "`next` keeps what may lie between partners that are kept for ever"
-        for name in self._terms.layout.named:
-            place = next(one.low for one in self._terms.layout.leaves if one.event_type == name)
+        for name in self.terms.layout.named:
+            place = next(one.low for one in self.terms.layout.leaves if one.event_type == name)
             if kept[0] is None or kept[1] is None or lag_ms is None:
                 self.held.add(None, matches=False, reason=why)
                 continue
-            span_ms = max(kept[0], kept[1]) * 2 + lag_ms + 1 + self._terms.slack_ms
-            self.held.add(self._terms.leaves[place](span_ms), matches=False, reason=why)
+            span_ms = max(kept[0], kept[1]) * 2 + lag_ms + 1 + self.terms.slack_ms
+            self.held.add(self.terms.leaves[place](span_ms), matches=False, reason=why)
 
     def _course(self, joint: ops.Joint) -> Passed:
         """One run over a whole chain of like links."""
@@ -176,7 +191,7 @@ class Operators:
     def _negation(self, negation: ops.Negation) -> Passed:
         left, right = self.passed(negation.left), self.passed(negation.right)
         lag_ms = _most(left.lag_ms, right.lag_ms)
-        own_ms = self._span(negation.left)
+        own_ms = self.span_ms(negation.left)
         window_ms = negation.window_ms
         open_ms = 0 if window_ms is None else window_ms
         why = "`without` keeps every {}"
@@ -191,14 +206,14 @@ class Operators:
 
     def _silence(self, silence: ops.Silence) -> Passed:
         beneath = self.passed(silence.operand)
-        span_ms = self._span(silence.operand)
+        span_ms = self.span_ms(silence.operand)
         why = "`absent` keeps the ends of every {}"
         if beneath.lag_ms is None or span_ms is None:
             count = None
         else:
             count = beneath.flow(silence.for_ms + span_ms + beneath.lag_ms + 1)
-            if self._terms.grouped:
-                count = total(count, beneath.flow(silence.for_ms + self._terms.slack_ms))
+            if self.terms.grouped:
+                count = total(count, beneath.flow(silence.for_ms + self.terms.slack_ms))
         self.held.add(product(count, 2), matches=True, reason=why.format(self._name(silence)))
         self.held.matches_each += 1
         lag_ms = None if beneath.lag_ms is None else beneath.lag_ms + silence.for_ms + 1
@@ -234,10 +249,11 @@ class Operators:
     # --- lists ---------------------------------------------------------------------------
 
     def _gathered(self, gathered: ops.Gathered) -> Passed:
+        self._between |= {id(joint): gap for joint, gap in between(gathered)}
         base = self.passed(gathered.base)
         lists = [self.passed(member.operand) for member in gathered.members]
         lag_ms = _most(base.lag_ms, *(one.lag_ms for one in lists))
-        span_ms = self._span(gathered.base)
+        span_ms = self.span_ms(gathered.base)
         open_ms = self._open_ms(gathered)
         why = "a chain with lists keeps every {}, as nothing closes it"
         self._keep(gathered.base, base, open_ms, lag_ms, why)
@@ -265,11 +281,21 @@ class Operators:
         ends += [bound.high_ms for bound in last if bound is not None]
         return min([one for one in ends if one is not None], default=None)
 
-    def _span(self, operand: Operand) -> int | None:
+    def span_ms(self, operand: Operand) -> int | None:
         """The longest span of what an operand passes on; that of a reading is 0."""
         if not composite(operand):
             return 0
-        return span_max_ms(operand, self._terms.duration_max_ms)
+        span_ms = span_max_ms(operand, self.terms.duration_max_ms)
+        if span_ms is None and isinstance(operand, ops.Gathered) and not operand.trailing:
+            # A member lies between two of the other elements, unless nothing stands before it.
+            return self.span_ms(operand.base) if all(m.after for m in operand.members) else None
+        if span_ms is None and isinstance(operand, ops.Joint) and operand.operator in FOLLOWS:
+            gap_ms = None if operand.bound is None else operand.bound.high_ms
+            sides = [self.span_ms(operand.left), ops.least(gap_ms, self._gap_ms(operand))]
+            sides.append(self.span_ms(operand.right))
+            known = [one for one in sides if one is not None]
+            return sum(known) if len(known) == len(sides) else None
+        return span_ms
 
 
 def _most(*times: int | None) -> int | None:

@@ -6,9 +6,66 @@ Invariant: nothing that could still find a partner is out of reach.
 
 from __future__ import annotations
 
-from broker.core.operands import FOLLOWS, Joint, Leaf, Operand, span_max_ms
+from dataclasses import dataclass
+
+from broker.core.operands import (
+    FOLLOWS,
+    Gathered,
+    Joint,
+    Leaf,
+    Operand,
+    Padded,
+    operands,
+    span_max_ms,
+)
 
 Cut = tuple[str, int]  # ("start" or "end" of the new partner, how many ms before it)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A list of events of one type between two elements of a chain, with the gaps beside it.
+
+    Where it is empty there is no occurrence, so the two are no farther apart than those gaps and a
+    member together.
+    """
+
+    event_type: str
+    before_ms: int
+    after_ms: int
+
+    def gap_ms(self, member_ms: int) -> int:
+        """How far apart the two can be, where a member lasts so long at most."""
+        return self.before_ms + member_ms + self.after_ms
+
+
+def between(gathered: Gathered) -> list[tuple[Joint, Between]]:
+    """The operators of a chain whose sides a list holds together."""
+    # Where choices spend, what is too far apart is chosen, and spent, all the same.
+    joints = {
+        _beneath(joint.right).low: joint
+        for joint in operands(gathered.base)
+        if isinstance(joint, Joint)
+        and joint.operator == "then"
+        and joint.context in {"unrestricted", "recent"}
+    }
+    found = []
+    for member in gathered.members:
+        after, before = member.after_bound, member.before_bound
+        leaf = member.operand
+        if member.optional or not isinstance(leaf, Leaf) or member.before is None:
+            continue
+        if after is None or before is None or after.high_ms is None or before.high_ms is None:
+            continue
+        joint = joints.get(member.before.low)
+        if joint is not None:
+            gap = Between(leaf.event_type, after.high_ms, before.high_ms)
+            found.append((joint, gap))
+    return found
+
+
+def _beneath(operand: Operand) -> Operand:
+    return operand.operand if isinstance(operand, Padded) else operand
 
 
 def left_cut_ms(joint: Joint) -> Cut | None:

@@ -27,12 +27,12 @@ from broker.core.operands import (
     least,
 )
 from broker.core.pattern import Layout
-from broker.core.reach import reaches_ms
+from broker.core.reach import Between, between, reaches_ms
 from broker.core.stages.base import Make, Site, Stage
 from broker.core.stages.chronicle import ChronicleStage
 from broker.core.stages.course import CourseStage
 from broker.core.stages.gathered import GatheredPlan, GatheredStage, ListPlan
-from broker.core.stages.joint import Between, JointPlan, JointStage
+from broker.core.stages.joint import JointPlan, JointStage
 from broker.core.stages.judge import Judge
 from broker.core.stages.leaf import LeafStage
 from broker.core.stages.negation import NegationPlan, NegationStage
@@ -64,7 +64,7 @@ class Builder:
         self._at_once = at_once
         self._layout = layout
         self._keys = keys
-        self._between: dict[int, Between] = {}  # of the chain at hand, by the place after a list
+        self._between: dict[int, Between] = {}  # by the identity of the operator
 
     def build(self, operand: Operand) -> Make:
         """What makes the operand's stage, with those beneath, for a partition."""
@@ -143,14 +143,8 @@ class Builder:
             self._doubt,
             self._at_once,
             bool(self._types(joint.left) & self._types(joint.right)),
-            self._between_of(joint),
+            self._between.get(id(joint)),
         )
-
-    def _between_of(self, joint: Joint) -> Between | None:
-        right = joint.right.operand if isinstance(joint.right, Padded) else joint.right
-        # Where choices spend, what is too far apart is chosen, and spent, all the same.
-        plain = joint.operator == "then" and joint.context in {"unrestricted", "recent"}
-        return self._between.get(right.low) if plain else None
 
     def _types(self, operand: Operand) -> set[str]:
         return {leaf.event_type for leaf in self._layout.leaves[operand.low : operand.high]}
@@ -235,25 +229,10 @@ class Builder:
         lists = tuple([self._list(gathered, at) for at in range(len(gathered.members))])
         passes = Passes(self._layout, gathered, self._keys, self._doubt)
         plan = GatheredPlan(lists, passes, self._span(gathered), self._doubt)
-        self._between = dict(filter(None, map(self._joined, gathered.members)))
+        self._between |= {id(joint): gap for joint, gap in between(gathered)}
         base = self.build(gathered.base)
-        self._between = {}
         members = [self.build(member.operand) for member in gathered.members]
         return lambda site: GatheredStage(plan, site, base(site), [m(site) for m in members])
-
-    def _joined(self, member: Member) -> tuple[int, Between] | None:
-        """The place right of a list, and how far from that what is left of it can be.
-
-        Where the list is empty there is no occurrence, so what is too far apart can be left out.
-        """
-        low, high = member.after_bound, member.before_bound
-        if member.optional or self._doubt is not None or not isinstance(member.operand, Leaf):
-            return None
-        if member.before is None or low is None or high is None:
-            return None
-        if low.high_ms is None or high.high_ms is None:
-            return None
-        return member.before.low, Between(member.operand.event_type, low.high_ms, high.high_ms)
 
     def _list(self, gathered: Gathered, at: int) -> ListPlan:
         member = gathered.members[at]

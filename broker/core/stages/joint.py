@@ -13,23 +13,11 @@ from broker.core.agent import WATERMARK_END
 from broker.core.join import Join
 from broker.core.occurrence import Occurrence
 from broker.core.operands import FOLLOWS, Joint
+from broker.core.reach import Between
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, start_of
 from broker.core.stages.spans import Span
 from broker.core.store import Store
 from broker.core.verdicts import Doubt
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """A list of events of a type between both sides, with the greatest gaps beside it."""
-
-    event_type: str
-    before_ms: int
-    after_ms: int
-
-    def gap_max_ms(self, site: Site) -> int:
-        """How far apart the two sides can be."""
-        return self.before_ms + self.after_ms + site.durations.reach_ms(self.event_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +67,10 @@ class JointPlan:
         """
         end_ms, start_ms = self.reaches_ms[side]
         if side == 0 and self.between is not None:
-            start_ms = self.between.gap_max_ms(site)
+            member_ms = site.durations.reach_ms(self.between.event_type)
+            start_ms = self.between.gap_ms(member_ms)
+            if self.doubt is not None:  # either gap may be missed; one of them is allowed for below
+                start_ms += self.doubt.slack_ms()
         oldest = None if end_ms is None else limit + 1 - self._reach_ms(end_ms)
         if start_ms is None:
             return oldest

@@ -89,6 +89,18 @@ PATTERNS = [
     "A and first B within 5 s",
     "A and B within 5 s consuming A",
     "A and[recent] B within 5 s consuming A",
+    "A then[..3 s] B+ then[..2 s] C",
+    "A then[recent, ..3 s] B+ then[recent, ..2 s] C",
+    "A then[..3 s] B+ then[..2 s] C where C.x > 9",
+    "A then[..3 s] B+ then[..2 s] C consuming A",
+    "A then[..3 s] B+ then[..2 s] C where C.x > 8 consuming A, B",
+    "A then[recent, ..3 s] B+ then[recent, ..2 s] C where C.x > 9 consuming A",
+    "A then B+ then C within 5 s consuming A",
+    "A as a then[..2 s] C then[..1 s] A+ as x then[..2 s] B where Count(x) > 9",
+    "A then[chronicle] B within 5 s consuming A",
+    "A without[2 s] B consuming A",
+    "A{2} within 2 s consuming A",
+    "[one] A and B within 5 s consuming A",
 ]
 GROUPS = {"": 1, " group by source": 3}
 SLOW = {"A then last B within 5 s"}
@@ -207,7 +219,8 @@ def test_a_rate_that_is_not_kept_may_exceed_the_bound():
         ("A+[1 s..2 s] within 9 s", "a run of `A` may go on for ever"),
         ("A then nth 2 B within 5 s", "`nth` after `then` keeps every `A`"),
         ("A as x then[first] A as y", "`first` keeps every `x`"),
-        ("A and B within 5 s consuming A at most 1 per 1 s", "`consuming` keeps every `A`"),
+        ("A+ as x then[..3 s] B consuming x", "`consuming` keeps every `x`"),
+        ("A then[..3 s] B* then[..2 s] C", "`then` keeps every `A`"),
     ],
 )
 def test_what_has_no_limit_by_its_text_is_named_with_the_one_that_holds(pattern, reason):
