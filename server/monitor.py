@@ -224,7 +224,11 @@ def _least(promised: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _rows(progress: Mapping[str, Any]) -> int:
-    """The results of a batch: not what a source gives of which nothing but the watermark moved."""
+    """The results of a batch: not what a source gives of which nothing but the watermark moved.
+
+    It gives one row for that as well where the last range of a batch has none of the job's
+    subscriptions; this cannot be told apart, and counts.
+    """
     found = int(progress["numInputRows"])
     for source in progress.get("sources", ()):
         before, after = (_places(source.get(name)) for name in ("startOffset", "endOffset"))

@@ -25,11 +25,12 @@ class Range(InputPartition):
     """A half-open range of the log of one broker.
 
     What ends before `late_ms` comes too late. `mark_ms` goes along with each row, and by itself
-    where the range is empty.
+    where there is none and it has to `arrive`.
     """
 
     late_ms: int | None = None
     mark_ms: int | None = None
+    arrive: bool = False
 
     def __init__(self, broker: str, address: str, epoch: str, begin: int, end: int) -> None:
         super().__init__((broker, epoch, begin, end))
@@ -95,11 +96,9 @@ class Reading:
         """The rows, in order. Raises LogError."""
         options = self._options
         origin = Origin(part.broker, part.epoch, part.mark_ms)
-        if part.begin == part.end and part.mark_ms is not None:
-            yield mark_alone(origin, self._columns)
-            return
         log = Log(part.broker, part.address, options.login)
         late = Late(part)
+        some = False
         try:
             at = part.begin
             while at < part.end:
@@ -113,11 +112,14 @@ class Reading:
                     if options.fail_on_loss:
                         raise
                     self._passed(part, at, part.end)
-                    return
+                    break
                 late.note(page)
                 if page.offsets:
+                    some = True
                     yield batch_of(page, origin, self._columns)
                 at = to
+            if part.arrive and not some:
+                yield mark_alone(origin, self._columns)
         finally:
             log.close()
             late.tell()

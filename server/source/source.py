@@ -173,11 +173,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.options.late_s is not None:
             delay_ms = round(self.options.late_s * 1000)
             late_ms, mark_ms = mark_of(before, delay_ms), mark_of(after, delay_ms)
-            if self.options.by_promises and not found and mark_ms != late_ms:
+            moves = self.options.by_promises and mark_ms != late_ms
+            if moves and not found:
                 found = [self._empty(after)]
             for one in found:
                 one.late_ms = late_ms
                 one.mark_ms = mark_ms if self.options.by_promises else None
+                # What is read may be of other subscriptions, all of it.
+                one.arrive = moves and one is found[-1]
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -349,6 +349,22 @@ def test_the_watermark_goes_along_with_rows_and_by_itself_where_there_are_none(t
         source_of(two).streamReader(_schema(MARKED_SCHEMA))
 
 
+def test_results_of_other_subscriptions_take_the_watermark_along(two):
+    two["a"].add(result(9, 1100, "Smoke"))
+    for log in two.values():
+        log.promise(10**9)
+    with Stream(two, MARKED_SCHEMA, lateAfter="0", subscriptions="Smoke") as stream:
+        rows = [stream.batch(ReadMaxRows(6)) for _ in range(4)]
+    assert [[row["id"] for row in batch if row["id"]] for batch in rows] == [
+        [],
+        [],
+        ["Smoke-hall-9"],
+        [],
+    ]
+    marks = [{row["settled"].timestamp() for row in batch} for batch in rows]
+    assert marks == [set(), {1.099}, {5.0}, {5.5}]
+
+
 # --- ranges that cannot be read ------------------------------------------------------------------
 
 
