@@ -7,7 +7,6 @@ what the broker was told, what left it and what is in the outbox is all that is 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -34,8 +33,8 @@ class Undisturbed:
         self.core = RestorableBroker(first.options, limits)
         self.results: list[tuple[int, Emission]] = []
         self.retained: dict[str, bytes] = {}
-        self.late: Counter[Key] = Counter()
         self.arrived: list[Said] = []
+        self.let_in: dict[Key, Said] = {}  # what was in time, each once, as it was then
         self._places: dict[str, Said] = {}
 
     def run(self, site: Site) -> None:
@@ -45,19 +44,25 @@ class Undisturbed:
                 self._begin(one)
                 continue
             match one.message:
-                case EventsReceived(payloads):
-                    for payload in payloads:
-                        self._arrive(payload.data, payload.type_name, payload.source)
                 case SourceAdvertised(source, data):
                     said = json.loads(data)
                     self._places[source] = {name: said[name] for name in PLACE if name in said}
                 case SourceWithdrawn(source):
                     self._places.pop(source, None)
+            arrived, late = len(self.arrived), set()
+            if isinstance(one.message, EventsReceived):
+                for payload in one.message.payloads:
+                    self._arrive(payload.data, payload.type_name, payload.source)
             for effect in self.core.handle(one.message, one.now):
                 if isinstance(effect, Emit):
                     self.results += [(one.now, result) for result in effect.results]
                 elif isinstance(effect, Publish):
-                    self._published(effect)
+                    late |= self._published(effect)
+            for event in self.arrived[arrived:]:
+                # One that is late may be in time when it comes again: its source may have left
+                # meanwhile, and begun anew, without a place.
+                if key_of(event) not in late:
+                    self.let_in.setdefault(key_of(event), event)
 
     def _begin(self, one: Told) -> None:
         """What a process does that goes on with what another did, perhaps otherwise set."""
@@ -73,24 +78,17 @@ class Undisturbed:
             place = self._places.get(source, {})
             self.arrived.append({"type": type_name, "source": source, **place, **event})
 
-    def _published(self, effect: Publish) -> None:
+    def _published(self, effect: Publish) -> set[Key]:
+        """Keeps what is retained; which events were late."""
+        late = set()
         for one in effect.publications:
             if one.topic.startswith("late/"):
-                self.late[key_of(json.loads(one.payload))] += 1
+                late.add(key_of(json.loads(one.payload)))
             elif one.retain and one.payload:
                 self.retained[one.topic] = one.payload
             elif one.retain:
                 self.retained.pop(one.topic, None)
-
-    def let_in(self) -> dict[Key, Said]:
-        """The events that were in time, each once."""
-        arrived = Counter(map(key_of, self.arrived))
-        found: dict[Key, Said] = {}
-        for event in self.arrived:
-            key = key_of(event)
-            if arrived[key] > self.late.get(key, 0):
-                found.setdefault(key, event)  # as its source was advertised when it came first
-        return found
+        return late
 
 
 def check_all(
@@ -107,7 +105,7 @@ def check_all(
         for event in sensor.acknowledged:
             if (sensor.name, *key_of(event)) not in arrived:
                 raise CheckFailedError(f"{event} of {sensor.name} was acknowledged, and is lost")
-    let_in = undisturbed.let_in().values()
+    let_in = undisturbed.let_in.values()
     excused = _excused(let_in)
     checkers.check_replay(stays, enumerate(rows), let_in, excused)
     check_state(site, undisturbed)
