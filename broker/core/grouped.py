@@ -34,10 +34,7 @@ class GroupedPatternAgent(PatternAgent):
         while len(partitions) > self.groups_max or (
             self._size > self._occurrences_max and len(partitions) > 1
         ):
-            gone = partitions.pop(next(iter(partitions)))
-            self._size -= gone.counted
-            if self._patience is not None:
-                self._patience.taken(gone)
+            self._drop(next(iter(partitions)))
             self.dropped_groups += 1
         return found
 

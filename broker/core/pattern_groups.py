@@ -199,7 +199,18 @@ class PatternGroups:
                 self._expire(partition)
                 self._count(partition)
             if not (partition.counted or partition.fresh):
-                del self._partitions[key]
+                self._drop(key)
+
+    def _drop(self, key: Any) -> None:
+        """Let go of a group, and of all that it holds."""
+        gone = self._partitions.pop(key)
+        self._size -= gone.counted
+        if self._patience is not None:
+            self._patience.taken(gone)
+        self._open.set(key, None)
+        self._closing.set(key, None)
+        self._eldest_of.pop(key, None)
+        self._moved.pop(key, None)
 
     def _eldest(self) -> int:
         """When the eldest of all that is held begins."""

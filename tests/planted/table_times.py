@@ -104,6 +104,19 @@ window-starts-with-it: what began before its window does not make the window's e
         tests=TIMES,
     ),
     *part(
+        "broker/core/pattern_groups.py",
+        r"""
+group-gone-is-due: a group is due that went at the limit
+- self._closing.set(key, None)
++ pass
+
+group-gone-holds: a group that went at the limit holds what comes back
+- self._open.set(key, None)
++ pass
+""",
+        tests=("tests/broker/core/test_group_limits.py",),
+    ),
+    *part(
         "broker/core/matcher.py",
         r"""
 definition-stays: what is known of a definition stays when it runs no more

@@ -71,6 +71,20 @@ def test_the_group_that_began_first_goes_first_and_is_counted() -> None:
     assert not {"k0", "k1", "k2", "k3"} & set(found)
 
 
+@pytest.mark.parametrize("pattern", ["A then last B within 5 s", "A then[first] B within 5 s"])
+def test_nothing_waits_for_a_group_that_went(pattern: str) -> None:
+    """Groups in which something is found but not final, until other groups take their places."""
+    run = Run(pattern)
+    for number in range(LIMITS.groups_max):
+        run.push("A", 1_000 + 2 * number, f"k{number}")
+        run.push("B", 1_001 + 2 * number, f"k{number}")
+    for number in range(2 * LIMITS.groups_max):
+        run.push("A", 2_000 + number, f"other{number}")
+    assert run.push("C", 3_000, "k0") == []
+    run.matcher.push((), lambda _: 30_000)
+    assert run.agent.watermark_out(30_000) == 30_000
+
+
 def test_within_the_limits_nothing_is_dropped() -> None:
     run = Run("A then[first] B")
     for number in range(LIMITS.groups_max):
