@@ -21,6 +21,7 @@ from broker.core.stages.base import end_of, start_of
 from broker.core.stages.repeats import row
 from broker.core.stages.whole import Passes, negation_test
 from headwater.explaining.criteria import criteria_of
+from headwater.explaining.lists import Lists
 from headwater.explaining.pairs import Pairs
 from headwater.explaining.words import condition_text, counted, groups_text, label, names
 from headwater.testing.notation import duration_text as short
@@ -290,9 +291,14 @@ class Walk:
             if not found and not member.optional:
                 self._say(gathered, f"nothing for the list {label(member.operand)}")
                 return {}
-        told = f"{counted(sum(map(len, base.values())))} of its other elements"
-        self._say(gathered, f"{told}; whether the lists beside them fit was not looked at")
-        return base
+        filled = Lists(self._layout, gathered, self._keys, len(base))
+        whole = {
+            group: filled.fill(chains, [found.get(group, []) for found in lists], group)
+            for group, chains in base.items()
+        }
+        self.funnel.sampled = self.funnel.sampled or filled.cut
+        self.funnel.lines += filled.told()
+        return whole
 
 
 def _falls_in(

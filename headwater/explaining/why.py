@@ -6,7 +6,7 @@ definition that detected nothing is told of once, beneath the first that needed 
 
 from __future__ import annotations
 
-from broker.core.operands import Joint, operands
+from broker.core.operands import Count, Joint, operands
 from broker.core.pattern import Layout, lay_out
 from headwater.explaining.funnel import KEPT_MAX, Funnel, Walk
 from headwater.explaining.pairs import PAIRS_MAX
@@ -86,7 +86,8 @@ class _Seeker:
         found += ["`last`"] if layout.last else []
         found += ["`first`"] if layout.first else []
         found += ["`consuming`"] if case.consuming else []
-        found += ["lists"] if layout.listed else []
+        counts = [one for one in operands(layout.root) if isinstance(one, Count) and one.disjoint]
+        found += [f"`{{{one.count}}}`, whose rows are disjoint" for one in counts]
         found += ["`maybe drop`"] if case.detect.maybe_drop else []
         node = task.node
         if isinstance(node, Subscription):

@@ -203,6 +203,45 @@ MISSES = [
         ["nothing for the list B"],
     ),
     (
+        "A then[..9 s] B(x > 1)+ as bs then[..3 s] C where Count(bs) >= 2",
+        [
+            event("A", "a", 0),
+            event("B", "b1", 2, x=2),
+            event("B", "b2", 4, x=2),
+            event("B", "b3", 5, x=1),
+            event("C", "c", 6),
+        ],
+        [
+            "list bs: 2 pairs, 2 in its place, 2 with a gap of ..9 s after A",
+            "after A, 1 with a gap of ..3 s before C",
+            "1 with a member in each list that needs one, none where Count(bs) >= 2",
+            "as in a+b2+c (1970-01-01T00:00:06.000Z), with 1 event in bs",
+        ],
+    ),
+    (
+        "A then B+ then[..3 s] C",
+        [event("A", "a", 0), event("B", "b", 2), event("C", "c", 9)],
+        [
+            "list B: 1 pair, 1 in its place, none with a gap of ..3 s before C",
+            "nearest: a+c (1970-01-01T00:00:09.000Z) and b (",
+            "missed it by 4s",
+        ],
+    ),
+    (
+        "A then B+ as bs within 5 s where bs.x > A.x",
+        [event("A", "a", 0, x=3), event("B", "b1", 2, x=3), event("B", "b2", 9, x=4)],
+        ["list bs: 2 pairs, 2 in its place, 1 in time, none where bs.x > A.x"],
+    ),
+    (
+        "A then B* as bs then C within 9 s spread 5 m",
+        [
+            event("A", "a", 0, position={"x": 0, "y": 0}),
+            event("B", "b", 2, position={"x": 8, "y": 0}),
+            event("C", "c", 4, position={"x": 1, "y": 0}),
+        ],
+        ["1 with a member in each list that needs one, 1 within 9 s, none spread 5 m"],
+    ),
+    (
         "A then[recent] B+ then[recent] C",
         [event("A", "a1", 1), event("B", "b", 2), event("A", "a3", 3), event("C", "c", 4)],
         ["met every condition that was looked at; then `then[recent]`", "left none"],
