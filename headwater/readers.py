@@ -8,8 +8,10 @@ ends in a batch exactly once: among its events or lines, its bad lines, or its u
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, BinaryIO
 
 from headwater.columns import ColumnError, ColumnMap, RowConverter
@@ -64,6 +66,8 @@ class CsvEvents:
 
 Batch = JsonLines | CsvEvents
 
+OPENING_LINES_MAX = 1_000  # blank ones among them; behind a header row they tell nothing
+
 
 def read_events(
     files: Sequence[str],
@@ -82,7 +86,7 @@ def read_events(
     """
     for file in files:
         chunks = lines_of(file, stdin=stdin, line_bytes_max=line_bytes_max)
-        first = _first_with_text(chunks)
+        first = _opening(chunks)
         if first is None:
             continue
         if _is_json(first):
@@ -96,16 +100,39 @@ def read_events(
             )
 
 
-def _first_with_text(chunks: Iterator[Lines]) -> Lines | None:
+def _opening(chunks: Iterator[Lines]) -> Lines | None:
+    """The first lines with text; as many as it takes to tell the format, wherever reads end."""
+    opening: Lines | None = None
     for chunk in chunks:
-        if chunk.too_long or any(not line.isspace() for line in chunk.lines if line):
-            return chunk
-    return None
+        if opening is not None:
+            opening = Lines(
+                opening.first_line,
+                opening.lines + chunk.lines,
+                opening.too_long + chunk.too_long,
+            )
+        elif chunk.too_long or _texts(chunk, 1):
+            opening = chunk
+        else:
+            continue
+        enough = len(_texts(opening, 2)) == 2 or len(opening.lines) > OPENING_LINES_MAX
+        if opening.too_long or enough or _is_json(opening):
+            break
+    return opening
+
+
+def _texts(chunk: Lines, count: int) -> list[bytes]:
+    return list(islice((line for line in chunk.lines if line and not line.isspace()), count))
 
 
 def _is_json(chunk: Lines) -> bool:
-    text = next((line for line in chunk.lines if line and not line.isspace()), b"")
-    return text.lstrip().startswith((b"{", b"["))
+    """By the first line; but what was cut off at its beginning goes on with a whole object."""
+    texts = [line.strip() for line in _texts(chunk, 2)]
+    if any(line.startswith((b"{", b"[")) for line in texts[:1]):
+        return True
+    try:
+        return len(texts) == 2 and isinstance(json.loads(texts[1]), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _refuse_laid_out(file: str, chunk: Lines) -> None:

@@ -180,6 +180,27 @@ def test_json_lines_are_handed_on_undecoded_with_their_numbers(pack, start):
     ]
 
 
+def test_json_lines_that_were_cut_off_at_the_beginning_are_json_lines_wherever_reads_end():
+    """As a log is that was rotated in the middle of a line: one bad line, and no odd header."""
+    end, feed = os.pipe()
+    with os.fdopen(end, "rb") as stdin, os.fdopen(feed, "wb", buffering=0) as writer:
+        batches = read_events(["-"], TYPES, stdin=stdin)
+        writer.write(b'Temp", "val": 1}\n')
+        later = threading.Timer(0.05, writer.write, [b'\n{"type": "Temp"}\n'])
+        later.start()
+        found = next(batches)
+        later.join()
+        assert isinstance(found, JsonLines)
+        assert found.lines == [b'Temp", "val": 1}', b"", b'{"type": "Temp"}']
+        writer.close()
+
+
+def test_a_header_alone_is_csv_whatever_follows_it_in_its_cells():
+    assert from_text("type,timestamp\n").events == []
+    (event,) = from_text('type,timestamp,note\n\nTemp,1,"{}"\n').events
+    assert event["note"] == "{}"
+
+
 def test_a_json_line_longer_than_allowed_is_bad():
     data = b'{"a": 1}\n{"a": "' + b"x" * 100 + b'"}\n{"a": 2}\n'
     (batch,) = read_events(["-"], {}, stdin=io.BytesIO(data), line_bytes_max=50)
