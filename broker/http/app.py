@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from broker.credentials import Users
-from broker.http.connections import IDLE_WAIT_S, Patience, acceptor, log
+from broker.http.connections import IDLE_WAIT_S, SERVER, Patience, acceptor, log
 from broker.http.facade import BrokerFacade
 from broker.http.guard import foreign_pages_kept_out, told_as_json, users_only
 from broker.http.handlers import Handlers
@@ -81,8 +81,7 @@ def make_app(
 
 
 async def _say_no_more_than_needed(_: web.Request, response: web.StreamResponse) -> None:
-    """A stranger need not learn which versions of what run here."""
-    response.headers["Server"] = "Headwater"
+    response.headers["Server"] = SERVER
     response.headers["X-Content-Type-Options"] = "nosniff"
 
 

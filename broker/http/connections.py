@@ -13,8 +13,12 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from broker.http.guard import problem
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+SERVER = "Headwater"  # a stranger need not learn which versions of what run here
+FOUND_CHARS_MAX = 100  # of what the library found wrong, which may repeat what was sent
 IDLE_WAIT_S = 60.0  # between two requests; the command line asks once, Prometheus four times
 
 # Of the library's server: it would log what strangers send with a traceback, headers and all, and
@@ -91,6 +95,28 @@ class Patience:
             self._look_later(protocol, waiting)
 
 
+class _Plain(web.RequestHandler):
+    """The library's, but that what is no request is answered as every refusal is."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer, after which the connection ends; the library says only what it logs."""
+        super().handle_error(request, status, exc, message)
+        found = (message or "").partition("\n")[0].rstrip(": ")[:FOUND_CHARS_MAX]
+        told = f"this is no HTTP request: {found[:1].lower()}{found[1:]}"
+        answer = problem(status, told if status < 500 else "the broker failed to answer")
+        answer.headers["Server"] = SERVER
+        answer.force_close()
+        return answer
+
+
 class _Refusing(asyncio.Protocol):
     """Ends a connection for which there is no room."""
 
@@ -107,6 +133,7 @@ def acceptor(
         if len(server.connections) >= connections_max:
             return _Refusing()
         made: web.RequestHandler = server()
+        made.__class__ = _Plain  # the library has no place where it could be told which to make
         patience.begins(made)
         return made
 

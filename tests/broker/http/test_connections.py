@@ -1,6 +1,7 @@
 """Connections that ask for nothing, or for nothing sensible, cost no more than a stated while."""
 
 import asyncio
+import json
 import logging
 
 import pytest
@@ -131,6 +132,12 @@ def test_what_is_no_request_is_refused_and_not_logged(request_, caplog):
     async def scenario(port):
         answer = await said(port, request_)
         assert answer.startswith(b"HTTP/1.0 400") or answer == b"reset"
+        if answer != b"reset":
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert b"Server: Headwater\r\n" in head + b"\r\n"
+            (error,) = json.loads(body)["errors"]
+            assert error["message"].startswith("this is no HTTP request: ")
+            assert "c2Vj" * 50 not in error["message"]
         answer = await said(port, GET + b"Connection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200")
 
