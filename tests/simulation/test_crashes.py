@@ -29,7 +29,7 @@ def test_nothing_is_lost_or_doubled(first):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("first", range(FAST_SEEDS, FAST_SEEDS + LONG_SEEDS, 250))
 def test_nothing_is_lost_or_doubled_in_many_more_runs(first):
     for seed in range(first, first + 250):
