@@ -165,7 +165,7 @@ PLANTED = {
     claims_that_are_taken_while_a_question_is_open: 99,
     positions_told_before_they_are_stored: 139,
     events_kept_for_the_foremost_host_alone: 0,
-    positions_that_no_snapshot_holds: 1,
+    positions_that_no_snapshot_holds: 2,
     a_promise_that_goes_too_far: 0,
     origins_that_nobody_waits_for: 0,
     claims_over_what_was_missed: 45,
