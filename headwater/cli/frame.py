@@ -9,7 +9,7 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,7 @@ MISUSED = 2  # used wrongly, or the input is faulty
 UNREACHABLE = 3  # the broker cannot be reached
 
 JSON = "--json"
+HELP = {"-h", "--help"}
 
 # In the order of a first acquaintance; `a b` stands in the module `a_b`.
 COMMANDS = {
@@ -95,13 +96,19 @@ def _dispatch(words: list[str]) -> int:
 
         print(f"headwater {version('headwater')}")
         return GOOD
-    if not words or words[0] in {"-h", "--help", "help"}:
-        print(_overview())
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words or words[0] in HELP:
+        print(_overview(COMMANDS))
         return GOOD if words else MISUSED
     for length in (2, 1):
         name = " ".join(words[:length])
         if len(words) >= length and name in COMMANDS:
             return _run(name, words[length:])
+    group = {name: told for name, told in COMMANDS.items() if name.startswith(f"{words[0]} ")}
+    if group and HELP & set(words[1:]):
+        print(_overview(group))
+        return GOOD
     return _tell(CommandError(MISUSED, _unknown(words)), as_json=JSON in words)
 
 
@@ -168,10 +175,10 @@ def _tell(error: CommandError, *, as_json: bool, aside: bool = False) -> int:
     return error.status
 
 
-def _overview() -> str:
-    width = max(len(name) for name in COMMANDS)
+def _overview(commands: Mapping[str, str]) -> str:
+    width = max(len(name) for name in commands)
     lines = ["usage: headwater COMMAND …", ""]
-    lines += [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
+    lines += [f"  {name:<{width}}  {summary}" for name, summary in commands.items()]
     lines += [
         "",
         "`headwater COMMAND --help` says more, with an example. Exit status: 0 good, 1 problems",

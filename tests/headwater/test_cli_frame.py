@@ -30,6 +30,22 @@ def test_the_overview_lists_every_command(capsys):
     assert main([]) == 2
 
 
+@pytest.mark.parametrize("words", [["user", "--help"], ["user", "-h"], ["help", "user"]])
+def test_the_first_word_of_several_commands_has_help_of_its_own(words, capsys):
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    shown = [name for name in COMMANDS if f"  {name} " in told]
+    assert shown == [name for name in COMMANDS if name.startswith("user ")]
+
+
+@pytest.mark.parametrize("name", ["check", "user add"])
+def test_help_may_stand_before_a_command_too(name, capsys):
+    assert main([*name.split(), "--help"]) == 0
+    usual = capsys.readouterr().out
+    assert main(["help", *name.split()]) == 0
+    assert capsys.readouterr().out == usual
+
+
 def test_the_version_is_that_of_the_distribution(capsys):
     assert main(["--version"]) == 0
     assert re.fullmatch(r"headwater \d+\.\d+\.\d+\n", capsys.readouterr().out)
