@@ -94,4 +94,5 @@ class CorrelatedRun(Run):
     def _source_place(self) -> Place:
         random = self.world.random
         elsewhere = random.random() < (0, 0, 0.1, 0.3)[self.seed % 4]
-        return random.choice(self.places if elsewhere else self.places[HOMES:])
+        behind = self.places[HOMES:] or self.places  # of one broker none is behind another
+        return random.choice(self.places if elsewhere else behind)

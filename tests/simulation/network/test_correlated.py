@@ -8,6 +8,7 @@ from simulation.network.scenario import Shape
 
 FAST_SEEDS = (6, 7)
 LONG_SEEDS = 1_000
+MORE = (0, 1, *range(3, 40))
 
 
 @pytest.mark.timeout(120)
@@ -43,9 +44,8 @@ def test_results_and_ids_are_those_without_waiting_and_less_travels(seed, monkey
     assert found[1][1] < found[0][1]
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", [2, *(pytest.param(one, marks=pytest.mark.long) for one in MORE)])
 def test_any_number_of_brokers_gives_the_same_results_under_the_same_ids(seed):
     found = []
     for brokers in (1, 6, 20):
@@ -53,3 +53,4 @@ def test_any_number_of_brokers_gives_the_same_results_under_the_same_ids(seed):
         run.run()
         found.append(checks.ids_of(run.places))
     assert found[0] == found[1] == found[2]
+    assert found[0].total() > 0
