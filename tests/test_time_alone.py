@@ -31,23 +31,38 @@ DURATION = re.compile(r"\b(\d+) (ms|s|mins?|h|days?)\b")
 def bounds_ms(text: str, events: Events) -> int:
     """More than all bounds of a text together, by what its events' times may be wrong."""
     named = [int(n) * UNITS_MS[unit] for n, unit in DURATION.findall(text)]
-    unsure = max(int(one.get("uncertainty", 0)) for one in events)
-    return 3 * (sum(named) + max(map(lasted, events)) + unsure) + 1_000
+    return 3 * (sum(named) + max(map(lasted, events)) + unsure_ms(events)) + 1_000
+
+
+def unsure_ms(events: Events) -> int:
+    """By how much their times may be wrong at most."""
+    return max(int(one.get("uncertainty", 0)) for one in events)
 
 
 class Walk:
     """A stream whose time goes on from due to due."""
 
-    def __init__(self, text: str, events: Events, moves: float = 0) -> None:
-        """`moves`: how likely it is at each event that another engine goes on."""
+    def __init__(self, text: str, events: Events, moves: float = 0, *, told: bool = False) -> None:
+        """`moves`: how likely it is at each event that another engine goes on.
+
+        `told`: by how much times may be wrong is known beforehand, as how long events last is.
+        """
         self.events = sorted(events, key=end_of)
         self.text, self.moves, self.draw = text, moves, random.Random(text)
         self.longest_ms = max(map(lasted, events))
-        self.engine = headwater.Engine(text, longest_ms=self.longest_ms)
+        self.unsure_ms = unsure_ms(events) if told else 0
+        self.engine = self.new_engine()
         self.at = end_of(self.events[0]) - 1
         self.bounds_ms = bounds_ms(text, events)
         self.wakes = self.results = self.left = 0
         self.waits = False
+
+    def new_engine(self) -> headwater.Engine:
+        """One that knows no events, and how long they last at most."""
+        engine = headwater.Engine(self.text, longest_ms=self.longest_ms)
+        if self.unsure_ms:
+            engine._pipeline.matcher.doubt(most_ms=self.unsure_ms)
+        return engine
 
     def run(self) -> None:
         """All events, and then all that time decides after them."""
@@ -63,7 +78,7 @@ class Walk:
     def wait(self, until: int) -> None:
         """Go on to before a time, in another engine now and then."""
         if self.draw.random() < self.moves:
-            there = headwater.Engine(self.text, longest_ms=self.longest_ms)
+            there = self.new_engine()
             there.restore(self.engine.state())
             assert there.next_due() == self.engine.next_due()
             self.engine = there
@@ -79,7 +94,7 @@ class Walk:
 
 def by_events_alone(walk: Walk) -> int:
     """How many results there are where nobody asks what is due."""
-    engine = headwater.Engine(walk.text, longest_ms=walk.longest_ms)
+    engine = walk.new_engine()
     return sum(len(engine.push([event])) for event in walk.events) + len(engine.finish())
 
 
@@ -94,7 +109,11 @@ def walked(construct: str, context: s.Context, seeds: range) -> Counter[str]:
         walk.run()
         moved.run()
         assert (moved.results, moved.left) == (walk.results, walk.left), "a move shows"
-        assert walk.results + walk.left == by_events_alone(walk), "asking what is due shows"
+        told = walk
+        if unsure_ms(events):  # what is decided before that is known, stands
+            told = Walk(text_of(spec), events, told=True)
+            told.run()
+        assert told.results + told.left == by_events_alone(told), "asking what is due shows"
         closed = not stays_open(spec)
         if closed:
             assert not walk.left, f"{construct}/{context}/{seed}: left to the end"
