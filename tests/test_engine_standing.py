@@ -46,3 +46,44 @@ def push_ms(name: str, waiting: int) -> float:
 def test_a_push_costs_no_more_where_more_waits(name: str) -> None:
     few, many = push_ms(name, 100), push_ms(name, 4_000)
     assert many < 8 * few, f"{few:.1f} ms beside 100, {many:.1f} ms beside 4,000"
+
+
+def silences_ms(count_of: int) -> float:
+    """The processor time of fifty pushes of one event that breaks no silence of so many."""
+    engine = Engine(
+        "event A(v: int)\n"
+        + "\n".join(
+            f"subscription S{n} from a to b detect absent A(v = {n + 1}) for 60 s"
+            for n in range(count_of)
+        )
+    )
+    best = float("inf")
+    for turn in range(4):
+        batch = [
+            {"type": "A", "id": f"e{n}", "timestamp": 10**9 + n, "v": 0}
+            for n in range(50 * turn, 50 * (turn + 1))
+        ]
+        begun = process_time()
+        for event in batch:
+            engine.push([event])
+        best = min(best, process_time() - begun)
+    return best * 1_000
+
+
+def test_an_event_wakes_no_silence_that_it_does_not_break() -> None:
+    few, many = silences_ms(10), silences_ms(300)
+    assert many < 8 * few, f"{few:.1f} ms beside 10, {many:.1f} ms beside 300"
+
+
+def test_a_silence_in_a_group_begins_with_the_least_start_of_any_event_there() -> None:
+    text = "event A(v: int, k: text)\nsubscription S from a to b\n"
+    engine = Engine(f"{text}detect absent A(v = 1) for 5 s group by k", lateness_ms=3_000)
+    for at, start, v in (
+        (4_000, 4_000, 0),
+        (5_000, 2_000, 0),
+        (3_000, 3_000, 0),
+        (9_000, 9_000, 1),
+    ):
+        engine.push([{"type": "A", "id": f"e{at}", "start": start, "end": at, "v": v, "k": "x"}])
+    found = [(one["start"], one["end"]) for one in engine.finish()]
+    assert found == [(2_000, 7_000), (9_000, 14_000)]

@@ -139,7 +139,9 @@ class Matcher:
         seats.append(seat)
         seat.domain.seats += 1
         wanted = [(leaf.event_type, leaf.conditions) for leaf in layout.leaves]
-        wanted += [(name, ()) for name in layout.named]
+        # Without groups a silence begins with the input, of which agents are told as it is.
+        if case.group_by or any(joint.next for joint in layout.joints):
+            wanted += [(name, ()) for name in layout.named]
         for place, (event_type, conditions) in enumerate(wanted):
             content = self.filterer.add(input_name(task, event_type), conditions)
             seat.contents.append(content)

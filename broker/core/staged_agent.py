@@ -130,6 +130,8 @@ class StagedAgent(StagedGroups):
             if self.doubt is not None:
                 self.doubt.see(passed)
             self.outlasting += self._durations.observe(((at, passed),))
+            if at >= len(leaves) and not self._contiguous:
+                passed = self._beginning(passed)
             pending.add(at, passed)
         until = WATERMARK_END if self._at_once else self._watermark
         released = pending.release(until)
@@ -149,6 +151,17 @@ class StagedAgent(StagedGroups):
             self._give(partition.site, at, event)
             touched[key] = None
         return touched
+
+    def _beginning(self, events: Sequence[Event]) -> list[Event]:
+        """Those with which a partition may begin; all others say nothing of a silence."""
+        partitions, key_of = self._partitions, self._key
+        found = []
+        for event in events:
+            known = None if key_of is None else partitions.get(key_of(event))
+            begin = None if known is None else known.site.begin
+            if begin is None or event.start < begin:
+                found.append(event)
+        return found
 
     def _give(self, site: Site, at: int, event: Event) -> None:
         if at < len(site.leaves):
