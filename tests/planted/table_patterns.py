@@ -260,12 +260,12 @@ AGENT = part(
     "broker/core/pattern_agent.py",
     r"""
 found-not-waited-for: a detected event comes at the watermark that was given out
-- occurrence[0] - 1)
-+ occurrence[0])
+- min(out, first - 1)
++ min(out, first)
 
 ready-one-too-many: events are taken before the watermark has passed
-- bisect_right(pending, self._watermark,
-+ bisect_right(pending, self._watermark + 1,
+- pending.release(self._watermark)
++ pending.release(self._watermark + 1)
 
 key-null-is-a-group: events without a key make a group
 -             if key is not None:
