@@ -51,7 +51,7 @@ def types_begun(assigned: Sequence[Assignment], layout: Layout) -> frozenset[str
 
 def types_begun_at_ends(case: Case, layout: Layout) -> frozenset[str]:
     """The same of the case's assigned ends; the span of a single event is that event's."""
-    ends = [item for item in case.assign if item.name in ENDS]
+    ends = [one for one in case.assign if one.name in ENDS]
     names = {node.name for item in ends for node in descendants(item.value) if type(node) is Name}
     own = {layout.root.event_type} if isinstance(layout.root, Leaf) and names & BEGINNINGS else ()
     return types_begun(ends, layout).union(own)

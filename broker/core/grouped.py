@@ -34,7 +34,8 @@ class GroupedPatternAgent(PatternAgent):
         while len(partitions) > self.groups_max or (
             self._size > self._occurrences_max and len(partitions) > 1
         ):
-            self._drop(next(iter(partitions)))
+            first = next(iter(partitions))
+            self._drop(first)
             self.dropped_groups += 1
         return found
 

@@ -188,8 +188,8 @@ TIMES = part(
     "broker/core/times.py",
     r"""
 cut-towards-zero: what is finer than a millisecond is cut off towards 1970
-- time_ms = (moment - _EPOCH) // _MILLISECOND
-+ time_ms = int((moment - _EPOCH) / _MILLISECOND)
+- return (moment - _EPOCH) // _MILLISECOND
++ return int((moment - _EPOCH) / _MILLISECOND)
 
 zone-ignored: a time's zone does not count
 - if moment.tzinfo is None:

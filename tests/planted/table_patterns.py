@@ -250,7 +250,7 @@ lag-not-seen: an assigned `end` comes after the watermark has passed it
 + for item in case.assign if item.name == "timestamp"]
 
 lag-of-whole: an assigned time that is not the last is taken for the end of the occurrence
-- return "last event" if last else "within"
+- return "last event" if last else "an event"
 + return "last event"
 """,
     tests=MATCHING,
