@@ -39,7 +39,7 @@ class Networking:
 
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
         epoch = max(core.now, now_ms)
-        self.broker = NetworkBroker(core, epoch)
+        self.broker = NetworkBroker(core, epoch, first_wait_ms=config.links.first_wait_ms)
         self.planning: Planning | None = None
         if config.coordinator.enabled:
             from broker.wiring.coordinating import planning_of

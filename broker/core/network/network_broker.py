@@ -22,6 +22,7 @@ from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.durable_events import packed
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
+from broker.core.network.announcing import Announcing
 from broker.core.network.cell_origins import places
 from broker.core.network.cell_view import CellView, is_cell
 from broker.core.network.cell_views import said_of, views
@@ -48,10 +49,20 @@ Message = core_messages.Message | FromNetwork
 
 
 class NetworkBroker(Relaying):
-    """See the module. `epoch` ascends with each process of this broker."""
+    """See the module. `epoch` ascends with each process of this broker.
 
-    def __init__(self, durable: DurableBroker, epoch: int, times: Times | None = None) -> None:
+    `first_wait_ms`: for how long the first events of a type wait; see `announcing`.
+    """
+
+    def __init__(
+        self,
+        durable: DurableBroker,
+        epoch: int,
+        times: Times | None = None,
+        first_wait_ms: int = 0,
+    ) -> None:
         super().__init__(durable, epoch, times)
+        self._announcing = Announcing(first_wait_ms)
         self._begin_relaying()
         self._leaving: dict[str, int] = {}  # sources that are gone, with the position of that
         self._on: dict[type[Any], Callable[[Any], None]] = {
@@ -62,6 +73,7 @@ class NetworkBroker(Relaying):
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
             DrainRequested: self._drain_requested,
+            core_messages.EventsReceived: self._events_received,
             core_messages.Woken: self._woken,
             core_messages.Settling: self._settling,
         }
@@ -96,6 +108,10 @@ class NetworkBroker(Relaying):
 
     def _handle(self, message: Message) -> None:
         on = self._on.get(type(message))
+        if self._announcing.due is not None and self._announcing.concerns(
+            getattr(message, "source", "")
+        ):
+            self._take_first()  # a source's words keep their order
         if on is not None:
             on(message)
         else:
@@ -113,9 +129,29 @@ class NetworkBroker(Relaying):
             for placed in self.deciding.decided():
                 self._cell_placed(placed)
 
+    def _events_received(self, message: core_messages.EventsReceived) -> None:
+        announcing = self._announcing
+        if not announcing.wait_ms:
+            self._tell(message)
+            return
+        known = self.durable.network.types_sent
+        passed, new = announcing.sift(message.payloads, known, self._now)
+        for source, type_name in new:
+            self._tell_network(told.SourceShown(source, type_name))
+        if passed:
+            self._tell(core_messages.EventsReceived(tuple(passed)))
+        if announcing.is_full:
+            self._take_first()
+
+    def _take_first(self) -> None:
+        """Take the first events of a type, of which others have heard by now."""
+        if self._announcing.due is not None:
+            self._tell(core_messages.EventsReceived(self._announcing.take()))
+
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
+        wakes.append(self._announcing.due)
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         if self._unstored():
@@ -319,6 +355,8 @@ class NetworkBroker(Relaying):
 
     def _woken(self, message: core_messages.Woken) -> None:
         now = self._now
+        if self._announcing.due is not None and self._announcing.due <= now:
+            self._take_first()
         due = self.durable.next_wake()
         promise = self._tick_at is not None and self._tick_at <= now
         if promise:

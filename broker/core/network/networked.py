@@ -71,7 +71,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.spreads = False
         self.newest = 0  # no event of this broker, or from afar, ended later
         self._promised_at = 0
-        self._types: dict[str, int] = {}  # how many sources here send a type
+        self.types_sent: dict[str, int] = {}  # how many sources here send a type
         self._handlers[messages.NetworkTold] = self._network_told
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
@@ -83,6 +83,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.CopiesTaken: self._copies_taken,
             told.CopyUnheard: self._copy_unheard,
             told.OutOfReach: self._out_of_reach,
+            told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
             cell_told.CellMoved: self._cell_moved,
             cell_told.CellNamed: self._cell_named,
             cell_told.CellResults: self._cell_results,
@@ -129,8 +130,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
         changed: told.Watermarks = {}
-        for name in dict.fromkeys([*self._types, *self.told]):
-            one = promised(name, now) if name in self._types else None
+        for name in dict.fromkeys([*self.types_sent, *self.told]):
+            one = promised(name, now) if name in self.types_sent else None
             if one != self.told.get(name):
                 changed[name] = one
         return changed
@@ -154,7 +155,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             known = self.sources[source] = {}
         if type_name not in known:
             known[type_name] = None
-            self._types[type_name] = self._types.get(type_name, 0) + 1
+            self.types_sent[type_name] = self.types_sent.get(type_name, 0) + 1
             self.sources_changed[source] = None
 
     def _advertise(self, stated: sources.Stated) -> Rejection | None:
@@ -169,9 +170,9 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
     def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
         super()._withdraw(source, why, out)
         for name in self.sources.pop(source, {}):
-            self._types[name] -= 1
-            if not self._types[name]:
-                del self._types[name]
+            self.types_sent[name] -= 1
+            if not self.types_sent[name]:
+                del self.types_sent[name]
         self.sources_changed[source] = None
 
     def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
@@ -190,7 +191,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def types(self) -> tuple[str, ...]:
         """The types that sources here send."""
-        return tuple(sorted(self._types))
+        return tuple(sorted(self.types_sent))
 
     def _host_interested(self, one: told.HostInterested, _out: Outgoing) -> None:
         known = one.host in self.own.hosts

@@ -84,6 +84,15 @@ class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):
     types: tuple[str, ...]
 
 
+class SourceShown(Struct, array_like=True, frozen=True, tag="shown"):
+    """A source here is about to send events of a type that no source here has sent before."""
+
+    outlasts: ClassVar[bool] = True
+
+    source: str
+    type_name: str
+
+
 class HostInterested(Struct, array_like=True, frozen=True, tag="interested"):
     """A host needs events of these types, declared so; no types: nothing any more.
 
@@ -160,6 +169,7 @@ Told: TypeAlias = (
     | CopiesTaken
     | CopyUnheard
     | OutOfReach
+    | SourceShown
     | CellMoved
     | CellNamed
     | CellResults
