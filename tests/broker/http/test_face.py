@@ -444,7 +444,9 @@ def test_connections_are_bounded_and_closing_ends_them():
 
 
 @pytest.mark.parametrize(
-    "packed", [gzip.compress(b"Frost"), gzip.compress(b"Frost")[:-9], b"Frost"]
+    "packed",
+    [gzip.compress(b"Frost"), gzip.compress(b"Frost")[:-9], b"Frost"],
+    ids=["whole", "cut", "none"],
 )
 def test_a_packed_body_is_refused_as_half_of_a_pack_would_be_half_a_specification(packed, caplog):
     broker = FakeBroker()
