@@ -83,6 +83,7 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             "other brokers have heard of the type and asked for it; 0: they are taken at once, and "
             "those who ask later do not get them",
             unit="ms",
+            at_least=0,
             at_most=60_000,
         ),
     ] = 500
