@@ -42,13 +42,19 @@ def placement(layout: Layout, hosts: Sequence[int]) -> dict[str, Any]:
     return found
 
 
-def read_plan(document: object, layout: Layout) -> Plan:
-    """The plan that a decoded document describes. Raises ProblemError, naming the key."""
+def placed_in(document: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """A decoded plan and its placement, as objects. Raises ProblemError, naming the key."""
     if not isinstance(document, Mapping):
         raise ProblemError("", "the document is not an object")
     placed = document.get("placement")
     if not isinstance(placed, Mapping):
         raise ProblemError("placement", "missing" if placed is None else "not an object")
+    return document, placed
+
+
+def read_plan(document: object, layout: Layout) -> Plan:
+    """The plan that a decoded document describes. Raises ProblemError, naming the key."""
+    document, placed = placed_in(document)
     hosts = []
     for piece in layout.pieces:
         steps = [piece.task]

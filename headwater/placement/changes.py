@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.flow import evaluate
 from planner.layout import Layout
-from planner.plan import Plan, read_plan
+from planner.plan import Plan, placed_in, read_plan
 from planner.problem import ProblemError
 
 
@@ -31,11 +31,7 @@ class Older:
 
 def read_older(document: object, layout: Layout) -> Older:
     """The older plan that a decoded document describes. Raises ProblemError, naming the key."""
-    if not isinstance(document, Mapping):
-        raise ProblemError("", "the document is not an object")
-    placed = document.get("placement")
-    if not isinstance(placed, Mapping):
-        raise ProblemError("placement", "missing" if placed is None else "not an object")
+    document, placed = placed_in(document)
     places: dict[str, str] = {}
     for task, value in placed.items():
         _take(places, task, value)

@@ -108,9 +108,7 @@ class NetworkBroker(Relaying):
 
     def _handle(self, message: Message) -> None:
         on = self._on.get(type(message))
-        if self._announcing.due is not None and self._announcing.concerns(
-            getattr(message, "source", "")
-        ):
+        if isinstance(message, _OF_SOURCES) and self._announcing.concerns(message.source):
             self._take_first()  # a source's words keep their order
         if on is not None:
             on(message)
@@ -383,3 +381,4 @@ class NetworkBroker(Relaying):
 
 
 _REQUESTS = (core_messages.SpecificationSubmitted, core_messages.CancelRequested)
+_OF_SOURCES = (core_messages.SourceAdvertised, core_messages.SourceWithdrawn)
