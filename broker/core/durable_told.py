@@ -76,6 +76,7 @@ class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     request: bytes
     text: bytes
     proven: bool
+    cells: int = 1
 
 
 class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
@@ -134,7 +135,7 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             said = (message.broker, message.hops, message.came, message.gone, message.anew)
             return _encode(_Listening(now, *said, message.version))
         case messages.SpecificationSubmitted():
-            return _encode(_Submitted(now, *_asked(message, message.text)))
+            return _encode(_Submitted(now, *_asked(message, message.text), message.cells))
         case messages.CancelRequested():
             return _encode(_Cancelled(now, *_asked(message, message.name)))
         case messages.NetworkTold(what) if what.outlasts:
@@ -175,7 +176,9 @@ def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each 
             return messages.ActorsListening(*said)
         case _Submitted():
             client, request, text = map(_text, (told.client, told.request, told.text))
-            return messages.SpecificationSubmitted(client, request, text, proven=told.proven)
+            return messages.SpecificationSubmitted(
+                client, request, text, proven=told.proven, cells=told.cells
+            )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))
             return messages.CancelRequested(client, request, name, proven=told.proven)

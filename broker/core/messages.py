@@ -86,6 +86,7 @@ class SpecificationSubmitted(Struct, frozen=True):
 
     `client` is who asks; `proven`: by a password or certificate, so that the name can be relied
     on. `checked` is what `language.check_text` said of the text where somebody asked it before.
+    `cells` is into how many cells its subscriptions may be parted, where they run as cells.
     """
 
     client: str
@@ -95,6 +96,7 @@ class SpecificationSubmitted(Struct, frozen=True):
     token: Any = None
     proven: bool = False
     checked: Checked | None = None
+    cells: int = 1
 
 
 class CancelRequested(Struct, frozen=True):

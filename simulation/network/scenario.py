@@ -169,12 +169,18 @@ class Run:
 
     def _plan_askers(self) -> None:
         names = self.shape.names
-        for number, name in enumerate(self._names() if names is None else names):
+        for number, some in enumerate(self._texts(self._names() if names is None else names)):
             client = f"client-{number}"
-            text = texts.text_of([name], client)
+            text = texts.text_of(some, client)
             self._specifications[client] = text
             place = self._home()
-            self._askers.append(Asker(place, client, [Wish("submit", text, {name: 1})]))  # type: ignore[arg-type]
+            wish = Wish("submit", text, dict.fromkeys(some, 1))
+            self._askers.append(Asker(place, client, [wish]))  # type: ignore[arg-type]
+
+    def _texts(self, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Which subscriptions are of one text; in every other run some are of one."""
+        several = 3 if self.seed % 2 else 1
+        return [names[:several], *[(name,) for name in names[several:]]]
 
     def _names(self) -> tuple[str, ...]:
         """The subscriptions."""

@@ -21,8 +21,11 @@ from broker.core.matcher import WatermarkOf
 from broker.core.network import cell_told
 from broker.core.network.activating import ActivatingBroker, Key
 from broker.core.network.cell_book import CellBook
+from broker.core.network.cell_parts import parts
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer
+
+PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
@@ -49,10 +52,17 @@ class CellKeepingBroker(ActivatingBroker):
         self.book.drop([key for key in answer.keys if key in of and self._is_new(key)])
         fresh = [key for key in answer.keys if self._is_new(key)]
         if self.options.cells and fresh:
-            self.book.begin(fresh, self._now)
+            self._begin_cells(fresh, message.cells)
         if of:
             self._stop_what_runs_elsewhere()
         super()._activate(message, answer, out)
+
+    def _begin_cells(self, fresh: Sequence[Key], cells: int) -> None:
+        """Have these run as cells from now on, in at most so many."""
+        room = self.limits.cells_max // PARTED_SHARE - len(self.book.cells)
+        installed = [self.catalogue.subscriptions[key] for key in fresh]
+        for part in parts(installed, self.tasks(), min(cells, room)):
+            self.book.begin([one.key for one in part], self._now)
 
     def _is_new(self, key: Key) -> bool:
         """Whether a subscription was installed by this very message."""

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from broker.core import messages as core_messages
 from broker.core import topology as topologies
 from broker.core.durable import CoreFaultError, DurableBroker
@@ -24,6 +26,7 @@ from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
 from broker.core.network.cell_origins import places
+from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_view import CellView, is_cell
 from broker.core.network.cell_views import said_of, views
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
@@ -113,6 +116,8 @@ class NetworkBroker(Relaying):
         if on is not None:
             on(message)
         else:
+            if isinstance(message, core_messages.SpecificationSubmitted):
+                message = replace(message, cells=PARTS_MAX)  # written down with it
             self._tell(cast("core_messages.Message", message))
             if isinstance(message, _REQUESTS):
                 self._look_at_needs()

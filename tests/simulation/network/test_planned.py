@@ -23,6 +23,16 @@ detect[recent] Temp as t and Humidity as h within 10 ms where t.val > h.val + 8
 )
 PHASE_S = 40  # long enough to measure a rate, agree, and move
 BATCH_MS = 500
+# Two that have nothing in common but their text: each keeps and finds little of all that it needs.
+APART = (
+    texts.DECLARATIONS
+    + """
+subscription Colder from client to alerts
+detect[recent] Temp as t then Temp as u within 80 ms where t.val > u.val + 7
+subscription Drier from client to alerts
+detect[recent] Humidity as h then Humidity as k within 80 ms where h.val > k.val + 7
+"""
+)
 
 
 def cells_of(run: PlannedRun) -> tuple[CellView, ...]:
@@ -33,6 +43,8 @@ def cells_of(run: PlannedRun) -> tuple[CellView, ...]:
 
 class Line(PlannedRun):
     """b0 to b4 in a row; b2 wants what comes in at both ends, at rates that change."""
+
+    wish = Wish("submit", TEXT, {"Both": 1})
 
     def __init__(self, seed: int, phases: list[tuple[int, int]]) -> None:
         self.phases = phases  # how many ms between two readings at b0 and at b4, in each
@@ -47,9 +59,8 @@ class Line(PlannedRun):
             self.links.append(link)
 
     def _plan_askers(self) -> None:
-        self._specifications["client"] = TEXT
-        wish = Wish("submit", TEXT, {"Both": 1})
-        self._askers.append(Asker(self.places[2], "client", [wish]))  # type: ignore[arg-type]
+        self._specifications["client"] = self.wish.text
+        self._askers.append(Asker(self.places[2], "client", [self.wish]))  # type: ignore[arg-type]
 
     def _plan_sensors(self) -> None:
         for number, (place, name) in enumerate(((0, "Temp"), (4, "Humidity"))):
@@ -86,8 +97,25 @@ class Line(PlannedRun):
         self.places[number].hear(DrainRequested(drained))
 
 
+class TwoParts(Line):
+    """The same with two subscriptions of one text, one for each end."""
+
+    wish = Wish("submit", APART, {"Colder": 1, "Drier": 1})
+
+    def host(self) -> str:
+        return " ".join(one.host for one in cells_of(self) if one.home == "b2")
+
+
 # ms between two readings; a snapshot holds the last thousand, so that less often is not worth it.
 SLOW, FAST = 500, 5
+
+
+@pytest.mark.timeout(300)
+def test_what_has_nothing_in_common_goes_its_own_way() -> None:
+    run = TwoParts(4, [(20, 20)])
+    outcome = run.run()
+    assert run.hosts == ["b0 b4"]
+    assert outcome.results > 0
 
 
 @pytest.mark.long
