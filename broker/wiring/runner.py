@@ -216,7 +216,12 @@ class Runner:
             return []
         one: Any = message
         regret = RequestRefused(one.client, one.request, refusals.DEFECT, one.reply_to)
-        effects: list[Effect] = self._machine.handle(regret, self._clock.now_ms())
+        try:
+            effects: list[Effect] = self._machine.handle(regret, self._clock.now_ms())
+        except Exception:  # what waits behind it is not to be lost with it
+            self.faults += 1
+            logger.exception("the core failed on an answer")
+            return []
         return effects
 
     def perform(self, effects: list[Effect]) -> None:

@@ -13,6 +13,7 @@ from broker.core.effects import Acknowledge, Emit, Note, Publish
 from broker.core.messages import (
     CancelRequested,
     Payload,
+    RequestRefused,
     SourceAdvertised,
     SpecificationSubmitted,
     Started,
@@ -307,6 +308,28 @@ def test_a_fault_of_the_core_is_told_counted_and_survived(monkeypatch, caplog):
 
     asyncio.run(scene())
     assert "planted" in caplog.text
+
+
+def test_what_waits_behind_a_request_is_handled_though_the_core_cannot_even_refuse_it(monkeypatch):
+    async def scene():
+        outside = Outside()
+        core = Broker()
+        runner = Runner(core, outside)
+        handle = core.handle
+
+        def failing(message, now):
+            if type(message) in (RequestRefused, SpecificationSubmitted):
+                raise RuntimeError("planted")
+            return handle(message, now)
+
+        monkeypatch.setattr(core, "handle", failing)
+        runner.add(submitted("1", HOT))
+        runner.add(Started())
+        runner.flush()
+        assert (runner.faults, len(outside.of(Publish))) == (2, 1)
+        runner.close()
+
+    asyncio.run(scene())
 
 
 # --- requests ---------------------------------------------------------------------------------
