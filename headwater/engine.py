@@ -92,13 +92,13 @@ class Pipeline:
         self.intake.declare(declared)
         if longest_ms is not None:
             self.matcher.durations.foresee({kind.name: longest_ms for kind in declared})
+        if drift:  # before what a state says of doubts, which knows of no drift
+            self.matcher.doubt(Fraction(str(drift)))
         if state is not None:
             self.matcher.restore_shared(state["shared"])
         graph = specification.graph
         for key in (*graph.active(graph.roots), *graph.roots):
             self.matcher.install(graph.tasks[key])
-        if drift:
-            self.matcher.doubt(Fraction(str(drift)))
         if state is not None:
             self._restore(state)
 

@@ -22,7 +22,16 @@ from broker.core.operands import (
     operands,
 )
 from language.functions import is_aggregate
-from language.tree import Call, Expression
+from language.tree import (
+    Attribute,
+    Call,
+    Comparison,
+    Expression,
+    Logical,
+    Membership,
+    RegionLiteral,
+    Unary,
+)
 from language.walk import conjuncts
 
 
@@ -150,3 +159,11 @@ def _is_repeat(operand: Operand) -> bool:
     from broker.core.operands import Count, Run
 
     return isinstance(operand, Count | Run)
+
+
+def lies_in(name: str, region: RegionLiteral) -> Expression:
+    """Whether an event lies in a region, if there is an event of the name."""
+    place = Attribute(name, "location" if region.shape == "path" else "position")
+    end = Attribute(name, "end")
+    missing = Unary("not", Comparison((end, end), ("=",)))
+    return Logical("or", (missing, Membership(place, region)))

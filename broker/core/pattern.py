@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.core.attach import Attacher
+from broker.core.attach import Attacher, lies_in
 from broker.core.chains import chain_of, list_in, member_of
 from broker.core.operands import (
     Count,
@@ -31,20 +31,15 @@ from broker.core.operands import (
 from language.tree import (
     Absent,
     Atom,
-    Attribute,
     Case,
-    Comparison,
     Expression,
     InRegion,
     Link,
-    Logical,
-    Membership,
     Pattern,
     RegionLiteral,
     Repeat,
     Select,
     Spread,
-    Unary,
     Where,
     Within,
 )
@@ -172,11 +167,18 @@ class _Reader:
         return operand  # windows alone ask who may be missing
 
     def absent(self, node: Absent, above: _Above) -> Operand:
-        operand = self.read(node.operand, _Above())
-        self.silent.update(range(operand.low, operand.high))
+        operand = self._denied(node.operand)
         made = Silence(operand.low, operand.high, above.within_ms, operand=operand)
         made.for_ms = node.for_ms
         return made
+
+    def _denied(self, node: Pattern) -> Operand:
+        """What is not to be: inside, the context is unrestricted, so that runs of `{n}` slide."""
+        disjoint, self.disjoint = self.disjoint, False
+        operand = self.read(node, _Above())
+        self.disjoint = disjoint
+        self.silent.update(range(operand.low, operand.high))
+        return operand
 
     def repeat(self, node: Repeat, above: _Above) -> Operand:
         if node.kind in {"+", "*"}:
@@ -206,9 +208,11 @@ class _Reader:
         return operand
 
     def _kth(self, node: Select, above: _Above) -> Operand:
-        operand = self._judged_later(node, above)
+        return self._kth_of(self._judged_later(node, above), node.k or 1, above)
+
+    def _kth_of(self, operand: Operand, k: int, above: _Above) -> Kth:
         made = Kth(operand.low, operand.high, above.within_ms, above.spread_m, operand=operand)
-        made.k = node.k or 1
+        made.k = k
         self._lie_in(above.regions, operand, made)
         return made
 
@@ -224,7 +228,7 @@ class _Reader:
             if leaf.low in self.listed:
                 leaf.regions += regions  # of a list each member is asked
             else:
-                self.conditions += [(_lies_in(leaf.name, one), asked) for one in regions]
+                self.conditions += [(lies_in(leaf.name, one), asked) for one in regions]
 
     def _around(self, operand: Operand, above: _Above) -> None:
         self.anchored += [(operand, name, within_ms) for name, within_ms in above.anchors]
@@ -234,8 +238,7 @@ class _Reader:
     def link(self, node: Link, above: _Above) -> Operand:
         if node.operator == "without":
             left = self.read(node.left, above)
-            right = self.read(node.right, _Above())
-            self.silent.update(range(right.low, right.high))
+            right = self._denied(node.right)
             window_ms = None if node.bound is None else node.bound.high_ms
             return Negation(left.low, right.high, left=left, right=right, window_ms=window_ms)
         if node.operator == "then":
@@ -273,12 +276,10 @@ class _Reader:
         joint.context = node.context or "unrestricted"
         if node.operator in {"then", "before"}:
             joint.nth = k
+            if k is not None:
+                self._lie_in(above.regions, operand, joint)
         elif k is not None:
-            kth = Kth(operand.low, operand.high, above.within_ms, above.spread_m, operand=operand)
-            kth.k = k
-            joint.right = kth
-        if k is not None:
-            self._lie_in(above.regions, operand, joint if joint.nth else joint.right)
+            joint.right = self._kth_of(operand, k, above)
         if direct:
             joint.bound, joint.next = node.bound, node.next
         self._around(joint, above)
@@ -338,6 +339,8 @@ class _Reader:
         made: Operand | None = None
         for number, at in enumerate(base_at):
             operand, k = read[at]
+            if made is None and k is not None:  # no neighbour but lists: of the partition
+                operand = self._kth_of(operand, k, above)
             before = base_at[number - 1] if number else -1
             low = read[before + 1][0].low if before + 1 < at else operand.low
             high = read[-1][0].high if at == base_at[-1] else operand.high
@@ -350,14 +353,6 @@ class _Reader:
                 made = self._joint(link, made, (operand, k), above, direct=before == at - 1)
         assert made is not None
         return made
-
-
-def _lies_in(name: str, region: RegionLiteral) -> Expression:
-    """Whether an event lies in a region, if there is an event of the name."""
-    place = Attribute(name, "location" if region.shape == "path" else "position")
-    end = Attribute(name, "end")
-    missing = Unary("not", Comparison((end, end), ("=",)))
-    return Logical("or", (missing, Membership(place, region)))
 
 
 _READERS: dict[type[Any], Callable[..., Operand]] = {

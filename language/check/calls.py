@@ -117,9 +117,11 @@ def _has_many(node: tree.Call, scope: Scope) -> bool:
     """Whether there is anything to aggregate: a window, partial results, or a list."""
     if scope.place in {"window", "post"}:
         return True
-    names = _bases(node)
-    known = [scope.bindings.names[name] for name in names if name in scope.bindings.names]
-    return not known or any(binding.kind == "list" for binding in known)
+    kinds = {name: binding.kind for name, binding in scope.bindings.names.items()}
+    if scope.names is not None:  # beneath `without` and `absent`, too, there are lists
+        kinds |= {name: seen.kind for name, seen in scope.names.items()}
+    known = [kinds[name] for name in _bases(node) if name in kinds]
+    return not known or "list" in known
 
 
 def _scalar_hint(node: tree.Call) -> str | None:

@@ -62,6 +62,20 @@ def test_a_state_holds_all_that_later_results_depend_on(context):
     assert some > len(CONSTRUCTS) / 2
 
 
+@pytest.mark.parametrize("before", range(3))
+def test_the_drift_of_clocks_outlasts_a_move(before):
+    """9.5 s by clocks that may be 10 % off, to within 4 ms: at most 10 s, or more."""
+    text = "event C(n: int) subscription S from me to x detect C as y then[..10 s] C as z"
+    times = (("c1", 1_000), ("c2", 10_500))
+    events = [{"type": "C", "id": one, "timestamp": at, "uncertainty": 2} for one, at in times]
+    engine = headwater.Engine(text, drift=0.1)
+    results = engine.push(events[:before])
+    fresh = headwater.Engine(text, drift=0.1)
+    fresh.restore(engine.state())
+    results += fresh.push(events[before:]) + fresh.finish()
+    assert [one["certainty"] for one in results] == ["maybe"]
+
+
 def test_time_that_passes_decides_what_events_alone_would_leave_open():
     engine = headwater.Engine(THEN, longest_ms=0)
     engine.push([{"type": "B", "id": "b", "timestamp": 1000, "n": 1}])

@@ -64,7 +64,12 @@ def _unwanted(builder: Builder, atoms: Sequence[s.Atom]) -> s.Pattern:
     """What `without` and `absent` look for: an event, or two in a row or together."""
     draw = builder.draw
     if len(atoms) == 1:
-        return atoms[0]
+        return s.Times(atoms[0], 2) if draw.chance(20) else atoms[0]
+    if draw.chance(15):
+        name = atoms[1].name
+        counted = compared(s.Aggregate("Count", name), ">", s.Lit(draw.integer(0, 1)))
+        chain = s.Pair("then", atoms[0], s.Listed(atoms[1], may_be_empty=draw.chance(50)))
+        return _and_where(s.Suffixed(chain, (s.Within(draw.integer(2, 4) * 1000),)), counted)
     pattern = builder.tree(atoms, ("then", "and", "or"))
     if draw.chance(70):
         return pattern
@@ -89,7 +94,7 @@ def without(builder: Builder, *, timed: bool = False) -> Built:
         pattern = s.Pair("then", pattern, rest[0]) if after else s.Pair("and", rest[0], pattern)
     if draw.chance(30):
         pattern = _within(builder, pattern)
-    if draw.chance(35):
+    if draw.chance(35) and not (lists_of(unwanted) or isinstance(unwanted, s.Times)):
         q, p = draw.pick(s.bound_atoms(unwanted)), draw.pick(s.bound_atoms(wanted))
         if draw.chance(20):
             p = draw.pick(s.bound_atoms(unwanted))
@@ -255,6 +260,8 @@ def listed_first(builder: Builder) -> Built:
     draw = builder.draw
     atoms = builder.atoms(2, 3, conditions=15)
     elements: list[s.Pattern] = [_list_of(builder, atoms[0]), *atoms[1:]]
+    if draw.chance(20):
+        elements[1] = s.Nth(2, atoms[1])
     pattern = _chain(builder, elements, 15)
     if draw.chance(50):
         pattern = _within(builder, pattern)

@@ -188,6 +188,24 @@ WHERE = (
 
 _PAIRS = s.Times(then(A, B, bound=s.Bound(None, 2000)), 3)
 
+BEFORE_NTH = (
+    _case(
+        "behind a list nth counts from the beginning, as it has no neighbour that is no list",
+        "detect A+ then nth 2 B",
+        then(s.Listed(A), s.Nth(2, B)),
+        "a0 b1 b2 b3",
+        "a0|b2",
+    ),
+    _case(
+        "and the list is what came before that one",
+        "detect A* then nth 3 B then C",
+        then(then(s.Listed(A, may_be_empty=True), s.Nth(3, B)), C),
+        "b0 a1 b2 a3 b4 a5 c6 b7 c8",
+        "a1 a3|b4|c6",
+        "a1 a3|b4|c8",
+    ),
+)
+
 REPEATED = (
     _case(
         "three pairs in a row are one occurrence",
@@ -211,6 +229,15 @@ REPEATED = (
         "a1 a2 a3 a4 a5",
         "a1 a2",
         "a3 a4",
+        context="first",
+    ),
+    _case(
+        "in what must not be they slide under first as well",
+        "detect[first] C without A{2}",
+        s.Without(C, s.Times(A, 2)),
+        # Inside c2-5 lie a3 and a4, though a0 and a3 are two in a row as well; in c6-7 is a6 alone.
+        "a0 a3 a4 c2-5 a6 c6-7",
+        "-|-|c6-7",
         context="first",
     ),
     _case(
@@ -280,4 +307,4 @@ REPEATED = (
     ),
 )
 
-LIST_CASES = CHAIN + WHERE + REPEATED
+LIST_CASES = CHAIN + WHERE + BEFORE_NTH + REPEATED

@@ -122,6 +122,20 @@ WITHOUT = (
         (Expected({"y": ["c2"]}),),
         consuming=("y",),
     ),
+    single(
+        "a list in what must not be is asked as a whole",
+        "detect A without (B then C+ then D where Count(C) > 1)",
+        s.Without(
+            A,
+            s.Suffixed(
+                then(then(B, s.Listed(C)), D),
+                (s.Where(compare(s.Aggregate("Count", "C"), ">", s.Lit(1))),),
+            ),
+        ),
+        trace("a0-5 b1 c2 d3 a6-11 b7 c8 c9 d10"),
+        # Between b1 and d3 is one C, between b7 and d10 are two.
+        found("a0-5"),
+    ),
 )
 
 FURTHER_OUT = (
