@@ -15,7 +15,19 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Event
 from broker.core.occurrence import events_of, flat, identity, member_order
-from broker.core.operands import FOLLOWS, Joint, Operand, operands, span_max_ms
+from broker.core.operands import (
+    FOLLOWS,
+    Distinct,
+    Gathered,
+    Joint,
+    Kth,
+    Leaf,
+    Negation,
+    Operand,
+    Padded,
+    operands,
+    span_max_ms,
+)
 from broker.core.pattern import Layout
 from broker.core.stages.lasting import Foresight
 from broker.core.verdicts import Doubt
@@ -219,9 +231,16 @@ def _greatest_end(events: Sequence[Any], places: Sequence[int]) -> int:
 
 
 def has_last_leaf(operand: Operand, place: int) -> bool:
-    """Whether the place surely ends last in every occurrence of the operand."""
-    while isinstance(operand, Joint):
-        if operand.operator not in FOLLOWS or place < operand.right.low:
+    """Whether the place is one event that surely ends last in every occurrence of the operand."""
+    while not isinstance(operand, Leaf):
+        if isinstance(operand, Joint) and operand.operator in FOLLOWS:
+            operand = operand.right
+        elif isinstance(operand, Negation):
+            operand = operand.left
+        elif isinstance(operand, Gathered) and not operand.trailing:
+            operand = operand.base
+        elif isinstance(operand, Kth | Distinct | Padded):
+            operand = operand.operand
+        else:
             return False
-        operand = operand.right
     return operand.low == place
