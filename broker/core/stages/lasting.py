@@ -120,8 +120,7 @@ class Durations:
         seen = self._longest.get(event_type, 0)
         if made is not None:
             likely_ms = self._likely_ms(event_type, made, sure=sure)
-            if likely_ms is not None:
-                return max(seen, likely_ms)
+            return max(seen, self.most_ms(event_type) if likely_ms is None else likely_ms)
         if sure or (seen and self._strict):
             return max(seen, self.most_ms(event_type))
         return seen

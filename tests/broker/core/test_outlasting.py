@@ -147,6 +147,57 @@ def test_silence_waits_for_what_a_text_lets_begin_earlier() -> None:
     assert found == []
 
 
+# --- what nothing bounds, and waits ---------------------------------------------------------------
+
+SECOND_MS = 1_000
+WAITING = ["A then X* then B", "A without X then B", "A then B"]
+
+
+def pushed(text: str, told: str, lateness_ms: int | None) -> list[tuple[Any, ...]]:
+    """Readings `a2` (an A at 2 s), one at a time: the spans and what is bound."""
+    engine = headwater.Engine("event A() event B() event C() event X()\n" + text, lateness_ms)
+    events = [
+        {"type": one[0].upper(), "id": one, "timestamp": int(one[1:]) * SECOND_MS}
+        for one in told.split()
+    ]
+    found = [one for event in events for one in engine.push([event])] + engine.finish()
+    return [(one["start"] // SECOND_MS, one["end"] // SECOND_MS, *one["events"]) for one in found]
+
+
+@pytest.mark.parametrize("lateness_ms", [None, 0, 20_000])
+@pytest.mark.parametrize("defined", WAITING)
+@pytest.mark.parametrize(
+    ("detect", "told", "expected"),
+    [
+        ("C without[1 s] P", "c1 a2 x4 b6", []),  # P = [2, 6] begins in (1, 2]
+        ("C without[1 s] P", "c1 a3 x4 b6", [(1, 1, "C")]),
+        ("absent P for 1 s", "c1 a2 x4 b6", [(6, 7)]),
+        ("C then[..2 s] P+", "c1 a2 x4 b6", [(1, 6, "C", "P")]),
+        ("C then[..2 s, first] P", "c1 a2 x4 b6", [(1, 6, "C", "P")]),
+        ("C then[..2 s, first] P", "c1 a4 x5 b6", []),
+        ("A parallel[first] P", "a2 x4 b6", [(2, 6, "A", "P")]),
+        ("A starts[first] P", "a2 x4 b6", [(2, 6, "A", "P")]),
+    ],
+)
+def test_what_began_and_is_not_complete_is_waited_for(
+    detect: str, told: str, expected: list[tuple[Any, ...]], defined: str, lateness_ms: int | None
+) -> None:
+    text = f"define P(k) detect {defined} assign k = 1\nsubscription S from a to b detect {detect}"
+    assert pushed(text, told, lateness_ms) == expected
+
+
+@pytest.mark.parametrize("longest_ms", [None, 10_000])
+def test_what_nothing_bounds_is_waited_for_for_the_limit(longest_ms: int | None) -> None:
+    text = (
+        TYPES + "define P() detect A then B\nsubscription S from a to b detect C without[1 s] P"
+    )
+    engine = headwater.Engine(text, longest_ms=longest_ms)
+    limit_ms = longest_ms or 7 * DAY_MS
+    assert engine.push([{"type": "C", "id": "c", "timestamp": 0}]) == []
+    assert engine.advance(limit_ms) == []  # a P of (0, 1 s] may yet come
+    assert len(engine.advance(limit_ms + 2_000)) == 1
+
+
 # --- generated ---------------------------------------------------------------------------------
 
 

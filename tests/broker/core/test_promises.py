@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import headwater
+from broker.core.assigned import assigned_end
 from broker.core.intake import IntakeOptions
+from broker.core.pattern import lay_out
 from headwater.engine import Extent, Pipeline
 from language import check_text
 from tests.streams import Events, end_of
@@ -113,3 +115,56 @@ def test_the_end_of_an_event_is_waited_for_until_that_event_is_of_no_more_use(
         assert engine.push([reading(kind, at)]) == []
     found = engine.advance(7_000)
     assert [one["values"] for one in found] == [{"W": {"n": 1}}]
+
+
+@pytest.mark.parametrize(
+    ("defined", "place"),
+    [
+        ("A then B* then C", "an event"),
+        ("A then C without B", "an event"),
+        ("A without B then C", "an event"),
+        ("C then B* then A", "last event"),
+        ("C then A without B", "last event"),
+        ("C then A without[5 s] B", "last event"),
+        ("C then (A without B)", "last event"),
+        ("C then nth 2 A", "last event"),
+        ("C then A then B+ within 5 s", "an event"),
+        ("A without B", "last event"),
+        ("(A and C) without B", "an event"),
+    ],
+)
+def test_the_event_that_ends_last_is_told_from_one_that_begins(defined: str, place: str) -> None:
+    text = TYPES + f"define X(n) detect {defined} assign n = 1, timestamp = A.timestamp"
+    graph = check_text(text + "\nsubscription S from a to b detect X").demand().graph
+    (task,) = [one for one in graph.tasks.values() if one.name == "X"]
+    (case,) = task.node.cases
+    assert assigned_end(case, lay_out(case)) == place
+
+
+@pytest.mark.parametrize("lateness_ms", [None, 0, 20_000])
+@pytest.mark.parametrize(
+    "defined", ["A then L* then B", "A then B without L", "A without L then B", "A then B"]
+)
+@pytest.mark.parametrize("within", [" within 9 s", ""])
+@pytest.mark.parametrize(
+    ("detect", "expected"),
+    [
+        ("C then P within 3 s", [(3_000, 5_000)]),  # P is the point 5 s, known at 9 s
+        ("C then P within 1 s", []),
+        ("C then[2 s..2 s] P within 3 s", [(3_000, 5_000)]),
+        ("C and[..2 s, chronicle] P", [(3_000, 5_000)]),
+        ("P+ as p then[recent, ..1 s] D", [(5_000, 6_000)]),
+        ("P then[..1 s] D", [(5_000, 6_000)]),
+    ],
+)
+def test_an_event_put_into_the_past_finds_its_partners(
+    detect: str, expected: list[tuple[int, int]], within: str, defined: str, lateness_ms: int | None
+) -> None:
+    text = (
+        f"{TYPES}define P(n) detect {defined}{within} assign n = 1, timestamp = A.timestamp\n"
+        f"subscription S from a to b detect {detect}"
+    )
+    engine = headwater.Engine(text, lateness_ms)
+    told = (("C", 3_000), ("A", 5_000), ("D", 6_000), ("B", 9_000))
+    found = [one for kind, at in told for one in engine.push([reading(kind, at)])]
+    assert [(one["start"], one["end"]) for one in found + engine.finish()] == expected
