@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 TYPES = "event A(n: int) event B(n: int) event C(n: int)\n"
 DEFINED = (
     *("definition", "cases", "nested-definitions", "definition-twice", "every-reported"),
-    *("window-over-definition", "assigned-interval", "definition-whole"),
+    *("window-over-definition", "assigned-interval", "definition-whole", "definition-open"),
 )
 
 
