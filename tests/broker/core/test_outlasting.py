@@ -188,9 +188,7 @@ def test_what_began_and_is_not_complete_is_waited_for(
 
 @pytest.mark.parametrize("longest_ms", [None, 10_000])
 def test_what_nothing_bounds_is_waited_for_for_the_limit(longest_ms: int | None) -> None:
-    text = (
-        TYPES + "define P() detect A then B\nsubscription S from a to b detect C without[1 s] P"
-    )
+    text = TYPES + "define P() detect A then B\nsubscription S from a to b detect C without[1 s] P"
     engine = headwater.Engine(text, longest_ms=longest_ms)
     limit_ms = longest_ms or 7 * DAY_MS
     assert engine.push([{"type": "C", "id": "c", "timestamp": 0}]) == []
