@@ -28,12 +28,13 @@ INT64_MAX = 2**63 - 1
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 ByClass = Mapping[type["Event"], list["Event"]]
-# (definition, case, window number, closing event's id) of a detected event
+# (definition, case, window number, closing event's id) of a detected event; no digest is an id here
 Tie = tuple[str, int, int, str]
 # end, start, primitive ids in order, ties of detected constituents
 Head = tuple[int, int, tuple[str, ...], tuple[Tie, ...]]
-# the same, and the orders by place
-Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[Any, ...]]
+# the same; of each event in order its end, its start and, of a detected one, the order of what it
+# was made of; which of them is at which place
+Order = tuple[int, int, tuple[str, ...], tuple[Tie, ...], tuple[Any, ...], tuple[Any, ...]]
 
 
 class MetricPosition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -77,7 +78,7 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
     @property
     def order(self) -> Order:
         """The key of the total order: end, start, ids, then (definition, case, window)."""
-        return (self.end, self.start, (self.id,), (), ())
+        return (self.end, self.start, (self.id,), (), (), ())
 
     def attribute_values(self) -> dict[str, Any]:
         """The non-null attributes by name."""
@@ -85,21 +86,21 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
 
 
 # An attribute may have any name, so what is not on the wire gets names that no attribute has.
-_DETECTED_NAMES = {name: f"#{name}" for name in ("constituents", "tie", "by_place", "certainty")}
+_DETECTED_NAMES = {name: f"#{name}" for name in ("constituents", "tie", "origin", "certainty")}
 
 
 class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     """An event that a definition detected: it spans its constituents unless assigned otherwise.
 
-    `constituents` are the primitive ids in order; `tie` is (definition, case, window); `by_place`,
-    the last resort of ties, has those of the constituents, and the orders of what was bound.
+    `constituents` are the primitive ids in order; `tie` is (definition, case, window); `origin` is
+    the order of what it was made of, or None where nothing but that tells two apart anyway.
     """
 
     primitive: ClassVar[bool] = False
 
     constituents: tuple[str, ...] = ()
     tie: tuple[str | int, ...] = ()
-    by_place: tuple[Any, ...] = ()
+    origin: Any = None
     certainty: str = "yes"
 
     @property
@@ -110,7 +111,9 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     @property
     def order(self) -> Order:
         """The key of the total order."""
-        return (self.end, self.start, self.constituents, (self._tie(),), self.by_place)
+        end, start, origin = self.end, self.start, self.origin
+        below = () if origin is None else ((end, start, origin),)
+        return (end, start, self.constituents, (self._tie(),), below, ())
 
     def _tie(self) -> Tie:
         definition, case, *window = self.tie

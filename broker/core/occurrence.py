@@ -14,7 +14,7 @@ from itertools import islice
 from operator import attrgetter, lt
 from typing import Any
 
-from broker.core.event import Event, Head, Order
+from broker.core.event import Event, Head, Order, Tie
 from broker.core.geometry import near
 
 Occurrence = Any
@@ -43,7 +43,7 @@ class Absence:
     @property
     def order(self) -> Order:
         """Its interval alone."""
-        return (self.end, self.start, (), (), ())
+        return (self.end, self.start, (), (), (), ())
 
 
 def identity(member: Any) -> Any:
@@ -53,7 +53,7 @@ def identity(member: Any) -> Any:
     return id(member)
 
 
-_EMPTY_PLACE = ((2**62,),)  # of two sides of an `or` the one on the left comes first
+_EMPTY_PLACE = (2**62,)  # of two sides of an `or` the one on the left comes first
 
 
 def events_of(occurrence: Occurrence) -> tuple[Any, ...]:
@@ -81,17 +81,40 @@ def bound_events(occurrence: Occurrence) -> list[Event]:
 
 
 def order_of(occurrence: Occurrence) -> Order:
-    """The order of an occurrence: end, start, the ids of its events in order, ties by place."""
+    """The order of an occurrence: end, start, then what its events in order say, then by place."""
     if occurrence.__class__ is not tuple:
         order: Order = occurrence.order
         return order
     members = occurrence[2:]
-    orders = [event.order for event in flat(members)]
-    orders.sort()
+    given = [event.order for event in flat(members)]
+    if len(given) == 1:  # it stands where its event does
+        return (occurrence[0], occurrence[1], *given[0][2:5], _placed(members, (0,)))
+    ranked = sorted(range(len(given)), key=given.__getitem__)
+    ids, ties, below = said_in_order([given[at] for at in ranked])
+    ranks = [0] * len(given)
+    for rank, at in enumerate(ranked):
+        ranks[at] = rank
+    return (occurrence[0], occurrence[1], ids, ties, below, _placed(members, ranks))
+
+
+def said_in_order(
+    orders: Sequence[Order],
+) -> tuple[tuple[str, ...], tuple[Tie, ...], tuple[Any, ...]]:
+    """What events say of an order, given theirs in order: ids, ties and what lies below."""
     ids = tuple([primitive for order in orders for primitive in order[2]])
     ties = tuple([tie for order in orders for tie in order[3]])
-    by_place = tuple([member_order(member) for member in members])
-    return (occurrence[0], occurrence[1], ids, ties, by_place)
+    return ids, ties, tuple([order[4][0] if order[4] else order[:2] for order in orders])
+
+
+def _placed(members: Sequence[Any], ranks: Sequence[int]) -> tuple[Any, ...]:
+    """Which of the events in order are at each place; nothing comes after all that can be."""
+    placed: list[Sequence[int]] = []
+    at = 0
+    for member in members:
+        count = len(_each(member))
+        placed.append(tuple(ranks[at : at + count]) or _EMPTY_PLACE)
+        at += count
+    return tuple(placed)
 
 
 def span_of(occurrence: Occurrence) -> tuple[int, int]:
@@ -153,11 +176,6 @@ def sorted_events(events: Sequence[Event]) -> list[Event]:
     found = list(events)
     sort_in_order(found)
     return found
-
-
-def member_order(member: Any) -> tuple[Any, ...]:
-    """The order of what is bound at one place; nothing comes after all that can be."""
-    return tuple([event.order for event in _each(member)]) or _EMPTY_PLACE
 
 
 def _each(member: Any) -> tuple[Any, ...]:

@@ -17,7 +17,6 @@ from broker.core.occurrence import (
     Absence,
     events_of,
     flat,
-    member_order,
     order_of,
 )
 from broker.core.pattern import Layout
@@ -100,11 +99,15 @@ class DefinitionOutcome:
             return None
         if occurrence.__class__ is not tuple:
             made.constituents = occurrence.ids
-            if self._respans:
-                made.by_place = (member_order(occurrence),)
+            if self._respans or occurrence.__class__ is Absence or not occurrence.primitive:
+                made.origin = occurrence.order
+            silent = occurrence.__class__ is Absence
         else:
-            order = order_of(occurrence)
-            made.constituents, made.by_place = order[2], (order[3], *order[4])
+            made.origin = order_of(occurrence)
+            made.constituents = made.origin[2]
+            silent = not made.constituents
+        if silent:
+            made.origin = (*made.origin, repr(group))  # nothing else tells such silences apart
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
         made.id = self._id_of(bound_ids(self._names, events, group))

@@ -55,9 +55,12 @@ def _sorted(results: list[Result]) -> list[Result]:
 
 
 def _head(result: Result) -> tuple[Any, ...]:
+    if result.head[3]:  # what is detected may tell more of itself
+        return (*result.order[:5], result.place)
     return (*result.head, result.place)
 
 
 def output_order(result: Result) -> tuple[Any, ...]:
     """The order in which results leave: theirs, then the subscription's place, then by places."""
-    return (*result.order[:4], result.place, result.order[4], result.subscription)
+    order = result.order
+    return (*order[:5], result.place, order[5], result.subscription)

@@ -14,7 +14,7 @@ from typing import Any
 
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Event
-from broker.core.occurrence import events_of, flat, identity, member_order
+from broker.core.occurrence import events_of, flat, identity, order_of
 from broker.core.operands import (
     FOLLOWS,
     Distinct,
@@ -144,13 +144,11 @@ def _rank(events: Sequence[Any]) -> tuple[Any, ...]:
     """The order of the part of an occurrence that `last` compares."""
     if len(events) == 1 and isinstance(events[0], Event):
         return events[0].order
-    bound = sorted([event.order for event in flat(events)])
+    bound = flat(events)
     if not bound:
         return ()
-    ids = tuple([primitive for order in bound for primitive in order[2]])
-    ties = tuple([tie for order in bound for tie in order[3]])
-    by_place = tuple([member_order(event) for event in events])
-    return (bound[-1][0], min(order[1] for order in bound), ids, ties, by_place)
+    ends, starts = [event.end for event in bound], [event.start for event in bound]
+    return order_of((max(ends), min(starts), *events))
 
 
 def closing(

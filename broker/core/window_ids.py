@@ -6,7 +6,7 @@ are compared, so that nobody pays for a long window who does not ask.
 
 A window may have more events than could be kept beside its running sums, so a list holds its first
 IDS_MAX ids (IDS_CROWDED, and counted, while very many groups are open). Lists that are longer and
-agree so far are ordered by what comes after them: by definition, case and window.
+agree so far are ordered by what comes after them: by definition, case, window and origin.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from broker.core.event import Order
+from broker.core.occurrence import said_in_order
 
 IDS_MAX = 64  # ids of a window's event that order looks at; up to 128 events a group are kept
 IDS_CROWDED = 8  # where so many groups are open that this would be too much
@@ -137,17 +138,23 @@ class Constituents(Lazy):
         return tuple(ids[:IDS_MAX])
 
 
-class Places(Lazy):
-    """The orders of a window's first events: the last resort where even ids and window tie."""
+class Origin(Lazy):
+    """The order of what a window's event is made of: the last resort where even the window ties.
 
-    __slots__ = ("_constituents",)
+    Where a detected event closed the window, that one decides first: its id is a digest.
+    """
 
-    def __init__(self, constituents: Constituents) -> None:
+    __slots__ = ("_closing", "_constituents")
+
+    def __init__(self, constituents: Constituents, closing: Any = None) -> None:
         self._made = None
         self._constituents = constituents
+        self._closing = closing
 
-    def _make(self) -> tuple[Any, ...]:
-        return tuple([event.order for event in self._constituents.in_order()])
+    def _make(self) -> Order:
+        closing = [] if self._closing is None else [self._closing]
+        events = [*closing, *self._constituents.in_order()]
+        return (0, 0, *said_in_order([event.order for event in events]), ())
 
 
 class Heads:

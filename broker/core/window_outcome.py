@@ -21,7 +21,7 @@ from broker.core.window_code import (
     group_of,
     new_in_pane,
 )
-from broker.core.window_ids import Constituents, Places, united
+from broker.core.window_ids import Constituents, Origin, united
 from broker.core.window_plan import Aggregation, OperandNames, kind_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.taskgraph import Task
@@ -38,9 +38,9 @@ from language.tree import (
 
 TIMES = ("timestamp", "start", "end", "duration")
 
-# A window's number, or the id and end of the event that closes or opens it: an id may come again
-# with another end.
-WindowKey = int | tuple[str, int]
+# A window's number, the event that closes it, or the id and end of the one that opens it: an id may
+# come again with another end.
+WindowKey = int | tuple[str, int] | Event
 
 
 class Told(Protocol):
@@ -79,7 +79,8 @@ class Row:
     @property
     def order(self) -> tuple[Any, ...]:
         """Rows go by their spans, then by their constituents."""
-        return (self.end, self.start, self.ids, (), Places(self.ids))
+        below = ((self.end, self.start, Origin(self.ids)),)
+        return (self.end, self.start, self.ids, (), below, ())
 
     def constituents(self) -> Constituents:
         """See Told."""
@@ -228,15 +229,24 @@ class WindowOutcome:
             return
         constituents = told.constituents()
         named: Any = window
-        tie = (self._name, self._case, named)
-        if window.__class__ is tuple:
-            tie = (self._name, self._case, named[0])
-            named = list(named)
+        tie: tuple[Any, ...] = (self._name, self._case)
+        closing = None
+        if isinstance(window, Event):
+            named = [window.id, window.end]
+            if window.primitive:
+                tie = (self._name, self._case, window.id)
+            else:
+                closing = window
+        elif window.__class__ is tuple:
+            named = list(named)  # who opened it is the first of the constituents
+        else:
+            tie = (self._name, self._case, named)
+        origin = Origin(constituents, closing)
         made: Detected = self._make(
             values,
             told.start,
             told.end,
-            (told.uncertainty, "maybe" if maybe else "yes", constituents, Places(constituents)),
+            (told.uncertainty, "maybe" if maybe else "yes", constituents, origin),
             tie,
             window_id(self._task, self._case, named, group),
         )

@@ -111,7 +111,7 @@ class SlidingWindows(MovingWindows):
         group = self.enter(entry, end - self._range_ms)
         if group is not None and self.shape.stands(group.counts):
             group.summarise()
-            self.outcome.add((event.id, end), key, group, made)
+            self.outcome.add(event, key, group, made)
 
     def settle(self, made: list[Detected]) -> None:  # noqa: ARG002  # it decides nothing
         """Let go of what no window still to come reaches back to, in silent groups too."""

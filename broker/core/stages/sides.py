@@ -23,10 +23,10 @@ def _head(entry: Entry) -> Head:
     return head_of(entry[1])
 
 
-def _ranked(sign: int) -> Callable[[Entry], tuple[Head, int, Any]]:
-    def rank(entry: Entry) -> tuple[Head, int, Any]:
+def _ranked(sign: int) -> Callable[[Entry], tuple[Any, int, Any]]:
+    def rank(entry: Entry) -> tuple[Any, int, Any]:
         order: Order = order_of(entry[1])
-        return (order[:4], sign * entry[0], order[4])
+        return (order[:5], sign * entry[0], order[5])
 
     return rank
 

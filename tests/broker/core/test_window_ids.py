@@ -17,7 +17,7 @@ from broker.core.window_ids import (
     IDS_MAX,
     Constituents,
     Heads,
-    Places,
+    Origin,
     Trail,
     united,
 )
@@ -118,7 +118,9 @@ def test_a_detected_constituent_counts_by_its_own_list():
     made = W(id="w", start=1, end=5, constituents=("p", "q"), tie=("W", 0, 3))
     constituents = Constituents([[a(6, "b"), made, a(5, "c")]])
     assert tuple(constituents) == ("p", "q", "c", "b")
-    assert tuple(Places(constituents)) == (made.order, a(5, "c").order, a(6, "b").order)
+    spans = ((5, 1), (5, 5), (6, 6))
+    ids, ties = ("p", "q", "c", "b"), (("W", 0, 3, ""),)
+    assert tuple(Origin(constituents)) == (0, 0, ids, ties, spans, ())
 
 
 def test_windows_that_begin_and_end_alike_go_by_what_lies_between():
