@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from broker.core import reasons
-from broker.core.agent import WATERMARK_END, Result
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE, Result
 from broker.core.event import ByClass, in_order
 from broker.core.event import Event as CoreEvent
 from broker.core.intake import Decoded, Intake, IntakeOptions
@@ -86,9 +86,14 @@ class Pipeline:
         limits = Limits() if longest_ms is None else Limits(event_duration_ms_max=longest_ms)
         self.ledger = Ledger()
         self._passed: int | None = None  # events are known to end after this
+        self._begin: int | None = None  # the least start so far
+        self._lasted_ms = 0  # the longest so far
+        self._begun = False  # whether no event to come begins before that
         self.intake = Intake(options, limits, self.ledger)
         self.matcher = Matcher(limits, self.ledger)
+        self.matcher.begins_from(WATERMARK_NONE)
         declared = [kind for kind in specification.event_types.values() if not kind.defined]
+        self._types = [kind.name for kind in declared]
         self.intake.declare(declared)
         if longest_ms is not None:
             self.matcher.durations.foresee({kind.name: longest_ms for kind in declared})
@@ -109,6 +114,7 @@ class Pipeline:
             "tasks": self.matcher.state(),
             "intake": self.intake.state(),
             "passed": self._passed,
+            "beginning": [self._begin, self._lasted_ms, self._begun],
             "ledger": _ledger_state(self.ledger),
         }
 
@@ -118,6 +124,12 @@ class Pipeline:
         self.matcher.restore(state["tasks"])
         self.intake.restore(state["intake"])
         self._passed = state["passed"]
+        # One that was kept without this may have begun long ago.
+        self._begin, self._lasted_ms, begun = state.get("beginning", (None, 0, True))
+        if begun:
+            self._know_beginning()
+        else:
+            self._settle_beginning()
         _restore_ledger(self.ledger, state["ledger"])
 
     def foresee(self, whole: Extent) -> None:
@@ -125,6 +137,7 @@ class Pipeline:
         self.matcher.durations.foresee(whole.longest_ms, whole.extent_ms)
         if whole.begin is not None:
             self.matcher.begin(whole.begin)
+        self._know_beginning()
         if whole.uncertainty_ms:
             self.matcher.doubt(most_ms=whole.uncertainty_ms)
 
@@ -140,15 +153,42 @@ class Pipeline:
         if admitted.events is not taken:
             by_class = None
         if self.matcher.has_beginnings and admitted.events:
-            self.matcher.begin(min([event.start for event in admitted.events]))
+            self._begins(admitted.events)
         # The clock alone, while that is all: it is asked for each event.
         watermark = self.intake.watermark if passed is None else self.watermark
         return self._counted(self.matcher.push(admitted.events, watermark, by_class=by_class))
+
+    def _begins(self, events: list[CoreEvent]) -> None:
+        """Tasks begin with the least start of the input, whatever the type."""
+        begin = min([event.start for event in events])
+        self.matcher.begin(begin)
+        if not self._begun:
+            self._begin = begin if self._begin is None else min(self._begin, begin)
+            lasted_ms = max([event.end - event.start for event in events])
+            self._lasted_ms = max(self._lasted_ms, lasted_ms)
+            self._settle_beginning()
+
+    def _settle_beginning(self) -> None:
+        """Tell when tasks begin at the earliest, as long as an earlier event may come.
+
+        One to come is taken to last no longer than the longest so far.
+        """
+        if self._begun or not self.matcher.has_beginnings:
+            return
+        floor = min(map(self.watermark, self._types), default=WATERMARK_END) + 1 - self._lasted_ms
+        self._begun = self._begin is not None and floor >= self._begin
+        self.matcher.begins_from(WATERMARK_END if self._begun else floor)
+
+    def _know_beginning(self) -> None:
+        """No event to come begins before those that came, or before what was said."""
+        self._begun = True
+        self.matcher.begins_from(WATERMARK_END)
 
     def advance(self, watermark: int) -> list[Result]:
         """Every event to come ends after this time; what became known by that."""
         if self._passed is None or watermark > self._passed:
             self._passed = watermark
+        self._settle_beginning()
         return self._counted(self.matcher.push([], self.watermark))
 
     def next_due(self) -> int | None:
@@ -170,6 +210,7 @@ class Pipeline:
     def finish(self) -> list[Result]:
         """Nothing more will come; what that decides."""
         self.intake.finish()
+        self._know_beginning()
         return self._counted(self.matcher.push([], self.watermark))
 
     def _counted(self, results: list[Result]) -> list[Result]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from broker.core.agent import WATERMARK_END
 from broker.core.stages.lasting import Durations, Foresight
 from broker.core.verdicts import Doubt
 
@@ -35,6 +36,7 @@ class Agents:
         self.durations = Durations(limits.event_duration_ms_max, strict=strict)
         self._beginning: dict[str, list[StagedAgent]] = {}  # by task
         self._begin: int | None = None
+        self._floor = WATERMARK_END
         self.doubted: Doubt | None = None
         self._maker: Maker | None = None
 
@@ -57,6 +59,13 @@ class Agents:
             self.begin(key, instant)
         return True
 
+    def begins_from(self, floor: int) -> None:
+        """No task that has not begun begins before this time; unless said, all have begun."""
+        self._floor = floor
+        for agents in self._beginning.values():
+            for agent in agents:
+                agent.begins_from(floor)
+
     def begin(self, key: str, instant: int) -> None:
         """A task begins at the instant, if not before."""
         for agent in self._beginning.get(key, ()):
@@ -69,6 +78,7 @@ class Agents:
     def begins_with(self, key: str, agent: StagedAgent) -> None:
         """It matters to an agent of the task when that began."""
         self._beginning.setdefault(key, []).append(agent)
+        agent.begins_from(self._floor)
         if self._begin is not None:
             agent.begin(self._begin)
 

@@ -104,6 +104,10 @@ class Matcher:
             for key in self._agents.beginning:
                 self._schedule_all(self._by_task[key])
 
+    def begins_from(self, floor: int) -> None:
+        """No event to come begins before this time, nor does a task, if it has not begun before."""
+        self._agents.begins_from(floor)
+
     def _schedule_all(self, seats: Sequence[Seat]) -> None:
         """A silence from the beginning on is due without any event of the task's own."""
         for seat in seats:

@@ -17,7 +17,7 @@ from broker.core.choice import hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence, sort_in_order
-from broker.core.operands import composite, least
+from broker.core.operands import composite
 from broker.core.pattern_agent import IN_ORDER, Handover
 from broker.core.pattern_groups import OUTLASTING
 from broker.core.pending import Pending
@@ -25,7 +25,7 @@ from broker.core.shelf import Shelf
 from broker.core.solved import Solving
 from broker.core.staged_groups import Found, Group, StagedGroups
 from broker.core.staged_partition import Partition, logged, packed, unpack, without_lists
-from broker.core.stages.base import Site, end_of, start_of
+from broker.core.stages.base import Site, least, start_of
 from broker.core.verdicts import certainty_at, certainty_of
 
 STATE_VERSION = 1
@@ -47,6 +47,11 @@ class StagedAgent(StagedGroups):
                 self._moved[()].site.begin = instant
                 self._schedule((), self._partitions[()])
 
+    def begins_from(self, floor: int) -> None:
+        """The task, if not begun before, begins at this time or later."""
+        if self._ending is not None:
+            self._ending.floor = floor
+
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
         self._make_room(batch)
@@ -59,6 +64,8 @@ class StagedAgent(StagedGroups):
         found: list[Found] = self._patience.found() if isinstance(self._patience, Solving) else []
         for key in touched:
             found += self._advance(key)
+        if self._ending is not None:
+            found = self._ending.sift(found, self._begin)
         if swept:
             self._drop_idle()
         if self._patience is not None and self._patience.in_vain:
@@ -78,6 +85,8 @@ class StagedAgent(StagedGroups):
                 self._eldest[key] = min([partition.root.eldest(), *found])
         self._moved.clear()
         reported = min(watermark, min(self._holds.values(), default=WATERMARK_END))
+        if self._ending is not None:
+            reported = min(reported, self._ending.hold())
         eldest = min(self._eldest.values(), default=WATERMARK_END)
         return self._promise.out(watermark, reported, eldest)
 
@@ -87,13 +96,15 @@ class StagedAgent(StagedGroups):
         known = [time for time in times if time is not None]
         if self._size or (self._patience is not None and self._patience.count):
             known.append(WATERMARK_END)
-        return min(known, default=None)
+        ends = None if self._ending is None else self._ending.due(self._watermark)
+        return least([*known, ends])
 
     def held(self) -> int:
         """See agent.Agent; asking moves no group on, as what is due next would show it."""
         self._forget_waiting()
         waiting = 0 if self._patience is None else self._patience.count
-        return len(self._pending) + self._size + waiting
+        ends = 0 if self._ending is None else len(self._ending.waiting)
+        return len(self._pending) + self._size + waiting + ends
 
     def dropped(self) -> dict[str, int]:
         """See agent.Agent."""
@@ -194,11 +205,6 @@ class StagedAgent(StagedGroups):
                 lambda one, gone: self._refind(partition, one, gone),
                 partition.root.begins,
             )
-        until = self._until
-        if self._for_ms is not None and self._begin is not None:
-            until = least(until, self._begin + self._for_ms)
-        if until is not None:
-            found = [one for one in found if end_of(one) < until]
         self._settle(key, partition)
         return [(occurrence, key) for occurrence in found]
 
@@ -245,6 +251,7 @@ class StagedAgent(StagedGroups):
         """See agent.Agent; what waits with its group goes on waiting, here and where this goes."""
         shelf = Shelf(self._classes)
         partitions = [packed(one, shelf) for one in self._partitions.values()]
+        early = () if self._ending is None else self._ending.waiting
         return {
             "version": STATE_VERSION,
             "lasting": self._durations.seen(),
@@ -258,6 +265,7 @@ class StagedAgent(StagedGroups):
             "pending": [[at, shelf.put(event)] for at, event in self._pending.entries],
             "patience": None if self._patience is None else self._patience.trial,
             "partitions": partitions,
+            "early": [[list(group), shelf.put_all(one)] for one, group in early],
             "events": shelf.packed(),
         }
 
@@ -284,6 +292,9 @@ class StagedAgent(StagedGroups):
             self._patience.count, self._patience.trial = 0, state.get("patience", [0, 0])
         for one in state["partitions"]:
             self._restore_partition(tuple(one[0]), one, shelf)
+        if self._ending is not None:
+            early = state.get("early", ())
+            self._ending.waiting = [(shelf.get_all(one), tuple(group)) for group, one in early]
 
     def _restore_partition(self, key: Group, packed: list[Any], shelf: Shelf) -> None:
         without_stages = self._patience is not None and not packed[3]

@@ -13,6 +13,7 @@ from typing import Any
 from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.choice import due, hold
+from broker.core.ending import ending_of
 from broker.core.event import Event
 from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence
@@ -66,8 +67,7 @@ class StagedGroups:
         self._occurrences_max = occurrences_max
         at_most = None if subscription is None else subscription.at_most
         self._manner = manner_of(case, layout, DURATION_MAX_MS, at_most, durations, doubt=doubt)
-        self._until = None if subscription is None else subscription.until_ms
-        self._for_ms = None if subscription is None else subscription.for_ms
+        self._ending = ending_of(subscription)
         self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
         self.doubt = doubt
@@ -105,8 +105,7 @@ class StagedGroups:
         prospect = prospect_of(layout, in_order=True)
         if prospect is None:
             return None
-        ends = self._until is not None or self._for_ms is not None
-        solver = None if ends else solver_of(layout)
+        solver = solver_of(layout) if self._ending is None else None
         if solver is None:
             return Patience(prospect, self._key, Partition)
         return Solving(prospect, self._key, Partition, solver)
