@@ -28,8 +28,8 @@ INT64_MAX = 2**63 - 1
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 ByClass = Mapping[type["Event"], list["Event"]]
-# (definition, case, window number, closing event's id) of a detected event; no digest is an id here
-Tie = tuple[str, int, int, str]
+# (definition, case, window number) of a detected event
+Tie = tuple[str, int, int]
 # end, start, primitive ids in order, ties of detected constituents
 Head = tuple[int, int, tuple[str, ...], tuple[Tie, ...]]
 # the same; of each event in order its end, its start and, of a detected one, the order of what it
@@ -117,11 +117,9 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
 
     def _tie(self) -> Tie:
         definition, case, *window = self.tie
-        if not window:
-            return (str(definition), int(case), 0, "")
-        if isinstance(window[0], int):
-            return (str(definition), int(case), window[0], "")
-        return (str(definition), int(case), 0, window[0])
+        # An event that names a window stands in the origin, by its order: its id may be a digest.
+        number = window[0] if window and isinstance(window[0], int) else 0
+        return (str(definition), int(case), number)
 
 
 PYTHON_TYPES: dict[str, Any] = {

@@ -10,19 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.core.choices import WORDS
-from broker.core.event import Detected, Event, slot_of
+from broker.core.event import Detected, Event, Order, slot_of
 from broker.core.expressions import Writer, as_float, held
 from broker.core.identity import bound_ids_of
 from broker.core.occurrence import (
     Absence,
     events_of,
     flat,
+    head_of,
     order_of,
 )
 from broker.core.pattern import Layout
 from broker.core.scopes import PlaceScope
 from broker.core.source import Constants, build
 from broker.core.verdicts import certainty_of
+from broker.core.window_ids import Lazy
 from language.tree import Attribute, Call, Case, Name
 
 if TYPE_CHECKING:
@@ -72,6 +74,20 @@ def bound_ids(names: Sequence[str], members: Sequence[Any], group: tuple[Any, ..
     return bound
 
 
+class Origin(Lazy):
+    """The order of the occurrence that an event was made of; it is asked for where lists tie."""
+
+    __slots__ = ("_occurrence",)
+
+    def __init__(self, occurrence: Any) -> None:
+        self._made = None
+        self._occurrence = occurrence
+
+    def _make(self) -> Order:
+        order = order_of(self._occurrence)
+        return (int(order[0]), *order[1:])  # the end may be marked as that of a maybe
+
+
 class DefinitionOutcome:
     """Makes the events of one case of a definition.
 
@@ -103,11 +119,11 @@ class DefinitionOutcome:
                 made.origin = occurrence.order
             silent = occurrence.__class__ is Absence
         else:
-            made.origin = order_of(occurrence)
-            made.constituents = made.origin[2]
+            made.origin = Origin(occurrence)
+            made.constituents = head_of(occurrence)[2]
             silent = not made.constituents
         if silent:
-            made.origin = (*made.origin, repr(group))  # nothing else tells such silences apart
+            made.origin = (*order_of(occurrence), repr(group))  # nothing else tells them apart
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
         made.id = self._id_of(bound_ids(self._names, events, group))

@@ -141,7 +141,7 @@ class Constituents(Lazy):
 class Origin(Lazy):
     """The order of what a window's event is made of: the last resort where even the window ties.
 
-    Where a detected event closed the window, that one decides first: its id is a digest.
+    Where an event closed the window, that one decides first.
     """
 
     __slots__ = ("_closing", "_constituents")
@@ -152,9 +152,12 @@ class Origin(Lazy):
         self._closing = closing
 
     def _make(self) -> Order:
-        closing = [] if self._closing is None else [self._closing]
-        events = [*closing, *self._constituents.in_order()]
-        return (0, 0, *said_in_order([event.order for event in events]), ())
+        orders = [event.order for event in self._constituents.in_order()]
+        end = start = 0
+        if self._closing is not None:
+            end, start = self._closing.end, self._closing.start
+            orders.insert(0, self._closing.order)
+        return (end, start, *said_in_order(orders), ())
 
 
 class Heads:

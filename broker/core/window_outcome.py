@@ -229,18 +229,13 @@ class WindowOutcome:
             return
         constituents = told.constituents()
         named: Any = window
-        tie: tuple[Any, ...] = (self._name, self._case)
         closing = None
         if isinstance(window, Event):
-            named = [window.id, window.end]
-            if window.primitive:
-                tie = (self._name, self._case, window.id)
-            else:
-                closing = window
-        elif window.__class__ is tuple:
-            named = list(named)  # who opened it is the first of the constituents
-        else:
-            tie = (self._name, self._case, named)
+            named, closing = (window.id, window.end), window
+        tie = (self._name, self._case, named)
+        if named.__class__ is tuple:
+            tie = (self._name, self._case, named[0])
+            named = list(named)
         origin = Origin(constituents, closing)
         made: Detected = self._make(
             values,

@@ -47,7 +47,7 @@ def in_order(candidates: Iterable[Occurrence]) -> list[Occurrence]:
 
 def moment(one: Occurrence) -> Key:
     """The order of its events, whatever places they fill."""
-    return one.order[:4]
+    return one.order[:5]
 
 
 # --- what spends ------------------------------------------------------------------------------

@@ -49,9 +49,10 @@ class Event:
 
     def __post_init__(self) -> None:
         """The order key is made once; it is asked for at every comparison."""
-        ids, _, places = _constituents(events for _, events in self.parts)
+        ids, *beneath = _constituents(events for _, events in self.parts)
         own = ids if self.is_detected else (self.identity[1],)
-        object.__setattr__(self, "order", (self.end, self.start, own, self.tail, places))
+        told = (self.end, self.start, own, self.tail, tuple(beneath))
+        object.__setattr__(self, "order", told)
 
     @property
     def is_detected(self) -> bool:
@@ -102,17 +103,20 @@ def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(sorted(events, key=lambda event: event.order))
 
 
-def _constituents(places: Iterable[tuple[Event, ...]]) -> tuple[Key, Key, Key]:
+def _constituents(places: Iterable[tuple[Event, ...]]) -> tuple[Key, Key, Key, Key]:
     """The constituents' ids in order (a detected one by its own list), their tails in the same
-    order, and last the order keys place by place as the text has them, to settle what is left:
-    a place that stands for nothing comes after one that is filled.
+    order, what they are made of in the same order, and last the order keys place by place as the
+    text has them, to settle what is left: a place that stands for nothing comes after one that is
+    filled.
     """
     listed = tuple(places)
     ordered = in_order(e for events in listed for e in events if not e.is_absence)
     ids = tuple(one for event in ordered for one in event.primitive_ids)
     tails = tuple(event.order[3] for event in ordered)
+    deeper = tuple((event.end, event.start, event.order[4]) for event in ordered)
     nothing = ((float("inf"),),)
-    return ids, tails, tuple(tuple(e.order for e in events) or nothing for events in listed)
+    in_places = tuple(tuple(e.order for e in events) or nothing for events in listed)
+    return ids, tails, deeper, in_places
 
 
 @dataclass(frozen=True)

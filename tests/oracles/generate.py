@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.oracles import spec as s
 from tests.oracles.draw import Draw, HypothesisDraw, SeededDraw
 from tests.oracles.recipes import Builder, Op
-from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS, Built, definition
+from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS, Built, definition, tied
 from tests.oracles.recipes_mixed import defined, mixed
 from tests.oracles.recipes_open import open_definition
 from tests.oracles.recipes_patterns import PATTERN_PARTS
@@ -371,4 +371,5 @@ CONSTRUCTS_WHOLE: dict[str, Construct] = {
     "definition-whole": Construct(defined, Profile(events_min=9, events_max=13, durative=15)),
     "definition-open": Construct(open_definition, replace(_MORE, durative=10)),
     "mixed-whole": Construct(mixed, Profile(events_min=13, events_max=17, durative=15)),
+    "tied-definitions": Construct(tied),
 }

@@ -75,8 +75,8 @@ class World:
         found = []
         for place, subscription in enumerate(self.spec.subscriptions):
             for group, occurrence in self._counting(subscription):
-                (end, start, ids, tails, places) = occurrence.order
-                key = (end, start, ids, tails, place, places)
+                (*order, places) = occurrence.order
+                key = (*order, place, places)
                 found.append((key, self._result(subscription, group, occurrence)))
         return [result for _, result in sorted(found, key=lambda item: item[0])]
 

@@ -120,6 +120,47 @@ def _same_twice(builder: Builder) -> Built:
     return (made,), _subscribing(builder, builder.atoms(2, 2, 10, ("X", "X")))
 
 
+def tied(builder: Builder) -> Built:
+    """Definitions of definitions: of one event several, which only what they are made of parts."""
+    draw = builder.draw
+    (atom,) = builder.atoms(1, 1, 10)
+    count = draw.integer(2, 3)
+    cases = [
+        s.Case(atom, None, (("k", s.Lit(number)), ("m", builder.whole_number(atom))))
+        for number in range(count)
+    ]
+    definitions = [s.Definition("X", tuple(cases))]
+    if draw.chance(40):
+        kept: s.Assignments = (("k", s.Aggregate("Last", "X", "k")),)
+        kept += (("m", s.Aggregate("Sum", "X", "k")),)
+        windows: tuple[s.Window, ...] = (s.Every(2000, 4000), s.Trailing(2000), s.Session(2000))
+        window = draw.pick(windows)
+        definitions.append(s.Definition("V", (s.Case(s.Atom("X"), None, kept),), window))
+    else:
+        kept = (("k", s.Ref("X", "k")), ("m", s.Ref("X", "m")))
+        definitions.append(s.Definition("V", (s.Case(s.Atom("X"), None, kept),)))
+    kept = (("k", s.Ref("V", "k")), ("m", s.Ref("V", "m")))
+    definitions.append(s.Definition("Y", (s.Case(s.Atom("V"), None, kept),)))
+    builder.whole.update({"X": ("k", "m"), "V": ("k", "m"), "Y": ("k", "m")})
+    return tuple(definitions), _choosing(builder)
+
+
+def _choosing(builder: Builder) -> s.Case:
+    """Y alone, with others or the last of it; at times at most so many."""
+    draw = builder.draw
+    if draw.chance(50):
+        builder.subscription["at_most"] = (draw.integer(1, 9), draw.integer(1, 4) * 1000)
+    partners = draw.pick(((), (), ("X",), ("V",), ("Y",), (draw.pick(builder.types),)))
+    atoms = builder.atoms(1 + len(partners), 1 + len(partners), 10, ("Y", *partners))
+    if len(atoms) > 1 and draw.chance(40):
+        pick = draw.pick((s.Last, s.First))
+        pair = s.Pair("then", pick(atoms[0]), atoms[1])
+        return replace(builder.case(pair), assign=(("a", s.Ref(atoms[0].name, "k")),))
+    case = _subscribing(builder, atoms)
+    consuming = (draw.pick(atoms).name,) if draw.chance(20) else ()
+    return replace(case, consuming=consuming)
+
+
 CASE_PARTS: dict[str, Callable[[Builder], Built]] = {
     "definition": _one_case,
     "cases": _several_cases,

@@ -119,7 +119,7 @@ def test_a_detected_constituent_counts_by_its_own_list():
     constituents = Constituents([[a(6, "b"), made, a(5, "c")]])
     assert tuple(constituents) == ("p", "q", "c", "b")
     spans = ((5, 1), (5, 5), (6, 6))
-    ids, ties = ("p", "q", "c", "b"), (("W", 0, 3, ""),)
+    ids, ties = ("p", "q", "c", "b"), (("W", 0, 3),)
     assert tuple(Origin(constituents)) == (0, 0, ids, ties, spans, ())
 
 
