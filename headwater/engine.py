@@ -137,7 +137,7 @@ class Pipeline:
         self.matcher.durations.foresee(whole.longest_ms, whole.extent_ms)
         if whole.begin is not None:
             self.matcher.begin(whole.begin)
-        self._know_beginning()
+            self._know_beginning()
         if whole.uncertainty_ms:
             self.matcher.doubt(most_ms=whole.uncertainty_ms)
 
@@ -171,11 +171,12 @@ class Pipeline:
     def _settle_beginning(self) -> None:
         """Tell when tasks begin at the earliest, as long as an earlier event may come.
 
-        One to come is taken to last no longer than the longest so far.
+        One to come is taken to last no longer than the longest so far, or than is foreseen.
         """
         if self._begun or not self.matcher.has_beginnings:
             return
-        floor = min(map(self.watermark, self._types), default=WATERMARK_END) + 1 - self._lasted_ms
+        lasts_ms = max(self._lasted_ms, self.matcher.durations.foreseen_ms())
+        floor = min(map(self.watermark, self._types), default=WATERMARK_END) + 1 - lasts_ms
         self._begun = self._begin is not None and floor >= self._begin
         self.matcher.begins_from(WATERMARK_END if self._begun else floor)
 

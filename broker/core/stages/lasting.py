@@ -59,6 +59,10 @@ class Durations:
         self.changes += 1
         self.version += 1
 
+    def foreseen_ms(self) -> int:
+        """The longest of all events of the input, where that is known beforehand; else 0."""
+        return max((self._foreseen or {}).values(), default=0)
+
     def makes(self, event_type: str, made: Made) -> None:
         """Events of the type are detected; `made` says how long they last at most."""
         self._made[event_type] = made
