@@ -25,6 +25,7 @@ from broker.core.bounds_pattern import Operators, Passed, Terms
 from broker.core.bounds_window import DAY_LONGEST_MS
 from broker.core.bounds_window import passed as window_passed
 from broker.core.chain_agent import links_of
+from broker.core.completion import Completion
 from broker.core.limits import Limits
 from broker.core.operands import span_max_ms, types_that_last
 from broker.core.pattern import Layout, lay_out
@@ -202,6 +203,9 @@ class _Bounds:
         self._turns(case, layout, passed, held)
         if case.consuming:
             hold_for_choice(case, operators, passed, held, staged=staged)
+        if case.detect.report == "collect":  # a group holds back what ends later
+            after_ms = total(passed.lag_ms, Completion(layout.root).after_ms())
+            passed = replace(passed, lag_ms=after_ms)
         if case.assign and assigned_end(case, layout) == "within":
             back_ms = duration_ms if layout.root.within_ms is None else layout.root.within_ms
             flow = passed.flow
@@ -217,6 +221,8 @@ class _Bounds:
         wait_ms: int | None = 0
         if chosen:
             wait_ms = span_max_ms(layout.root, self._limits.event_duration_ms_max)
+        if case.detect.report == "collect":
+            wait_ms = total(wait_ms, Completion(layout.root).after_ms())
         count = None
         if wait_ms is not None and passed.lag_ms is not None:
             count = passed.flow(2 * wait_ms + passed.lag_ms + 1)

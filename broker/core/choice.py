@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.core.agent import WATERMARK_END
-from broker.core.choices import MAYBE, Maybe
+from broker.core.agent import WATERMARK_END, WATERMARK_NONE
+from broker.core.choices import MAYBE
+from broker.core.collecting import Groups, as_reported, by_end, decide, ripe
+from broker.core.collecting import times as times_of
+from broker.core.completion import Completion, completing
 from broker.core.event import Order
 from broker.core.occurrence import (
     Occurrence,
-    bound_events,
     events_of,
     flat,
     order_of,
@@ -27,7 +29,8 @@ from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, next_of, start_of
 from broker.core.verdicts import certainty_of
 
-# Choices of `first` and `last` that are remembered in one partition; the oldest go first.
+# Choices of `first` and `last`, and events answered by `one`, that are remembered in one partition;
+# the oldest go first.
 DECIDED_MAX = 100_000
 DECIDED_MIN = 64
 
@@ -36,15 +39,14 @@ DECIDED_MIN = 64
 class Manner:
     """How a case chooses among its occurrences; the same for all partitions.
 
-    `consuming` holds places. `silent_ms`: how long an occurrence may go on after its last event
-    (the lengths of all `absent`). `at_most`: (count, per ms).
+    `consuming` holds places. `at_most`: (count, per ms).
     """
 
     selection: Selection | None
     consuming: tuple[int, ...]
     report: str
     at_most: tuple[int, int] | None
-    silent_ms: int
+    completion: Completion
     maybe_drop: bool = False
 
     @property
@@ -63,12 +65,22 @@ class Waiting:
     """The occurrences of one partition that were found and not reported."""
 
     found: list[Occurrence] = field(default_factory=list)
+    groups: Groups = field(default_factory=Groups)  # of these what has its place, for `collect`
     taken: Order | None = None  # the order of the one that had its turn last
     answered: dict[int, Any] = field(default_factory=dict)  # by identity: completing events
     decided: Decided = field(default_factory=dict)  # what had its turn, where choices compete
     reported: deque[int] = field(default_factory=deque)  # ends, for `at most`
     suppressed: int = 0
     decided_full: int = DECIDED_MIN  # with so many it is asked which of them still matter
+    answered_full: int = DECIDED_MIN  # likewise
+
+    def all_found(self) -> list[Occurrence]:
+        """All that wait, whether a group has them or not."""
+        return self.found + self.groups.members()
+
+    def count(self) -> int:
+        """How many wait."""
+        return len(self.found) + self.groups.count
 
 
 Refind = Callable[[Occurrence, set[int]], list[Occurrence]]
@@ -83,7 +95,7 @@ def take(
     that is still to be found begins before `begins()`.
     """
     if manner.report == "collect":
-        chosen = _collected(waiting, manner, limit)
+        chosen = _collected(waiting, manner, limit, begins)
     else:
         chosen = _in_turn(waiting, manner, limit, refind)
     _forget(waiting, manner, limit, begins)
@@ -199,11 +211,6 @@ def _answers(waiting: Waiting, one: Occurrence) -> bool:
     return True
 
 
-def completing(one: Occurrence) -> Any:
-    """The last in order of the events bound; None if none is."""
-    return max(bound_events(one), key=lambda event: event.order, default=None)
-
-
 def _consumed(manner: Manner, one: Occurrence) -> set[int]:
     members = events_of(one)
     gone = flat([members[place] for place in manner.consuming])
@@ -211,9 +218,8 @@ def _consumed(manner: Manner, one: Occurrence) -> set[int]:
 
 
 def _forget(waiting: Waiting, manner: Manner, limit: int, begins: Callable[[], int]) -> None:
-    oldest = limit - manner.silent_ms
-    for key in [key for key, event in waiting.answered.items() if event.end < oldest]:
-        del waiting.answered[key]
+    if waiting.answered:
+        _forget_answered(waiting, manner, limit, begins)
     decided = waiting.decided
     if manner.selection is not None and len(decided) >= waiting.decided_full:
         for key in manner.selection.settled(decided, begins()):
@@ -223,57 +229,47 @@ def _forget(waiting: Waiting, manner: Manner, limit: int, begins: Callable[[], i
         del decided[next(iter(decided))]
 
 
+def _forget_answered(
+    waiting: Waiting, manner: Manner, limit: int, begins: Callable[[], int]
+) -> None:
+    """Forget those that complete nothing to come: nothing found, nor what is yet to be found."""
+    answered, completion = waiting.answered, manner.completion
+    if completion.lingers and len(answered) < waiting.answered_full:
+        return
+    begun = begins() if completion.lingers else WATERMARK_NONE
+    may_wait = completion.lingers or manner.selection is not None
+    waited_for = {id(completing(one)) for one in waiting.found} if may_wait else set()
+    gone = [
+        key
+        for key, event in answered.items()
+        if key not in waited_for and (completion.over_at(event) <= limit or event.start < begun)
+    ]
+    for key in gone:
+        del answered[key]
+    waiting.answered_full = max(DECIDED_MIN, 2 * len(answered))
+    while len(answered) > DECIDED_MAX:
+        del answered[next(iter(answered))]
+
+
 # --- collect ----------------------------------------------------------------------------------
 
 
-def _collected(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]:
-    groups: dict[int, list[Occurrence]] = {}
-    chosen = _chosen(waiting, manner, limit)
-    if manner.maybe_drop:
-        waiting.found = [one for one in waiting.found if certainty_of(one) != MAYBE]
-        chosen = [one for one in chosen if certainty_of(one) != MAYBE]
+def _collected(
+    waiting: Waiting, manner: Manner, limit: int, begins: Callable[[], int]
+) -> list[Occurrence]:
+    chosen, selection = waiting.found, manner.selection
+    waiting.found = []
+    if selection is None and not manner.completion.lingers:
+        whole, waiting.found = by_end(chosen, limit, drop_maybe=manner.maybe_drop)
+        return whole
+    if selection is not None and chosen:
+        chosen, waiting.found = decide(chosen, selection, waiting.decided, limit)
     for one in chosen:
-        event = completing(one)
-        last = one if event is None else event
-        if end_of(last) + manner.silent_ms <= limit:
-            groups.setdefault(id(last), []).append(one)
-    if not groups:
-        return []
-    gone = {id(one) for several in groups.values() for one in several}
-    waiting.found = [one for one in waiting.found if id(one) not in gone]
-    made = [collected(several) for several in groups.values()]
-    sort_in_order(made)
-    return made
-
-
-def _chosen(waiting: Waiting, manner: Manner, limit: int) -> list[Occurrence]:
-    selection = manner.selection
-    if selection is None:
-        return waiting.found
-    chosen = {id(one) for one in selection.chosen(waiting.found, waiting.decided)}
-    closed, kept = [], []
-    for one in waiting.found:
-        if selection.closes_at(one) > limit:
-            kept.append(one)
-            continue
-        selection.decide(one, waiting.decided)
-        if id(one) in chosen:
-            closed.append(one)
-            kept.append(one)
-    waiting.found = kept
-    return closed
-
-
-def collected(several: list[Occurrence]) -> Occurrence:
-    """Several occurrences as one: each place the list of all that fills it in any of them."""
-    columns = []
-    for column in zip(*map(events_of, several), strict=True):
-        distinct = {id(event): event for event in flat(column)}
-        columns.append(tuple(sorted(distinct.values(), key=lambda event: event.order)))
-    end: int = max(map(end_of, several))
-    strongest = max(map(certainty_of, several))
-    end = Maybe(end) if strongest == MAYBE else int(end)
-    return (end, min(map(start_of, several)), *columns)
+        if not (manner.maybe_drop and certainty_of(one) == MAYBE):
+            waiting.groups.add(one, manner.completion)
+    in_order = manner.at_most is not None  # it goes by what was reported before
+    whole = ripe(waiting.groups, waiting.found, manner.completion, limit, begins, in_order=in_order)
+    return as_reported(whole)
 
 
 # --- at most ----------------------------------------------------------------------------------
@@ -294,14 +290,15 @@ def _passes(waiting: Waiting, at_most: tuple[int, int], one: Occurrence) -> bool
 def due(waiting: Waiting, manner: Manner, watermark: int) -> int | None:
     """The next watermark at which one may have its turn, if all before it are here."""
     found, selection = waiting.found, manner.selection
-    if not found:
+    if not waiting.count():
         return None
     if manner.report == "collect":
-        times = [end_of(completing(one) or one) + manner.silent_ms for one in found]
-        if selection is not None:
-            closes = map(selection.closes_at, found)
-            times = [max(pair) for pair in zip(times, closes, strict=True)]
-    elif selection is not None:
+        in_order = manner.at_most is not None
+        known = times_of(
+            waiting.groups, found, selection, manner.completion, watermark, in_order=in_order
+        )
+        return next_of(known, watermark)
+    if selection is not None:
         times = [selection.closes_at(found[0])]  # they are in order, and take turns
     else:
         times = [end_of(one) for one in found]
@@ -310,4 +307,11 @@ def due(waiting: Waiting, manner: Manner, watermark: int) -> int | None:
 
 def hold(waiting: Waiting) -> int:
     """Nothing that is reported later ends at or before this."""
-    return min([end_of(one) - 1 for one in waiting.found], default=WATERMARK_END)
+    ends = map(end_of, waiting.found)
+    return min([*ends, *(group.end for group in waiting.groups)], default=WATERMARK_END + 1) - 1
+
+
+def eldest_of(waiting: Waiting) -> int:
+    """When the eldest of what waits begins."""
+    starts = map(start_of, waiting.found)
+    return min([*starts, *(group.start for group in waiting.groups)], default=WATERMARK_END)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.core.assigned import ENDS
+from broker.core.completion import spans_of_reported
 from broker.core.operands import span_max_ms
 from broker.core.pattern import Layout, lay_out
 from broker.core.window_bound import is_no_less_than_zero
@@ -44,6 +45,8 @@ def longest_made_ms(task: Task, longest_of: LongestOf, endless_ms: int | None) -
             span_ms = _of_window(node.window, layout, longest_of)
         else:
             span_ms = span_max_ms(layout.root, longest_of)
+            if span_ms is not None:
+                span_ms *= spans_of_reported(case, layout.root)
             if _is_reading(case.assign, layout):
                 span_ms = 0
         span_ms = endless_ms if span_ms is None else span_ms

@@ -13,7 +13,7 @@ from typing import Any
 
 from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
-from broker.core.choice import hold, take
+from broker.core.choice import eldest_of, hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence, sort_in_order
@@ -25,7 +25,7 @@ from broker.core.shelf import Shelf
 from broker.core.solved import Solving
 from broker.core.staged_groups import Found, Group, StagedGroups
 from broker.core.staged_partition import Partition, logged, packed, unpack, without_lists
-from broker.core.stages.base import Site, least, start_of
+from broker.core.stages.base import Site, least
 from broker.core.verdicts import certainty_at, certainty_of
 
 STATE_VERSION = 1
@@ -81,8 +81,7 @@ class StagedAgent(StagedGroups):
             if self._holds[key] >= WATERMARK_END:
                 del self._holds[key]
             if self._promise.lags:
-                found = map(start_of, partition.waiting.found)
-                self._eldest[key] = min([partition.root.eldest(), *found])
+                self._eldest[key] = min(partition.root.eldest(), eldest_of(partition.waiting))
         self._moved.clear()
         reported = min(watermark, min(self._holds.values(), default=WATERMARK_END))
         if self._ending is not None:
@@ -203,10 +202,14 @@ class StagedAgent(StagedGroups):
                 self._manner,
                 limit,
                 lambda one, gone: self._refind(partition, one, gone),
-                partition.root.begins,
+                lambda: self._begins(partition),
             )
         self._settle(key, partition)
         return [(occurrence, key) for occurrence in found]
+
+    def _begins(self, partition: Partition) -> int:
+        """No occurrence that is still to be found begins before this, all found anew or not."""
+        return partition.root.begins()
 
     def _found(self, partition: Partition) -> list[Occurrence]:
         found = partition.root.advance(self._watermark)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any, Literal
 
-from broker.core.agent import WATERMARK_END
-from broker.core.choice import Manner, Waiting
+from broker.core.choice import Manner, Waiting, eldest_of
+from broker.core.completion import Completion
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import (
@@ -21,7 +21,6 @@ from broker.core.operands import (
     Negation,
     Operand,
     Padded,
-    Silence,
     operands,
 )
 from broker.core.patience import FRESH_MAX, Entry
@@ -29,7 +28,7 @@ from broker.core.pattern import Layout
 from broker.core.prospects import Reach
 from broker.core.selection import Selection
 from broker.core.shelf import Shelf
-from broker.core.stages.base import Site, Stage, start_of
+from broker.core.stages.base import Site, Stage
 from broker.core.stages.lasting import Foresight
 from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt
@@ -103,14 +102,14 @@ class Partition:
 
     def count(self) -> int:
         """Set `size` to what is held; by how much that is more than before."""
-        held = self.root.held() + len(self.waiting.found) + len(self.log) + len(self.site.named)
+        held = self.root.held() + self.waiting.count() + len(self.log) + len(self.site.named)
         before, self.size = self.size, held
         return held - before
 
     def idle(self, watermark: int, per_ms: int) -> bool:
         """Whether a new one would do as well; `per_ms` is that of `at most`."""
         waiting = self.waiting
-        if self.size or self.fresh or waiting.found or waiting.answered or waiting.decided:
+        if self.size or self.fresh or waiting.count() or waiting.answered or waiting.decided:
             return False
         if waiting.suppressed or (waiting.reported and waiting.reported[-1] + per_ms > watermark):
             return False
@@ -126,8 +125,7 @@ class Partition:
         """Forget logged events that end before anything that is held begins."""
         if len(self.log) < self.log_full:
             return
-        begins = min(map(start_of, self.waiting.found), default=WATERMARK_END)
-        self.forget(min(begins, self.root.origin()))
+        self.forget(min(eldest_of(self.waiting), self.root.origin()))
         self.log_full = max(LOG_MIN, 2 * len(self.log))
 
     def take_out(self, gone: set[int]) -> list[Occurrence]:
@@ -157,7 +155,7 @@ def manner_of(
         tuple([layout.places[name] for name in case.consuming]),
         case.detect.report,
         None if at_most is None else (at_most.count, at_most.per_ms),
-        sum([one.for_ms for one in operands(layout.root) if isinstance(one, Silence)]),
+        Completion(layout.root, doubt),
         case.detect.maybe_drop,
     )
 
@@ -178,7 +176,7 @@ def logged(
 def waiting_state(waiting: Waiting) -> list[Any]:
     """What waits, as occurrences and plain values in lists."""
     return [
-        waiting.found,
+        waiting.all_found(),
         [] if waiting.taken is None else [waiting.taken],
         list(waiting.answered.values()),
         [one for _, one in waiting.decided.values()],

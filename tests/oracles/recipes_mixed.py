@@ -177,10 +177,8 @@ def _thinned(builder: Builder, case: s.Case) -> s.Case:
     draw = builder.draw
     names = [name for name in names_of(case.pattern) if not name.startswith("absent:")]
     group_by = ("flag",) if draw.chance(12) else ()
-    # What completes an occurrence with an absence is read in two ways.
-    may_thin = len(names) == len(names_of(case.pattern))
-    if may_thin and draw.chance(12):
+    if draw.chance(12):
         return replace(case, thin="collect", group_by=group_by)
     consuming = (draw.pick(names),) if names and draw.chance(20) else ()
     told = replace(case, group_by=group_by, consuming=consuming)
-    return replace(told, thin="one") if may_thin and draw.chance(12) else told
+    return replace(told, thin="one") if draw.chance(12) else told

@@ -51,6 +51,57 @@ def collect(builder: Builder) -> Built:
     return (), replace(case, thin="collect", group_by=group_by)
 
 
+def _decided_later(builder: Builder) -> s.Pattern:
+    """What is known only after the event that completes it: `last` and `first`, `absent`, both."""
+    draw = builder.draw
+    one, two, three = builder.atoms(3, 3, conditions=10)
+    ms = draw.integer(1, 4) * 1000
+    silence = s.Absent(three, ms)
+    bound = s.Bound(None, ms) if builder.may_bound("and", one, silence) else None
+    patterns: tuple[s.Pattern, ...] = (
+        s.Pair("then", one, s.Last(two)),
+        s.Pair("and", s.Last(one), two),
+        s.Pair("then", s.Pair("then", one, two), s.Last(three)),
+        s.Pair("and", s.Pair("then", one, s.First(two)), s.Last(three)),
+        s.Pair("and", s.Pair("then", one, s.Last(two)), silence),
+        s.Pair("and", s.First(one), silence),
+    )
+    open_patterns: tuple[s.Pattern, ...] = (
+        s.Pair("and", one, silence),
+        s.Pair("and", silence, s.Pair("and", one, two)),
+        s.Pair("then", s.Pair("then", one, two), silence),
+        s.Pair("then", one, silence, bound),
+        s.Pair("and", one, silence, bound),
+        s.Pair("then", silence, s.Or(one, two)),
+        s.Or(one, s.Pair("and", two, silence)),
+        s.Pair("and", s.Suffixed(s.Pair("and", one, silence), (s.Within(ms + 2000),)), two),
+        s.Pair("and", s.First(s.Pair("then", one, two)), silence),
+    )
+    if draw.chance(40):
+        return draw.pick(open_patterns)
+    return s.Suffixed(draw.pick(patterns), (s.Within(draw.integer(3, 8) * 1000),))
+
+
+def one_decided_later(builder: Builder) -> Built:
+    """`detect[one]` of such; at times with consumption, or with `at most`."""
+    draw = builder.draw
+    pattern = _decided_later(builder)
+    consuming = (draw.pick(single_atoms(pattern)).name,) if draw.chance(25) else ()
+    return (), replace(_grouped_or_few(builder, pattern), thin="one", consuming=consuming)
+
+
+def collect_decided_later(builder: Builder) -> Built:
+    """`detect[collect]` of such; at times with `at most`."""
+    return (), replace(_grouped_or_few(builder, _decided_later(builder)), thin="collect")
+
+
+def _grouped_or_few(builder: Builder, pattern: s.Pattern) -> s.Case:
+    draw = builder.draw
+    if draw.chance(15):
+        builder.subscription["at_most"] = (draw.integer(1, 2), draw.integer(1, 6) * 1000)
+    return replace(builder.case(pattern), group_by=("source",) if draw.chance(20) else ())
+
+
 def at_most(builder: Builder) -> Built:
     """`at most N per T`, at times of a group, at times with consumption."""
     draw = builder.draw
@@ -89,6 +140,8 @@ def actor_of_group(builder: Builder) -> Built:
 THINNED_PARTS: dict[str, Callable[[Builder], Built]] = {
     "one": one,
     "collect": collect,
+    "one-decided-later": one_decided_later,
+    "collect-decided-later": collect_decided_later,
     "at-most": at_most,
     "ending": ending,
     "actor-of-group": actor_of_group,

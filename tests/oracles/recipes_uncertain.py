@@ -21,6 +21,7 @@ from tests.oracles.recipes_patterns import (
     without,
     without_time,
 )
+from tests.oracles.recipes_thinned import THINNED_PARTS
 
 _RELATIONS: tuple[s.Relation, ...] = (
     *("before", "meets", "overlaps", "during", "contains", "starts", "finishes", "equals"),
@@ -78,6 +79,11 @@ def _windowed(builder: Builder) -> Built:
     return WINDOW_PARTS[name](builder)
 
 
+def _decided_later(builder: Builder) -> Built:
+    part = "one-decided-later" if builder.draw.chance(50) else "collect-decided-later"
+    return THINNED_PARTS[part](builder)
+
+
 def _collected(builder: Builder) -> Built:
     pattern = builder.tree(builder.atoms(2, 3, conditions=10), ("then", "then", "and"))
     return (), replace(builder.case(pattern), thin="collect")
@@ -111,5 +117,6 @@ UNCERTAIN_PARTS: dict[str, Callable[[Builder], Built]] = {
     "uncertain-definition": _over_definition,
     "uncertain-window": _windowed,
     "uncertain-collect": _collected,
+    "uncertain-decided-later": _decided_later,
     "maybe-drop": _dropped,
 }

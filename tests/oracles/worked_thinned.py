@@ -112,6 +112,68 @@ THINNED_CASES = (
         ),
         thin="collect",
     ),
+    single(
+        "collect takes together what one event completes, however late the choice of each is known",
+        "detect[collect] A then last B within 6 s",
+        s.Suffixed(then(A, s.Last(B)), (s.Within(6000),)),
+        # What may come after b12 is known to be too late for a6 at 12 s, for a9 at 15 s.
+        trace("a6 a9 b12 c13"),
+        (Expected({"A": ["a6", "a9"], "B": ["b12"]}, start=6000, end=12000),),
+        thin="collect",
+    ),
+    single(
+        "one reports the first alone, however late it is known of the others that they are chosen",
+        "detect[one] A then last B within 6 s",
+        s.Suffixed(then(A, s.Last(B)), (s.Within(6000),)),
+        trace("a6 a9 b12 c13"),
+        found("a6 b12"),
+        thin="one",
+    ),
+    single(
+        "an absence completes nothing: one reports the first silence beside an event",
+        "detect[one] A and absent C for 2 s",
+        both(A, s.Absent(C, 2000)),
+        # [3, 5] and [6, 8] are silent, not [1, 3]; both occurrences are completed by a1.
+        trace("a1 c3 c6 b12"),
+        (Expected({"A": ["a1"]}, start=1000, end=5000),),
+        thin="one",
+    ),
+    single(
+        "collect takes all silences beside an event together",
+        "detect[collect] A and absent C for 2 s",
+        both(A, s.Absent(C, 2000)),
+        trace("a1 c3 c6 b12"),
+        (Expected({"A": ["a1"]}, start=1000, end=8000),),
+        thin="collect",
+    ),
+    single(
+        "a silence before an event and one after it are completed by the same event",
+        "detect[one] A and absent C for 6 s",
+        both(A, s.Absent(C, 6000)),
+        # [0, 6] from the beginning, [16, 22] from the end of the C.
+        trace("b0-3 a7 c12-16"),
+        (Expected({"A": ["a7"]}, start=0, end=7000),),
+        thin="one",
+    ),
+    _told(
+        single(
+            "at most goes by the order of what was collected, whichever is whole first",
+            "detect[collect] (A as x then last B within 6 s) or A as y",
+            s.Or(
+                s.Suffixed(then(s.Atom("A", (), "x"), s.Last(B)), (s.Within(6000),)),
+                s.Atom("A", (), "y"),
+            ),
+            # (a1, b3) is known at 7 s only, and comes before a4, which is less than 2 s later.
+            trace("a1 b3 a4"),
+            (
+                Expected({"x": [], "B": [], "y": ["a1"]}),
+                Expected({"x": ["a1"], "B": ["b3"], "y": []}),
+            ),
+            thin="collect",
+        ),
+        ("", "at most 1 per 2 s\n"),
+        at_most=(1, 2000),
+    ),
     _told(
         single(
             "at most so many are reported in any stretch of time",

@@ -413,10 +413,6 @@ one-of-each: `one` reports each occurrence
 - if id(last) in waiting.answered:
 + if id(one) in waiting.answered:
 
-first-completes: an occurrence is completed by its first event
-- return max(bound_events(one)
-+ return min(bound_events(one)
-
 consumed-by-what-is-not-reported: with `one`, what is not reported consumes
 - if manner.report == "one" and not _answers(waiting, first):
 -             continue
@@ -439,16 +435,53 @@ suppressed-counts: what was left out counts against those after it
 +         return False
 +     waiting.reported.append(end)
 
-collected-repeats: a collected list holds an event as often as it was bound
-- distinct = {id(event): event for event in flat(column)}
-+ distinct = dict(enumerate(flat(column)))
-
 found-not-held: a detected event comes after its time was given out
-- return min([end_of(one) - 1 for one
-+ return min([end_of(one) for one
+- default=WATERMARK_END + 1) - 1
++ default=WATERMARK_END)
+
+answered-forgotten: `one` forgets an event while what it completes waits
+- if key not in waited_for and (completion
++ if (completion
 """,
     tests=STAGES,
     only="one or collect or at-most or consuming or last or first-of or edges",
+)
+
+COMPLETION = part(
+    "broker/core/completion.py",
+    r"""
+first-completes: an occurrence is completed by its first event
+- return max(bound_events(one)
++ return min(bound_events(one)
+
+nothing-lingers: an event completes nothing after its own end
+- if not self.lingers:
++ if event is not None:
+
+silence-for-ever: a bound says nothing of when a silence begins
+- return self.longer(joint.bound.high_ms)
++ return None
+""",
+    tests=("tests/broker/core/test_completion.py",),
+)
+
+COLLECTING = part(
+    "broker/core/collecting.py",
+    r"""
+collected-repeats: a collected list holds an event as often as it was bound
+- distinct = {identity(member): member for member in flat(column)}
++ distinct = dict(enumerate(flat(column)))
+
+group-split: a group is reported while one of it waits for its choice
+- if key not in open_still and (
++ if (
+
+at-most-as-it-comes: `at most` counts what is whole first
+- keys = _unpreceded(groups, keys, undecided, limit)
++ keys = sorted(keys)
+""",
+    tests=("tests/broker/core/test_completion.py", *STAGES),
+    only="completion or collect or at-most or worked",
 )
 
 STAGED = part(
@@ -495,5 +528,5 @@ sum-of-none: `Sum` over none is null
 
 TABLE = [
     *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
-    *(WHOLE + PICK + CHOICE + STAGED + LISTS + REACH + CONSUMPTION),
+    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + STAGED + LISTS + REACH + CONSUMPTION),
 ]

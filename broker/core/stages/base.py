@@ -361,6 +361,7 @@ class Over(Asked):
             shed += part
         if shed:
             self.keep(kept)
+            self._asked = (-1, 0, WATERMARK_NONE)  # it may begin later now
         for inbox in self.inboxes:
             if shed < count:
                 shed += inbox.stage.shed(count - shed)

@@ -25,7 +25,7 @@ class Span:
         self._most: int | None = None
 
     def most_ms(self, foresight: Foresight) -> int | None:
-        """The longest span that is possible, if times are certain."""
+        """The longest nominal span that is possible."""
         self._find(foresight)
         return self._most
 
@@ -40,5 +40,5 @@ class Span:
         if version != self._version:
             slack_ms = None if doubt is None else doubt.slack_ms
             self._likely = span_max_ms(self._operand, foresight.longest_ms, slack_ms)
-            self._most = span_max_ms(self._operand, foresight.most_ms_of)
+            self._most = span_max_ms(self._operand, foresight.most_ms_of, slack_ms)
             self._version = version

@@ -42,6 +42,26 @@ def test_what_seems_to_come_after_its_successor_may_be_the_last():
         assert result["certainty"] == "maybe"
 
 
+def test_what_is_spent_stays_spent_however_far_apart_its_partners_seem():
+    """Under `chronicle` c2 is spent as z; the x and B of 4 s apart may be 3 s apart."""
+    text = (
+        "event A(n: int) event B(n: int) event C(n: int)\n"
+        "subscription S seq 1 from me to you "
+        "detect[chronicle] C as x then B and C as z within 3 s"
+    )
+    events = [
+        {"type": "C", "id": "c1", "timestamp": 5_000, "uncertainty": 500},
+        {"type": "B", "id": "b1", "timestamp": 7_000, "uncertainty": 1_000},
+        {"type": "C", "id": "c2", "timestamp": 7_000, "uncertainty": 1_000},
+        {"type": "B", "id": "b2", "timestamp": 11_000},
+        {"type": "C", "id": "c3", "timestamp": 11_000, "uncertainty": 1_000},
+    ]
+    engine = headwater.Engine(text, lateness_ms=None)
+    engine.push(events)
+    (result,) = engine.finish()
+    assert result["events"] == {"x": ["c1"], "B": ["b1"], "z": ["c2"]}
+
+
 def test_what_an_anchor_holds_together_may_seem_to_lie_far_apart():
     text = (
         "event A(n: int) event B(n: int) event C(n: int)\n"
