@@ -32,6 +32,7 @@ READINGS_MAX = 5_000_000  # they are held in memory, some 300 bytes each
 FILE_BYTES_MAX = 2**26  # of a description: as many subscriptions as anybody will wait for
 NUMBER_MAX = 1e300  # whatever is computed of numbers stays finite
 SECONDS_MAX = 2**43  # times in milliseconds stay 64-bit integers
+DIGITS_MAX = 640  # of an id that is written as a number; whatever the settings, Python reads these
 COLUMNS = ("id", "sensor", "t", "v")
 OPERATIONS = ("advertise", "withdraw", "subscribe", "unsubscribe")
 
@@ -277,5 +278,7 @@ def _reading(cells: list[str], at: list[int], where: str) -> Reading:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is how a whole number is written."""
-    return text == "0" or (text.lstrip("-").isdecimal() and text.lstrip("-")[0] != "0")
+    """Whether a text is plain digits that are the same text again once they were a number."""
+    if not text.isascii() or not text.isdecimal() or len(text) > DIGITS_MAX:
+        return False
+    return text == "0" or text[0] != "0"

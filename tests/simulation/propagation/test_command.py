@@ -129,6 +129,15 @@ def test_the_form_is_that_of_the_format_and_ids_are_written_as_in_the_files(tmp_
         assert outcome["delivered"] == {"s": ["e7"]}
 
 
+@pytest.mark.parametrize("other", ["9" * 5000, "٣", "²", "07", "+7", "-7", "--7", "7.0", "1_0", ""])
+def test_ids_are_numbers_only_if_each_is_the_same_text_again(other, tmp_path, capsys):
+    """Two events are two, whatever their ids would be as numbers."""
+    rows = [[other, 1, 0, 3.0], ["3", 1, 1, 4.0]]
+    assert main(told(tmp_path, {}, rows)) == 0
+    for outcome in json.loads(capsys.readouterr().out).values():
+        assert outcome["delivered"] == {"s": [other, "3"]}
+
+
 def test_by_hand(tmp_path, capsys):
     """Two sensors at the ends of a chain, the user in the middle, the centre at one end."""
     both = {**ONE, "node": 1, "delta_t": 2, "filters": {"1": [0, 5], "2": [0, 5]}}
