@@ -8,7 +8,7 @@ A stream sees a link as blocked where the others leave no room for it; it may pa
 that a search is led away from what is over its limit without being walled in.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,8 @@ ROOM = 1e-9
 class LoadedState(State):
     """Where each piece is, over which links each stream goes, and what is over limits."""
 
-    def __init__(self, model: Model, hosts: Sequence[int]) -> None:
-        self.toll = TOLL_FIRST
+    def __init__(self, model: Model, hosts: Sequence[int], toll: float = TOLL_FIRST) -> None:
+        self.toll = toll
         limits: list[float] = []
         self.limits_of: dict[Arc, list[int]] = {}
         for arc, limit in sorted(model.network.limits.items()):
@@ -173,10 +173,10 @@ class LoadedState(State):
             self.work[self.hosts[piece]] -= cost
             self.work[host] += cost
             self.hosts[piece] = host
-        self._lay(self._touched(moves))
+        self._lay(self.touched(moves))
         return self.flow - before
 
-    def _touched(self, moves: Iterable[tuple[int, int]]) -> list[int]:
+    def touched(self, moves: Iterable[tuple[int, int]]) -> list[int]:
         """The streams that some moves concern."""
         model = self.model
         found = {}
@@ -189,7 +189,7 @@ class LoadedState(State):
     def delta(self, moves: Sequence[tuple[int, int]]) -> float:
         """By how much these moves would change the flow: made, and all put back as it was."""
         hosts, work, flow = list(self.hosts), self.work.copy(), self.flow
-        touched = self._touched(moves)
+        touched = self.touched(moves)
         trees = [self.trees[number] for number in touched]
         hops = [float(self.hops[number]) for number in touched]
         change = self.apply(moves)
@@ -271,6 +271,47 @@ class LoadedState(State):
         self.load, self.on, self.trees, self.hops = kept  # type: ignore[assignment]
         self.flow = flow
 
+    def adopt(self, trees: Mapping[str, tuple[Arc, ...]]) -> None:
+        """Takes the trees of a plan, of this placement, for its own."""
+        for number in range(len(self.trees)):
+            self._take_up(number)
+            for source, _ in self._ends_of(number):
+                self._hang_one(number, source, trees[self.name_of(number, source)])
+        self.flow = float(self.hops @ self.all_rates) + self.toll * self.overload()
+        self._look()
+
+    def _hang_one(self, number: int, source: int, arcs: tuple[Arc, ...]) -> None:
+        self.trees[number][source] = arcs
+        self.hops[number] += len(arcs)
+        self._count(number, arcs, float(self.real_rates[number]))
+
+    def prefer_default(self) -> None:
+        """Lays each stream by the canonical tree where that is as short and there is room."""
+        for number in range(len(self.trees)):
+            for source, targets in self._ends_of(number):
+                usual, lost = self.model.network.canonical(source, targets)
+                arcs = self.trees[number][source]
+                if lost or len(usual) > len(arcs) or set(usual) == set(arcs):
+                    continue
+                before = self.load.copy(), self.on[number].copy()
+                rate = float(self.real_rates[number])
+                self._count(number, arcs, -rate)
+                self._count(number, usual, rate)
+                if (self.load > np.maximum(self.room, before[0])).any():
+                    self.load, self.on[number] = before
+                    continue
+                self.trees[number][source] = tuple(usual)
+                self.hops[number] += len(usual) - len(arcs)
+        self.flow = float(self.hops @ self.all_rates) + self.toll * self.overload()
+
+    def name_of(self, number: int, source: int) -> str:
+        """A stream's name; of an aggregate's partials, that of the one at a broker."""
+        layout, streams = self.model.layout, len(self.model.rates)
+        if number < streams:
+            return layout.streams[number].name
+        task = layout.aggregates[number - streams].task
+        return f"{task}/partial@{self.model.network.names[source]}"
+
     def _pieces_of(self, number: int) -> list[int]:
         streams = len(self.model.rates)
         if number >= streams:
@@ -287,12 +328,8 @@ class LoadedState(State):
 
     def named_trees(self) -> dict[str, tuple[Arc, ...]]:
         """The trees by the streams' names."""
-        model = self.model
-        found = {}
-        for number, stream in enumerate(model.layout.streams):
-            for arcs in self.trees[number].values():
-                found[stream.name] = arcs
-        for number, aggregate in enumerate(model.layout.aggregates):
-            for source, arcs in self.trees[len(model.rates) + number].items():
-                found[f"{aggregate.task}/partial@{model.network.names[source]}"] = arcs
-        return found
+        return {
+            self.name_of(number, source): arcs
+            for number, trees in enumerate(self.trees)
+            for source, arcs in trees.items()
+        }

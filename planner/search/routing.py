@@ -20,7 +20,8 @@ from planner.network import Arc
 from planner.search.metric import FAR, Metric
 from planner.search.model import Model
 
-ROUNDS_MAX = 24
+ROUNDS_MAX, ROUNDS_FEW = 24, 8
+ROUNDS_LEAST = 2  # where many placements are looked at, and most come to nothing
 TOLL_FIRST = 0.5  # hops; what a link over its limit costs more, in the first round
 TOLL_GROWTH = 1.5
 HARD_TOLL = 1e6
@@ -88,8 +89,8 @@ def _metrics(model: Model, streams: Sequence[Carried]) -> list[Metric]:
     return found
 
 
-def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Routed:
-    """Trees for all streams of a placement. Not `thorough`: laid again in fewer rounds."""
+def route(model: Model, hosts: Sequence[int], rounds: int = ROUNDS_MAX) -> Routed:
+    """Trees for all streams of a placement, laid again in so many rounds where limits break."""
     streams = carried(model.layout, hosts)
     metrics = _metrics(model, streams)
     trees = [
@@ -103,7 +104,7 @@ def route(model: Model, hosts: Sequence[int], *, thorough: bool = True) -> Route
         _force(model, streams, trees, load)
     if model.limited and load.broken():
         before = [tuple(arcs) for arcs in trees]
-        _negotiate(model, streams, trees, load, ROUNDS_MAX if thorough else ROUNDS_MAX // 3)
+        _negotiate(model, streams, trees, load, rounds)
         again = [i for i, arcs in enumerate(trees) if tuple(arcs) != before[i]]
         _shorten(model, streams, trees, load, again)
     lost = sum(len(_lost(s, t)) for s, t in zip(streams, trees, strict=True))

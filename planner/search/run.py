@@ -14,13 +14,15 @@ import numpy as np
 from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
+from planner.search.closing import Closing
+from planner.search.freed import kinds, steps_of
 from planner.search.kicks import recreate, scatter, some_near
 from planner.search.large import Renewal
 from planner.search.loaded import LoadedState
 from planner.search.mend import mend
 from planner.search.model import Model
 from planner.search.relief import Relief
-from planner.search.routing import Routed, route
+from planner.search.routing import ROUNDS_FEW, ROUNDS_LEAST, ROUNDS_MAX, Routed, route
 from planner.search.start import greedy
 from planner.search.state import State
 from planner.search.stops import Progress, Stop
@@ -39,6 +41,10 @@ SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
 MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
 RELIEVED_KICKS, RELIEVED_STEPS_A_PIECE = 8, 20  # where small moves find no way, a kick may
+FREED_KICKS = 2
+MENDED_STEPS = 300
+NEAR = 0.005
+CLOSED_KICKS = 4
 FAITHLESS_KICKS_MIN, FAITHLESS_KICKS_MAX = 10, 30  # that find no better plan: then elsewhere
 KICKED_MAX = 12
 LAYS_A_STEP, LAYS_MAX = 2, 100  # streams laid in better orders; more would take half the time
@@ -92,6 +98,9 @@ class Search:
         self.lays = 0
         """How many streams may be laid in better orders: some for each step, so that it lasts."""
         self.judged: set[tuple[int, ...]] = set()
+        self.closed: Best | None = None
+        self.freed: list[Search] | None = None
+        self.turns = 0
         hosts = greedy(model) if start is None else start
         self.whole = model.pieces * model.nodes <= CELLS_MAX
         with_ways = LoadedState if self.whole else TrafficState
@@ -116,7 +125,7 @@ class Search:
             return False
         if isinstance(self.state, LoadedState) and not excess and self._untangled(self.state):
             return True
-        found = route(self.model, hosts, thorough=thorough)
+        found = route(self.model, hosts, ROUNDS_MAX if thorough else ROUNDS_FEW)
         return self.keep(hosts, excess, found)
 
     def _untangled(self, state: LoadedState) -> bool:
@@ -157,6 +166,7 @@ class Search:
                 self._limited(self.state, stop, observer)
             else:
                 (self._whole if self.whole else self._large)(stop, observer)
+            self.close()
         return self.best
 
     def progress(self) -> Progress:
@@ -190,6 +200,8 @@ class Search:
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
+            if self.best.excess > 0 and self.kicks % FREED_KICKS == 1:
+                base = self._freely(tabu, patience, stop, observer)
             if self.best.excess > 0 and self.model.limited and self.kicks % RELIEVED_KICKS == 1:
                 self._relieve(found[2], stop, observer)
                 if self.best.excess == 0:
@@ -197,8 +209,64 @@ class Search:
             if self.best.excess > 0 and self.kicks % MENDED_KICKS == 0:
                 mended = self.best.hosts if self.kicks % (2 * MENDED_KICKS) else found[2]
                 self._mend(mended, stop, observer)
+            if self.kicks % CLOSED_KICKS == 0:
+                self.close()
             if self.kicks - since > faithless:
                 since, base = self.kicks, self._anew(tabu, patience, stop, observer)
+
+    def _freely(
+        self, tabu: Tabu, patience: int, stop: Stop, observer: Observer | None
+    ) -> tuple[float, float, list[int]]:
+        """From what is best with fewer limits, as far as that search has come, to one with all."""
+        if self.freed is None:
+            self.freed = [Search(model, self.random.randrange(1 << 30)) for model in kinds(self.model)]
+        if self.freed:
+            search = self.freed[self.turns % len(self.freed)]
+            end = search.steps + steps_of(self.turns // len(self.freed), self.model.pieces)
+
+            def counted(_: Report) -> None:
+                self.steps += 1
+                self._tell(observer)
+                self._tried(search)
+
+            search.run(lambda now: now.steps >= end or self._ends(stop), counted)
+            hosts = list(search.best.hosts)
+        self.turns += 1
+        if self.model.limited:
+            self._relieve(hosts, stop, observer)
+            if self.best.excess > 0:
+                self._relieve(self.best.hosts, stop, observer)
+        now = self.state.hosts
+        self.state.apply([(p, h) for p, h in enumerate(hosts) if now[p] != h])
+        self.state.recount()
+        tabu.all_anew()
+        found = self._descend(tabu, patience, stop, observer)
+        best = (self.best.excess, self.best.flow, list(self.best.hosts))
+        return best if self.best.excess == 0 else found
+
+    def _tried(self, search: "Search") -> None:
+        """Routes a placement that costs little with fewer limits, if brokers bear it."""
+        state = search.state
+        if self.best.excess == 0 or state.flow > search.best.flow * (1 + NEAR):
+            return
+        excess = float(self.state.limits.excess(state.work).sum())
+        hosts = tuple(state.hosts)
+        if excess < self.best.excess and hosts not in self.judged:
+            self.judged.add(hosts)
+            self.keep(hosts, excess, route(self.model, hosts, ROUNDS_LEAST))
+
+    def close(self) -> None:
+        """Small steps from the best plan, if it is another than when this was last done."""
+        if self.best.excess > 0 or not self.whole or self.closed is self.best:
+            return
+        closing = Closing(self.model, self.best.hosts, self.best.trees)
+        if closing.fits():
+            closing.run()
+            hosts, routed = tuple(closing.state.hosts), closing.routed()
+            better = self.keep(hosts, 0.0, routed)
+            if not better and hosts == self.best.hosts and routed.flow <= self.best.flow:
+                self.best.trees = routed.trees
+        self.closed = self.best
 
     def _descend(
         self, tabu: Tabu, patience: int, stop: Stop, observer: Observer | None
@@ -238,10 +306,11 @@ class Search:
         known: dict[tuple[int, ...], tuple[float, float]] = {}
         limits = self.state.limits
         most = float("inf")
+        end = self.steps + MENDED_STEPS
 
         def judge(hosts: tuple[int, ...]) -> tuple[float, float] | None:
             nonlocal most
-            if self.best.excess == 0 or self._ends(stop):
+            if self.best.excess == 0 or self.steps >= end or self._ends(stop):
                 return None
             if (found := known.get(hosts)) is None:
                 work = np.bincount(hosts, weights=self.model.costs, minlength=self.model.nodes)
