@@ -21,7 +21,7 @@ from planner.search.state import State
 from planner.search.untangle import untangle
 
 GAIN = 1e-9
-LAYS_MAX = 4000  # streams laid, so that it takes a small part of a search's time
+LAYS_MAX, LAYS_CELLS = 4000, 4_000_000  # streams laid, fewer where that takes longer
 APPROXIMATE_MAX = 3  # brokers tried though a stream with many ends would not seem less there
 WALL_HOPS = 4  # times as many as there are brokers: nothing goes over a link without room
 
@@ -34,6 +34,7 @@ class Closing:
     def __init__(self, model: Model, hosts: Sequence[int], trees: Trees) -> None:
         self.model = model
         self.lays = 0
+        self.lays_max = min(LAYS_MAX, LAYS_CELLS // model.nodes**2)
         self.free = State(model, hosts)
         """The same placement as if links bore everything: what nothing can be below."""
         self.state: State = self.free
@@ -45,11 +46,11 @@ class Closing:
         """Goes on until nothing is better."""
         self._streams()
         better = True
-        while better and self.lays < LAYS_MAX:
+        while better and self.lays < self.lays_max:
             better = False
             for piece in range(self.model.pieces):
                 better = self._piece(piece) or better
-                if self.lays >= LAYS_MAX:
+                if self.lays >= self.lays_max:
                     break
 
     def fits(self) -> bool:
@@ -104,7 +105,7 @@ class Closing:
             if self._tried(piece, host):
                 self.free.apply([(piece, host)])
                 return True
-            if self.lays >= LAYS_MAX:
+            if self.lays >= self.lays_max:
                 break
         return False
 

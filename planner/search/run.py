@@ -9,20 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-import numpy as np
-
 from planner.layout import carried
 from planner.network import Arc
 from planner.plan import Plan
 from planner.search.closing import Closing
-from planner.search.freed import kinds, steps_of
 from planner.search.kicks import recreate, scatter, some_near
 from planner.search.large import Renewal
 from planner.search.loaded import LoadedState
-from planner.search.mend import mend
 from planner.search.model import Model
 from planner.search.relief import Relief
-from planner.search.routing import ROUNDS_FEW, ROUNDS_LEAST, ROUNDS_MAX, Routed, route
+from planner.search.repair import Repair
+from planner.search.routing import ROUNDS_FEW, ROUNDS_MAX, Routed, route
 from planner.search.start import greedy
 from planner.search.state import State
 from planner.search.stops import Progress, Stop
@@ -40,11 +37,9 @@ POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
 MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
-RELIEVED_KICKS, RELIEVED_STEPS_A_PIECE = 8, 20  # where small moves find no way, a kick may
-FREED_KICKS = 2
-MENDED_STEPS = 300
-NEAR = 0.005
-CLOSED_KICKS = 4
+RELIEVED_KICKS = 8  # where small moves find no way, a kick may
+FREED_KICKS = 2  # and what is best with fewer limits is gone on from, while limits are broken
+CLOSED_KICKS = 4  # and small steps go on from a plan that is the best meanwhile
 FAITHLESS_KICKS_MIN, FAITHLESS_KICKS_MAX = 10, 30  # that find no better plan: then elsewhere
 KICKED_MAX = 12
 LAYS_A_STEP, LAYS_MAX = 2, 100  # streams laid in better orders; more would take half the time
@@ -99,8 +94,7 @@ class Search:
         """How many streams may be laid in better orders: some for each step, so that it lasts."""
         self.judged: set[tuple[int, ...]] = set()
         self.closed: Best | None = None
-        self.freed: list[Search] | None = None
-        self.turns = 0
+        self.repair = Repair(self)
         hosts = greedy(model) if start is None else start
         self.whole = model.pieces * model.nodes <= CELLS_MAX
         with_ways = LoadedState if self.whole else TrafficState
@@ -173,10 +167,12 @@ class Search:
         """How far the search is."""
         return Progress(self.steps, self.improved_at, self.best.excess == 0)
 
-    def _ends(self, stop: Stop) -> bool:
+    def ends(self, stop: Stop) -> bool:
+        """Whether the search is to end here."""
         return stop(self.progress())
 
-    def _tell(self, observer: Observer | None) -> None:
+    def tell(self, observer: Observer | None) -> None:
+        """Tells an observer where the search is."""
         if observer is not None:
             observer(Report(self.steps, self.best.flow, self.best.excess, self.kicks))
 
@@ -191,7 +187,7 @@ class Search:
         base = self._descend(tabu, 3 * patience, stop, observer)
         since = self.kicks
         faithless = min(max(FAITHLESS_KICKS_MIN, self.model.pieces // 3), FAITHLESS_KICKS_MAX)
-        while not self._ends(stop):
+        while not self.ends(stop):
             improved_at = self.improved_at
             self._kick(tabu, base[2])
             found = self._descend(tabu, patience, stop, observer)
@@ -201,59 +197,36 @@ class Search:
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
             if self.best.excess > 0 and self.kicks % FREED_KICKS == 1:
-                base = self._freely(tabu, patience, stop, observer)
+                hosts = self.repair.freely(stop, observer)
+                base = self._from(hosts, tabu, patience, stop, observer)
             if self.best.excess > 0 and self.model.limited and self.kicks % RELIEVED_KICKS == 1:
-                self._relieve(found[2], stop, observer)
+                self.repair.relieve(found[2], stop, observer)
                 if self.best.excess == 0:
                     base = (0.0, self.best.flow, list(self.best.hosts))
             if self.best.excess > 0 and self.kicks % MENDED_KICKS == 0:
                 mended = self.best.hosts if self.kicks % (2 * MENDED_KICKS) else found[2]
-                self._mend(mended, stop, observer)
+                self.repair.mend(mended, stop, observer)
             if self.kicks % CLOSED_KICKS == 0:
                 self.close()
             if self.kicks - since > faithless:
                 since, base = self.kicks, self._anew(tabu, patience, stop, observer)
 
-    def _freely(
-        self, tabu: Tabu, patience: int, stop: Stop, observer: Observer | None
+    def _from(
+        self,
+        hosts: Sequence[int],
+        tabu: Tabu,
+        patience: int,
+        stop: Stop,
+        observer: Observer | None,
     ) -> tuple[float, float, list[int]]:
-        """From what is best with fewer limits, as far as that search has come, to one with all."""
-        if self.freed is None:
-            self.freed = [Search(model, self.random.randrange(1 << 30)) for model in kinds(self.model)]
-        if self.freed:
-            search = self.freed[self.turns % len(self.freed)]
-            end = search.steps + steps_of(self.turns // len(self.freed), self.model.pieces)
-
-            def counted(_: Report) -> None:
-                self.steps += 1
-                self._tell(observer)
-                self._tried(search)
-
-            search.run(lambda now: now.steps >= end or self._ends(stop), counted)
-            hosts = list(search.best.hosts)
-        self.turns += 1
-        if self.model.limited:
-            self._relieve(hosts, stop, observer)
-            if self.best.excess > 0:
-                self._relieve(self.best.hosts, stop, observer)
+        """Descends from another placement, or stays with the best where that keeps all limits."""
+        if self.best.excess == 0:
+            return 0.0, self.best.flow, list(self.best.hosts)
         now = self.state.hosts
         self.state.apply([(p, h) for p, h in enumerate(hosts) if now[p] != h])
         self.state.recount()
         tabu.all_anew()
-        found = self._descend(tabu, patience, stop, observer)
-        best = (self.best.excess, self.best.flow, list(self.best.hosts))
-        return best if self.best.excess == 0 else found
-
-    def _tried(self, search: "Search") -> None:
-        """Routes a placement that costs little with fewer limits, if brokers bear it."""
-        state = search.state
-        if self.best.excess == 0 or state.flow > search.best.flow * (1 + NEAR):
-            return
-        excess = float(self.state.limits.excess(state.work).sum())
-        hosts = tuple(state.hosts)
-        if excess < self.best.excess and hosts not in self.judged:
-            self.judged.add(hosts)
-            self.keep(hosts, excess, route(self.model, hosts, ROUNDS_LEAST))
+        return self._descend(tabu, patience, stop, observer)
 
     def close(self) -> None:
         """Small steps from the best plan, if it is another than when this was last done."""
@@ -274,59 +247,19 @@ class Search:
         """Tabu until nothing better was found for some steps; what was best on the way."""
         local = (self.state.excess(), self.state.flow, list(self.state.hosts))
         since = 0
-        while since <= patience and not self._ends(stop):
+        while since <= patience and not self.ends(stop):
             flow_before = self.state.flow
             tabu.step(local[1] if local[0] == 0 else float("inf"))
             self.steps += 1
             self.lays = min(self.lays + LAYS_A_STEP, LAYS_MAX)
             since += 1
-            self._tell(observer)
+            self.tell(observer)
             if self._due(flow_before) and self.promising():
                 self.consider()
             now = (self.state.excess(), self.state.flow)
             if now < (local[0], local[1] - GAIN * abs(local[1])):
                 local, since = (*now, list(self.state.hosts)), 0
         return local
-
-    def _relieve(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
-        """Small moves of pieces and streams at what is over its limit, until nothing is."""
-        state = TrafficState(self.model, hosts)
-        relief = Relief(state, self.random)
-        for _ in range(RELIEVED_STEPS_A_PIECE * self.model.pieces):
-            if relief.excess == 0 or self._ends(stop):
-                break
-            relief.step()
-            self.steps += 1
-            self._tell(observer)
-        found = Routed(state.named_trees(), state.flow, state.excess())
-        self.keep(tuple(state.hosts), 0.0, found)
-
-    def _mend(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
-        """Descends by what limits are broken by, until one is found that breaks none."""
-        known: dict[tuple[int, ...], tuple[float, float]] = {}
-        limits = self.state.limits
-        most = float("inf")
-        end = self.steps + MENDED_STEPS
-
-        def judge(hosts: tuple[int, ...]) -> tuple[float, float] | None:
-            nonlocal most
-            if self.best.excess == 0 or self.steps >= end or self._ends(stop):
-                return None
-            if (found := known.get(hosts)) is None:
-                work = np.bincount(hosts, weights=self.model.costs, minlength=self.model.nodes)
-                excess = float(limits.excess(work.astype(np.float64)).sum())
-                found = (excess, float("inf"))
-                if excess <= most:
-                    self.steps += 1
-                    self._tell(observer)
-                    routed = route(self.model, hosts)
-                    self.keep(hosts, excess, routed)
-                    found = (excess + routed.excess, routed.flow)
-                    most = min(most, found[0])
-                known[hosts] = found
-            return found
-
-        mend(self.model, self.random, hosts, judge)
 
     def _due(self, flow_before: float) -> bool:
         """Whether to look at the placement for a better plan; routing it takes long."""
@@ -369,11 +302,11 @@ class Search:
         """Descends over all pieces, then renews a few at a time; routes now and then."""
         renewal = Renewal(self.state, self.random)
         better_at = 0
-        while not self._ends(stop):
+        while not self.ends(stop):
             if renewal.step():
                 better_at = self.steps
             self.steps += 1
-            self._tell(observer)
+            self.tell(observer)
             due = self.steps % SETTLE_EVERY_STEPS == 0 and better_at > self.improved_at
             if renewal.stuck() and self.best.excess == 0:
                 now = self.state.hosts
@@ -404,7 +337,7 @@ class Search:
         """As `_large`, where links are limited too: relieves limits first, then does the same."""
         relief = Relief(state, self.random)
         flow_before = float("inf")
-        while not self._ends(stop):
+        while not self.ends(stop):
             if not relief.queue and state.flow < flow_before * (1 - DESCENDED_AGAIN):
                 flow_before = state.flow
                 relief.descend_again()
@@ -414,7 +347,7 @@ class Search:
                 self.best.excess > relief.excess or self.steps % KEPT_EVERY_STEPS == 0
             ):
                 self.consider()
-            self._tell(observer)
+            self.tell(observer)
         if self.best.beaten(relief.excess, state.flow):
             self.consider()
 

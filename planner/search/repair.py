@@ -1,0 +1,112 @@
+"""Ways to a plan that keeps all limits, for a search that has none.
+
+Owns where such ways begin and how long each is gone. Must not know when they are wanted. Invariant:
+what is found goes to the search's best plan if it is better, and nowhere else; steps count there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.search.freed import kinds, steps_of
+from planner.search.mend import mend
+from planner.search.relief import Relief
+from planner.search.routing import ROUNDS_LEAST, Routed, route
+from planner.search.traffic import TrafficState
+
+if TYPE_CHECKING:
+    from planner.search.run import Observer, Report, Search
+    from planner.search.stops import Stop
+
+RELIEVED_STEPS_A_PIECE = 20
+MENDED_STEPS = 300  # of which each routes all streams
+NEAR = 0.005  # of the flow: what costs so little more with fewer limits is tried with all of them
+
+
+class Repair:
+    """The ways of one search to plans that keep limits."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.freed: list[Search] | None = None
+        self.turns = 0
+
+    def relieve(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
+        """Small moves of pieces and streams at what is over its limit, until nothing is."""
+        search = self.search
+        state = TrafficState(search.model, hosts)
+        relief = Relief(state, search.random)
+        for _ in range(RELIEVED_STEPS_A_PIECE * search.model.pieces):
+            if relief.excess == 0 or search.ends(stop):
+                break
+            relief.step()
+            search.steps += 1
+            search.tell(observer)
+        found = Routed(state.named_trees(), state.flow, state.excess())
+        search.keep(tuple(state.hosts), 0.0, found)
+
+    def mend(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
+        """Descends by what limits are broken by, until one is found that breaks none."""
+        search = self.search
+        model, limits = search.model, search.state.limits
+        known: dict[tuple[int, ...], tuple[float, float]] = {}
+        most = float("inf")
+        end = search.steps + MENDED_STEPS
+
+        def judge(hosts: tuple[int, ...]) -> tuple[float, float] | None:
+            nonlocal most
+            if search.best.excess == 0 or search.steps >= end or search.ends(stop):
+                return None
+            if (found := known.get(hosts)) is None:
+                work = np.bincount(hosts, weights=model.costs, minlength=model.nodes)
+                excess = float(limits.excess(work.astype(np.float64)).sum())
+                found = (excess, float("inf"))
+                if excess <= most:
+                    search.steps += 1
+                    search.tell(observer)
+                    routed = route(model, hosts)
+                    search.keep(hosts, excess, routed)
+                    found = (excess + routed.excess, routed.flow)
+                    most = min(most, found[0])
+                known[hosts] = found
+            return found
+
+        mend(model, search.random, hosts, judge)
+
+    def freely(self, stop: Stop, observer: Observer | None) -> Sequence[int]:
+        """Searches with fewer limits a while, from where that was, and relieves what it finds."""
+        search = self.search
+        model = search.model
+        if self.freed is None:
+            seed = search.random.randrange(1 << 30)
+            self.freed = [type(search)(freed, seed) for freed in kinds(model)]
+        if not self.freed:
+            return search.best.hosts
+        free = self.freed[self.turns % len(self.freed)]
+        end = free.steps + steps_of(self.turns // len(self.freed), model.pieces)
+
+        def counted(_: Report) -> None:
+            search.steps += 1
+            search.tell(observer)
+            self._try(free)
+
+        free.run(lambda now: now.steps >= end or search.ends(stop), counted)
+        self.turns += 1
+        for hosts in (free.best.hosts, search.best.hosts):
+            if model.limited and search.best.excess > 0:
+                self.relieve(hosts, stop, observer)
+        return free.best.hosts
+
+    def _try(self, free: Search) -> None:
+        """Routes a placement that costs little with fewer limits, if brokers bear it."""
+        search, state = self.search, free.state
+        if search.best.excess == 0 or state.flow > free.best.flow * (1 + NEAR):
+            return
+        excess = float(search.state.limits.excess(state.work).sum())
+        hosts = tuple(state.hosts)
+        if excess < search.best.excess and hosts not in search.judged:
+            search.judged.add(hosts)
+            search.keep(hosts, excess, route(search.model, hosts, ROUNDS_LEAST))
