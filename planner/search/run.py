@@ -196,18 +196,18 @@ class Search:
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
-            if self.best.excess > 0 and self.kicks % FREED_KICKS == 1:
-                hosts = self.repair.freely(stop, observer)
-                base = self._from(hosts, tabu, patience, stop, observer)
             if self.best.excess > 0 and self.model.limited and self.kicks % RELIEVED_KICKS == 1:
                 self.repair.relieve(found[2], stop, observer)
                 if self.best.excess == 0:
                     base = (0.0, self.best.flow, list(self.best.hosts))
+            if self.best.excess > 0 and self.kicks % FREED_KICKS == 1:
+                hosts = self.repair.freely(stop, observer)
+                base = self._from(hosts, tabu, patience, stop, observer)
             if self.best.excess > 0 and self.kicks % MENDED_KICKS == 0:
                 mended = self.best.hosts if self.kicks % (2 * MENDED_KICKS) else found[2]
                 self.repair.mend(mended, stop, observer)
-            if self.kicks % CLOSED_KICKS == 0:
-                self.close()
+            if self.model.limited and self.kicks % CLOSED_KICKS == 0:
+                self.close()  # where links are free, moves were weighed exactly
             if self.kicks - since > faithless:
                 since, base = self.kicks, self._anew(tabu, patience, stop, observer)
 
