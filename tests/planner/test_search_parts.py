@@ -81,3 +81,19 @@ def test_a_step_does_not_overload_a_broker_where_that_is_dear():
         state = State(model_of(document), [1])
         Tabu(state, [0], Random(1), price).step(float("inf"))
         assert state.hosts == [host]
+
+
+def test_a_piece_does_not_return_at_once_to_where_it_left():
+    """Of two brokers the dearer is taken only as the cheaper is forbidden, and is stayed at."""
+    document = {
+        "nodes": [{"id": "a"}, {"id": "b"}],
+        "links": [{"a": "a", "b": "b"}],
+        "contents": [{"id": "C", "rates": {"a": 5}}],
+        "tasks": [{"id": "T", "inputs": ["C"], "rate": 1}],
+    }
+    state = State(model_of(document), [0])
+    tabu = Tabu(state, [0], Random(1), 1.0)
+    tabu.make([(0, 1)])
+    for _ in range(4):
+        tabu.step(0.0)
+        assert state.hosts == [1]

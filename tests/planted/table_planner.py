@@ -116,10 +116,6 @@ planner-a-trifle-carried: what has no rate takes room
 planner-one-gain-counted-twice: what two pieces gain adds up though it is the same gain
 -         if self.exact and self.near[one, other] and np.isfinite(value):
 +         if not self.exact and self.near[one, other] and np.isfinite(value):
-
-planner-returns-at-once: a piece may go back to where it was before
--             self.until[place, self.state.hosts[piece]] = self.steps + tenure
-+             self.until[place, self.state.hosts[piece]] = self.steps + tenure - tenure - 1
 """,
         tests=BEST,
     ),
@@ -129,6 +125,10 @@ planner-returns-at-once: a piece may go back to where it was before
 planner-overloads-for-nothing: to break a broker's limit costs nothing
 -         score = change + self.price * self._pressure(hosts) if self.capped else change.copy()
 +         score = change.copy()
+
+planner-returns-at-once: a piece may go back to where it was before
+-             self.until[place, self.state.hosts[piece]] = self.steps + tenure
++             self.until[place, self.state.hosts[piece]] = self.steps + tenure - tenure - 1
 """,
         tests=PARTS,
     ),
