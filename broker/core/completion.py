@@ -29,6 +29,7 @@ from broker.core.operands import (
     least,
     operands,
 )
+from broker.core.stages.base import end_of
 from broker.core.verdicts import Doubt
 from language.tree import Case
 
@@ -59,16 +60,19 @@ class Completion:
         self.lingers = any(isinstance(one, Silence) for one in operands(root))
         self._found: tuple[int, int | None, int | None] | None = None
 
-    def over_at(self, event: Any) -> int:
-        """The time by which everything has ended that the event completes."""
-        if not self.lingers:
-            return int(event.end)
+    def over_at(self, last: Any) -> int:
+        """The time by which everything has ended that an event completes.
+
+        An occurrence that binds no event is completed by itself, and nothing else is.
+        """
+        if not self.lingers or last.__class__ is tuple:
+            return int(end_of(last))
         after_ms, within_ms = self._limits()
         ends = [WATERMARK_END]
         if after_ms is not None:
-            ends.append(event.end + after_ms)
+            ends.append(last.end + after_ms)
         if within_ms is not None:
-            ends.append(event.start + within_ms)
+            ends.append(last.start + within_ms)
         return min(ends)
 
     def after_ms(self) -> int | None:

@@ -68,6 +68,8 @@ CASES = [
     (f"[collect]{LAST}", "a6 a9 b12 x20", [(6, 12, "a6 a9 b12")]),
     (f"[one]{LAST}", "a6 a9 b12 x13", [(6, 12, "a6 b12")]),
     (f"[one]{SILENCE}", "a1 c3 c6 x12", [(1, 5, "a1")]),
+    ("[collect] absent C for 2 s", "c3 c6 x12", [(3, 5, ""), (6, 8, "")]),
+    ("[one] absent C for 2 s", "c3 c6 x12", [(3, 5, ""), (6, 8, "")]),
     (f"[collect]{SILENCE}", "a1 c3 c6 x12", [(1, 8, "a1")]),
     (f"[one]{SILENCE}", "a1 c3 a4 c6 x12", [(1, 5, "a1"), (3, 5, "a4")]),
     ("[collect] A and absent C for 2 s within 5 s", "a1 c2 c5 c9 x30", [(1, 4, "a1")]),
