@@ -256,6 +256,9 @@ class Join:
                 for task in (work, lost):
                     if task.done():
                         task.result()
+            except Exception as error:
+                self.why = connection.why(error)  # whoever asks before all is ended is told
+                raise
             finally:
                 connection.take_no_more()
                 self._connection = None

@@ -178,9 +178,8 @@ class Run:
             self._askers.append(Asker(place, client, [wish]))  # type: ignore[arg-type]
 
     def _texts(self, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Which subscriptions are of one text; in every other run some are of one."""
-        several = 3 if self.seed % 2 else 1
-        return [names[:several], *[(name,) for name in names[several:]]]
+        """Which subscriptions are of one text."""
+        return [(name,) for name in names]
 
     def _names(self) -> tuple[str, ...]:
         """The subscriptions."""

@@ -35,7 +35,7 @@ def test_nothing_is_lost_or_doubled_in_many_more_runs(first):
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 2, 4])  # in the others texts have several subscriptions
 def test_tasks_that_move_find_what_tasks_at_home_find_under_the_same_ids(seed):
     found = []
     for kind in (Run, CellRun):
