@@ -86,13 +86,13 @@ class Event(msgspec.Struct, gc=False, eq=False, kw_only=True):
 
 
 # An attribute may have any name, so what is not on the wire gets names that no attribute has.
-_DETECTED_NAMES = {name: f"#{name}" for name in ("constituents", "tie", "origin", "certainty")}
+_DETECTED_NAMES = {name: f"#{name}" for name in ("constituents", "tie", "lineage", "certainty")}
 
 
 class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     """An event that a definition detected: it spans its constituents unless assigned otherwise.
 
-    `constituents` are the primitive ids in order; `tie` is (definition, case, window); `origin` is
+    `constituents` are the primitive ids in order; `tie` is (definition, case, window); `lineage` is
     the order of what it was made of, or None where nothing but that tells two apart anyway.
     """
 
@@ -100,7 +100,7 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
 
     constituents: tuple[str, ...] = ()
     tie: tuple[str | int, ...] = ()
-    origin: Any = None
+    lineage: Any = None
     certainty: str = "yes"
 
     @property
@@ -111,13 +111,13 @@ class Detected(Event, gc=False, eq=False, kw_only=True, rename=_DETECTED_NAMES):
     @property
     def order(self) -> Order:
         """The key of the total order."""
-        end, start, origin = self.end, self.start, self.origin
-        below = () if origin is None else ((end, start, origin),)
+        end, start, lineage = self.end, self.start, self.lineage
+        below = () if lineage is None else ((end, start, lineage),)
         return (end, start, self.constituents, (self._tie(),), below, ())
 
     def _tie(self) -> Tie:
         definition, case, *window = self.tie
-        # An event that names a window stands in the origin, by its order: its id may be a digest.
+        # An event that names a window stands in the lineage, by its order: its id may be a digest.
         number = window[0] if window and isinstance(window[0], int) else 0
         return (str(definition), int(case), number)
 

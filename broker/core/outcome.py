@@ -74,7 +74,7 @@ def bound_ids(names: Sequence[str], members: Sequence[Any], group: tuple[Any, ..
     return bound
 
 
-class Origin(Lazy):
+class Lineage(Lazy):
     """The order of the occurrence that an event was made of; it is asked for where lists tie."""
 
     __slots__ = ("_occurrence",)
@@ -116,14 +116,14 @@ class DefinitionOutcome:
         if occurrence.__class__ is not tuple:
             made.constituents = occurrence.ids
             if self._respans or occurrence.__class__ is Absence or not occurrence.primitive:
-                made.origin = occurrence.order
+                made.lineage = occurrence.order
             silent = occurrence.__class__ is Absence
         else:
-            made.origin = Origin(occurrence)
+            made.lineage = Lineage(occurrence)
             made.constituents = head_of(occurrence)[2]
             silent = not made.constituents
         if silent:
-            made.origin = (*order_of(occurrence), repr(group))  # nothing else tells them apart
+            made.lineage = (*order_of(occurrence), repr(group))  # nothing else tells them apart
         made.certainty = WORDS[certainty_of(occurrence)]
         made.tie = self._tie
         made.id = self._id_of(bound_ids(self._names, events, group))

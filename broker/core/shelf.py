@@ -32,7 +32,7 @@ class Shelf:
         for name, fields in packed or ():
             event = msgspec.convert(fields, classes[name], builtin_types=(bytes,))
             if isinstance(event, Detected):
-                event.origin = _order(event.origin)
+                event.lineage = _order(event.lineage)
             self._events.append(event)
 
     def put(self, event: Event | None) -> int | None:

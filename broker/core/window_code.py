@@ -233,7 +233,7 @@ def compile_make(
     given: dict[str, int],
 ) -> Callable[..., Any]:
     """A function of (assigned values, start and end of the span, (ε, certainty, constituents,
-    origin), tie, id) → an event of the output's type.
+    lineage), tie, id) → an event of the output's type.
 
     Times are put in place of the span's after all is evaluated; null leaves the span's. What is
     no attribute of the type is left out; `given` are attributes that all the events have.
@@ -251,7 +251,7 @@ def compile_make(
             lines.append(f"    if t is not None: {target} = t")
     fields = ["start=start", "end=end", "tie=tie", "id=id"]
     # Lists of ids that are made only where they are compared stand in for tuples.
-    told = ("uncertainty", "certainty", "constituents", "origin")
+    told = ("uncertainty", "certainty", "constituents", "lineage")
     fields += [f"{name}=told[{at}]" for at, name in enumerate(told)]
     fields += [f"{name}=v[{at_of[name]}]" for name in HEADER_FIELDS if name in at_of]
     fields += [f"a_{name}={constants.add(value)}" for name, value in given.items()]

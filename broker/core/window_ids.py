@@ -6,7 +6,7 @@ are compared, so that nobody pays for a long window who does not ask.
 
 A window may have more events than could be kept beside its running sums, so a list holds its first
 IDS_MAX ids (IDS_CROWDED, and counted, while very many groups are open). Lists that are longer and
-agree so far are ordered by what comes after them: by definition, case, window and origin.
+agree so far are ordered by what comes after them: by definition, case, window and lineage.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Constituents(Lazy):
         return tuple(ids[:IDS_MAX])
 
 
-class Origin(Lazy):
+class Lineage(Lazy):
     """The order of what a window's event is made of: the last resort where even the window ties.
 
     Where an event closed the window, that one decides first.

@@ -21,7 +21,7 @@ from broker.core.window_code import (
     group_of,
     new_in_pane,
 )
-from broker.core.window_ids import Constituents, Origin, united
+from broker.core.window_ids import Constituents, Lineage, united
 from broker.core.window_plan import Aggregation, OperandNames, kind_of
 from language.lexicon import COMMON_ATTRIBUTES
 from language.taskgraph import Task
@@ -79,7 +79,7 @@ class Row:
     @property
     def order(self) -> tuple[Any, ...]:
         """Rows go by their spans, then by their constituents."""
-        below = ((self.end, self.start, Origin(self.ids)),)
+        below = ((self.end, self.start, Lineage(self.ids)),)
         return (self.end, self.start, self.ids, (), below, ())
 
     def constituents(self) -> Constituents:
@@ -236,12 +236,12 @@ class WindowOutcome:
         if named.__class__ is tuple:
             tie = (self._name, self._case, named[0])
             named = list(named)
-        origin = Origin(constituents, closing)
+        lineage = Lineage(constituents, closing)
         made: Detected = self._make(
             values,
             told.start,
             told.end,
-            (told.uncertainty, "maybe" if maybe else "yes", constituents, origin),
+            (told.uncertainty, "maybe" if maybe else "yes", constituents, lineage),
             tie,
             window_id(self._task, self._case, named, group),
         )
