@@ -116,8 +116,8 @@ touch-either: a reading never touches an interval
 + before) or _has_reading
 
 ids-by-place: ids are listed by place and not in order
--     orders.sort()
-+     pass
+- ranked = sorted(range(len(given)), key=given.__getitem__)
++ ranked = list(range(len(given)))
 """,
     tests=MATCHING,
 )

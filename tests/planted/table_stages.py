@@ -368,8 +368,8 @@ spent-by-types: what is spent by one operator counts as spent by all
 + return bool(types) and all(
 
 log-too-short: what stages hold is gone when all is found again
-- self.forget(min(begins, self.root.origin()))
-+ self.forget(max(begins, self.root.origin()))
+- self.forget(min(eldest_of(self.waiting), self.root.origin()))
++ self.forget(max(eldest_of(self.waiting), self.root.origin()))
 """,
     tests=("tests/broker/core/test_staged_consumption.py", *STAGES),
     only="consum or forgets or spent or edges",
@@ -455,8 +455,8 @@ first-completes: an occurrence is completed by its first event
 + return min(bound_events(one)
 
 nothing-lingers: an event completes nothing after its own end
-- if not self.lingers:
-+ if event is not None:
+- return self._limits()[0] if self.lingers else 0
++ return 0
 
 silence-for-ever: a bound says nothing of when a silence begins
 - return self.longer(joint.bound.high_ms)
@@ -484,17 +484,28 @@ at-most-as-it-comes: `at most` counts what is whole first
     only="completion or collect or at-most or worked",
 )
 
+ENDING = part(
+    "broker/core/ending.py",
+    r"""
+until-included: a result that ends as its subscription ends is reported
+- if end_of(one[0]) < until]
++ if end_of(one[0]) <= until]
+
+for-from-the-end: `for` counts from the newest event
+- until = min(until, begin + for_ms)
++ until = min(until, max([end_of(one[0]) for one in found], default=begin) + for_ms)
+
+begun-at-once: `for` counts from what came first, though something earlier may come
+- sure = self.floor + for_ms
++ pass
+""",
+    tests=("tests/test_engine_ending.py", *STAGES),
+    only="ending or edges",
+)
+
 STAGED = part(
     "broker/core/staged_agent.py",
     r"""
-until-included: a result that ends as its subscription ends is reported
-- found = [one for one in found if end_of(one) < until]
-+ found = [one for one in found if end_of(one) <= until]
-
-for-from-the-end: `for` counts from the newest event
-- until = least(until, self._begin + self._for_ms)
-+ until = least(until, self._watermark + self._for_ms)
-
 consumed-not-kept: what is consumed no longer counts for `without`
 - or at in silent or at >= places
 + or at >= places
@@ -528,5 +539,6 @@ sum-of-none: `Sum` over none is null
 
 TABLE = [
     *(BASE + ASKED + VIEWS + JOINT + CHRONICLE + COURSE + NEGATION + REPEATS + GATHERED + SILENCE),
-    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + STAGED + LISTS + REACH + CONSUMPTION),
+    *(WHOLE + PICK + CHOICE + COMPLETION + COLLECTING + ENDING + STAGED + LISTS + REACH),
+    *CONSUMPTION,
 ]
