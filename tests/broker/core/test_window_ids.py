@@ -17,7 +17,7 @@ from broker.core.window_ids import (
     IDS_MAX,
     Constituents,
     Heads,
-    Origin,
+    Lineage,
     Trail,
     united,
 )
@@ -120,7 +120,7 @@ def test_a_detected_constituent_counts_by_its_own_list():
     assert tuple(constituents) == ("p", "q", "c", "b")
     spans = ((5, 1), (5, 5), (6, 6))
     ids, ties = ("p", "q", "c", "b"), (("W", 0, 3),)
-    assert tuple(Origin(constituents)) == (0, 0, ids, ties, spans, ())
+    assert tuple(Lineage(constituents)) == (0, 0, ids, ties, spans, ())
 
 
 def test_windows_that_begin_and_end_alike_go_by_what_lies_between():

@@ -490,8 +490,8 @@ def test_a_subscriber_that_stops_reading_keeps_nothing_from_others(broker, port,
     speaks = (*V5, "-t", own, "-q", qos)
     with (
         ThreadPoolExecutor(1) as beside,
-        subscriber(port, *speaks, "-W", 30, form="%l") as halted,
-        subscriber(port, *speaks, "-W", 30, form="%l") as reads,
+        subscriber(port, *speaks, "-W", 120, form="%l") as halted,
+        subscriber(port, *speaks, "-W", 120, form="%l") as reads,
     ):
         halted.process.send_signal(signal.SIGSTOP)
         for begin in range(200_000, 200_100, 10):
