@@ -84,7 +84,7 @@ class Agents:
 
     def replaced(self, key: str, agent: StagedAgent) -> None:
         """Another runs in place of an agent of the task."""
-        known = self._beginning[key]
+        known = self._beginning.get(key, [])
         known[:] = [one for one in known if one is not agent]
 
     # --- making --------------------------------------------------------------------------

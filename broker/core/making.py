@@ -114,7 +114,8 @@ class Maker:
         )
         if isinstance(agent, GroupedStagedAgent):
             agent.groups_max = self._limits.groups_max
-        self._shared.begins_with(task.key, agent)
+        if agent.minds_beginning:
+            self._shared.begins_with(task.key, agent)
         return agent
 
     def _weighs(self, case: Case, layout: Layout) -> bool:

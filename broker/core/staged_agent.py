@@ -38,6 +38,11 @@ class StagedAgent(StagedGroups):
 
     # --- the door ------------------------------------------------------------------------
 
+    @property
+    def minds_beginning(self) -> bool:
+        """Whether what it reports depends on when the task began."""
+        return self._ending is not None or (self._key is None and self._silences)
+
     def begin(self, instant: int) -> None:
         """When the task began: now, or the least start of the input; an earlier one stands."""
         if self._begin is None or instant < self._begin:
