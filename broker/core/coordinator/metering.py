@@ -9,7 +9,7 @@ up and down only as its mean becomes exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import exp, hypot, sqrt
+from math import exp, hypot, inf, sqrt
 
 from msgspec import Struct, field
 
@@ -130,9 +130,14 @@ class _Mean(Struct):
         return self.looks.error(count) if self.looks.weight else None
 
     def told(self, fresh: float) -> tuple[float, float]:
-        """(the rate, by how much it may be another); a first look may be anything."""
+        """(the rate, by how much it may be another); a first look may be anything.
+
+        Where nothing came the rate is not 0 before that has been so for long enough.
+        """
         if self.ended:
             return 0.0, 0.0
+        if not self.since:
+            return 0.0, inf
         error = self.error(self.weight, fresh / SINCE)
         rate = self.since / self.weight
         return rate, SURE * (rate if error is None else error)
@@ -173,7 +178,7 @@ class Meter(Struct):
         if now - self.since < WARM_MS:
             return None
         fresh = 1.0 - exp(-took_ms / self.settings.measure_ms)
-        for place in dict.fromkeys([*self.means, *counts.inputs]):
+        for place in dict.fromkeys([*self.means, *counts.inputs, *told.inputs]):
             came = counts.inputs.get(place, 0) - before.inputs.get(place, 0)
             self._add(self.means.setdefault(place, _Mean()), came, took_ms, fresh)
         self._add(self.sends, counts.sent - before.sent, took_ms, fresh)
@@ -188,15 +193,17 @@ class Meter(Struct):
 
     def _others(self, told: Rates, fresh: float) -> Rates | None:
         """The rates, if one of them is another than was told."""
-        rates = {place: one.told(fresh) for place, one in sorted(self.means.items())}
-        inputs = {place: round(rate) for place, (rate, _) in rates.items()}
+        inputs: dict[Input, int] = {}
+        are_others = False
+        for place, one in sorted(self.means.items()):
+            said, (rate, error) = told.inputs.get(place, 0), one.told(fresh)
+            if is_other(said, rate, error, self.settings):
+                inputs[place], are_others = round(rate), True
+            else:  # so that nothing is told by chance because something else is told
+                inputs[place] = said or round(rate)
         sends, error = self.sends.told(fresh)
         sends += self.pace(sum(inputs.values()), round(self.state))
-        pairs = [
-            (told.inputs.get(place, 0), *rates.get(place, (0.0, 0.0)))
-            for place in dict.fromkeys([*told.inputs, *rates])
-        ]
-        if any(is_other(*pair, self.settings) for pair in [*pairs, (told.sends, sends, error)]):
+        if are_others or is_other(told.sends, sends, error, self.settings):
             return Rates(inputs, round(sends))
         return None
 

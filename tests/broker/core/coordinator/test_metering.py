@@ -73,3 +73,40 @@ def test_where_a_rate_doubles_amid_bursts_it_is_told_within_some_of_them() -> No
     told = told_of(lambda second: (3_000 if second < 100 else 6_000) * (second % 3 == 2), 200)
     assert 700 < [rate for second, rate in told if second < 100][-1] < 1_400
     assert 1_500 < [rate for second, rate in told if second < 130][-1] < 2_600
+
+
+def test_what_is_not_surely_another_is_not_told_because_something_else_is() -> None:
+    """Nor are snapshots that follow from it: what a plan is made with would go up and down."""
+    other = ("o", "Wind")
+    metering = Metering(SETTINGS, lambda takes, _size: takes // 10)
+    steady = bursts = 0
+    told, found = Rates({}, 0), []
+    for second in range(400):
+        steady += 1_000 if second < 200 else 3_000
+        bursts += 4_000 if second % 4 == 3 else 0
+        counts = {NAME: Counts(1, {PLACE: steady, other: bursts}, 0, 1_000)}
+        new = metering.look(counts, {NAME: told}, second * 1_000).get(NAME)
+        if new is not None:
+            told = new
+            found.append((second, new))
+    late = [one for second, one in found if second >= 195]
+    assert late  # the step was told
+    assert late[-1].inputs[PLACE] == 3_000
+    before = [one for second, one in found if second < 195][-1]
+    assert all(one.inputs[other] == before.inputs[other] for one in late)
+    assert late[-1].sends == pytest.approx((3_000 + before.inputs[other]) / 10, rel=0.01)
+
+
+def test_an_input_is_not_told_to_have_ended_before_it_has_been_silent_for_long() -> None:
+    """It may come seldom; a host that has just begun a task has seen nothing of it."""
+    metering = Metering(SETTINGS, lambda _takes, _size: 0)
+    told = Rates({PLACE: 500}, 0)
+    seen = []
+    for second in range(60):
+        came = 0 if second < 18 else 8_000 * (1 + (second - 18) // 16)
+        counts = {NAME: Counts(2, {PLACE: came} if came else {}, 0, 1_000)}
+        new = metering.look(counts, {NAME: told}, second * 1_000).get(NAME)
+        if new is not None:
+            told = new
+            seen.append(new.inputs.get(PLACE, 0))
+    assert 0 not in seen
