@@ -20,6 +20,7 @@ from broker.core.intake import Decoded, Intake, IntakeOptions
 from broker.core.ledger import Account, Ledger
 from broker.core.limits import Limits
 from broker.core.matcher import Matcher
+from broker.core.own import Function
 from headwater.events import Event
 from headwater.release import Release
 from headwater.tables import tables_among, tables_beside
@@ -257,6 +258,12 @@ class Engine:
         functions: Mapping[str, Any] | None = None,
         tables: Mapping[str, str] | None = None,
     ) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"found a text of type {type(text).__name__}, expected str")
+        for name, own in (functions or {}).items():
+            if not isinstance(own, Function):
+                kind = type(own).__name__
+                raise TypeError(f"function {name}: found {kind}, expected Function or Aggregate")
         if lateness_ms is not None and not (type(lateness_ms) is int and lateness_ms >= 0):
             raise ValueError(f"found lateness_ms {lateness_ms!r}, expected 0 or more, or None")
         if not 0 <= drift < 1:

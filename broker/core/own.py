@@ -33,6 +33,8 @@ class Function:
     def __init__(
         self, call: Callable[..., Any], result: ResultType = "float", version: str = ""
     ) -> None:
+        if not callable(call):
+            raise TypeError(f"found {type(call).__name__}, expected something that can be called")
         if result not in PYTHON_TYPES:
             raise ValueError(f"found result {result!r}, expected one of {', '.join(PYTHON_TYPES)}")
         self._call = call

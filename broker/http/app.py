@@ -23,6 +23,7 @@ from broker.http.routes import ROUTES
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
 
+ENDLESS = frozenset(("results",))  # streams, of which HEAD would never come to an end
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
 
 _PATIENCE = web.AppKey("patience", Patience)
@@ -76,7 +77,10 @@ def make_app(
     for route in ROUTES:
         owner = log_handlers if route in LOG_ROUTES else handlers
         path = route.path.replace("{name}", "{name:.+}")  # names of subscriptions may hold `/`
-        app.router.add_route(route.method, path, owner.by_name(route.name))
+        handler = owner.by_name(route.name)
+        app.router.add_route(route.method, path, handler)
+        if route.method == "GET" and route.name not in ENDLESS:  # probes and `curl -I` ask so
+            app.router.add_route("HEAD", path, handler)
     return app
 
 

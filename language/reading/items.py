@@ -89,6 +89,8 @@ class Items(Patterns, WindowActions):
                 note("HW211", span_of(token), name=attribute)
             if str(kind) not in ATTRIBUTE_TYPES:
                 COLLECTOR.get().misspelt("HW216", span_of(kind), str(kind), ATTRIBUTE_TYPES)
+                # So that what uses it has no errors of its own.
+                found.setdefault(attribute, cast("tree.AttributeType", "any"))
                 continue
             found.setdefault(attribute, cast("tree.AttributeType", str(kind)))
         span = between(word, close)

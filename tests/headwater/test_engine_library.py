@@ -119,3 +119,14 @@ def test_a_position_leaves_as_it_came(position):
     engine = headwater.Engine(text, lateness_ms=None)
     engine.push([{"type": "A", "timestamp": 0, "position": position}])
     assert [one["values"]["place"] for one in engine.finish()] == [position]
+
+
+@pytest.mark.parametrize("text", [None, TEXT.encode(), ["event A()"]])
+def test_a_text_that_is_none_is_refused_with_a_sentence(text):
+    with pytest.raises(TypeError, match=r"found a text of type \w+, expected str"):
+        headwater.Engine(text)
+
+
+def test_what_can_be_imported_is_listed():
+    assert set(headwater.__all__) <= set(dir(headwater))
+    assert all(getattr(headwater, name) for name in headwater.__all__)

@@ -125,3 +125,10 @@ def test_a_definition_keeps_what_a_function_gives():
     videos = [{"type": "Video", "id": str(n), "timestamp": n, "size": n} for n in range(3)]
     found = engine.push(videos) + engine.finish()
     assert [one["values"] for one in found] == [{"s": 3.0}]
+
+
+def test_what_cannot_be_called_is_refused_where_it_is_given():
+    with pytest.raises(TypeError, match="found int, expected something that can be called"):
+        headwater.Function(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="function own: found builtin_function_or_method"):
+        headwater.Engine(VIDEO, functions={"own": len})

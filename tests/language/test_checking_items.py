@@ -21,6 +21,10 @@ DAYS_MAX = WINDOW_MS_MAX // 86_400_000
 def test_declarations():
     assert_errors("event E()\nevent F(a: int, b: float, c: text, d: bool, e: bytes)")
     assert_errors("event E(a: «HW216»string, b: «HW216»Int, «HW215»a: int)")
+    assert_errors(
+        "event E(a: «HW216»flot)\nset S = {1}\nsubscription T from u to f\n"
+        "detect E(a > 3, a in S) as e where e.a + 1 > 2\nassign b = abs(e.a)"
+    )
     for given in ("type", "id", "source", "srcid", "location", "position", "timestamp", "start"):
         assert_errors(f"event E(«HW211»{given}: text)")
     for given in ("end", "duration", "uncertainty"):

@@ -102,6 +102,28 @@ def test_a_body_is_bounded_and_must_be_text():
     talk(broker, scenario, options=HttpOptions(text_bytes_max=100))
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/", "/openapi.json"])
+def test_head_is_answered_as_get_without_the_body(path):
+    async def scenario(client):
+        head, whole = await client.head(path), await client.get(path)
+        assert (head.status, await head.read()) == (200, b"")
+        for name in ("Content-Type", "Content-Length"):
+            assert head.headers[name] == whole.headers[name]
+
+    talk(FakeBroker(), scenario)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("HEAD", "/nothing", 404), ("HEAD", "/v1/results", 405)],
+)
+def test_head_of_what_is_not_there_or_never_ends(method, path, status):
+    async def scenario(client):
+        assert (await client.request(method, path)).status == status
+
+    talk(FakeBroker(), scenario)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/nothing", 404), ("PUT", "/v1/status", 405), ("POST", "/healthz", 405)],
