@@ -21,7 +21,8 @@ class Installed(Struct):
 
     `client` submitted it, `proven` if by a password or certificate; `definitions` are the keys of
     those that it needs, each before its users;
-    `declared` names the declarations that its file made; `since` is when it was installed, in ms.
+    `declared` names the declarations that its file made; `since` is when it was installed, in ms,
+    and `ends` the time from which on nothing is a result of it, None if no such time is set.
     """
 
     subscriber: str
@@ -36,6 +37,7 @@ class Installed(Struct):
     results: int = 0
     state: State = "accepted"
     proven: bool = False
+    ends: int | None = None
     nearest: bool = False  # results go to the nearest of the actors below `actor`
 
     @property

@@ -166,6 +166,7 @@ class Installer:
                     definitions=_needed(graph, key, order),
                     declared=declared,
                     since=now,
+                    ends=node.until_ms if node.for_ms is None else now + node.for_ms,
                 )
             )
         if troubles:

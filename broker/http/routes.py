@@ -39,6 +39,9 @@ SCHEMAS: dict[str, Schema] = {
         seq=COUNT,
         state=TEXT,
         results=COUNT,
+        client=TEXT,
+        since={"type": "integer"},
+        ends={"type": "integer"},
     ),
     "Subscriptions": shape_of(
         "subscriptions",

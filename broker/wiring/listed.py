@@ -22,6 +22,7 @@ def listed(core: Broker | DurableBroker) -> list[dict[str, Any]]:
             "results": one.results,
             "client": one.client,
             "since": one.since,
+            **({} if one.ends is None else {"ends": one.ends}),
         }
         for one in core.subscriptions
     ]

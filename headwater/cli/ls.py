@@ -5,10 +5,13 @@ printed is what the broker said, in its order.
 """
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from headwater.cli import http_client
 from headwater.cli.output import print_json, print_table
 from headwater.cli.reach import add_options, broker_of
+from headwater.cli.results import time_of
 
 EXAMPLE = "  headwater ls --json"
 COLUMNS = ("subscription", "subscriber", "actor", "seq", "state", "results")
@@ -36,8 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(listed)
     elif listed:
-        rows = [[entry.get(column) for column in COLUMNS] for entry in listed]
-        print_table([column.upper() for column in COLUMNS], rows)
+        # One that is over stays listed until it is cancelled; so ends are told where there are any.
+        columns = (*COLUMNS, "ends") if any("ends" in one for one in listed) else COLUMNS
+        rows = [[_cell(entry, column) for column in columns] for entry in listed]
+        print_table([column.upper() for column in columns], rows)
     else:
         print("no subscriptions; `headwater submit SPEC.hw` installs one")
     return 0
+
+
+def _cell(entry: Mapping[str, Any], column: str) -> object:
+    if column != "ends":
+        return entry.get(column)
+    return time_of(entry["ends"]) if "ends" in entry else "-"

@@ -14,7 +14,7 @@ from headwater.cli.output import harmless
 
 def as_line(result: Mapping[str, Any]) -> str:
     """Time (UTC), subscription, group and values of a result."""
-    parts = [_time(result.get("end")), str(result.get("subscription", "?"))]
+    parts = [time_of(result.get("end")), str(result.get("subscription", "?"))]
     if result.get("certainty") == "maybe":
         parts.append("(maybe)")
     for key in ("group", "values"):
@@ -24,7 +24,8 @@ def as_line(result: Mapping[str, Any]) -> str:
     return harmless(" ".join(part.replace("\n", " ") for part in parts))
 
 
-def _time(end_ms: object) -> str:
+def time_of(end_ms: object) -> str:
+    """A time in ms, in UTC to the millisecond; as a number where the calendar has none."""
     if not isinstance(end_ms, int) or not 0 <= end_ms < 253_402_300_800_000:  # until the year 9999
         return "-" if end_ms is None else str(end_ms)
     moment = datetime.fromtimestamp(end_ms // 1000, UTC)

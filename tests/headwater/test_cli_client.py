@@ -47,6 +47,24 @@ def test_a_specification_is_installed_listed_and_cancelled(face, spec, capsys):
     assert face.broker.installed == {}
 
 
+def test_the_end_of_a_subscription_is_told_where_one_has_an_end(face, monkeypatch, capsys):
+    listed = [
+        {
+            "subscription": "Trial",
+            "subscriber": "anna",
+            "state": "active",
+            "ends": 1_700_000_000_000,
+        },
+        {"subscription": "Frost", "subscriber": "anna", "state": "active"},
+    ]
+    monkeypatch.setattr(face.broker, "subscriptions", lambda: listed)
+    assert main(["ls", "--broker", face.url]) == 0
+    heads, first, second = capsys.readouterr().out.splitlines()
+    assert heads.split()[-1] == "ENDS"
+    assert first.split()[-1] == "2023-11-14T22:13:20.000Z"
+    assert second.split()[-1] == "-"
+
+
 def test_json_is_the_brokers_own_answer(face, spec, capsys):
     at = ["--broker", face.url, "--json"]
     assert main(["submit", spec("Frost"), *at]) == 0

@@ -4,8 +4,9 @@ import pytest
 
 from broker.core.limits import Limits
 from broker.core.messages import RequestRefused, SpecificationSubmitted
+from broker.wiring.listed import listed
 from language import check_text
-from tests.broker.core.machine import DECLARED, HOT, Machine, event, subscription
+from tests.broker.core.machine import DECLARED, HOT, NOW, Machine, event, subscription
 
 WARMER = """
 define Warm(val)
@@ -311,3 +312,17 @@ def test_what_was_taken_on_trust_a_user_of_that_name_may_change(machine):
 def test_a_request_that_cannot_be_read_is_answered(machine):
     machine.tell(RequestRefused("me", "1", "HW507", "here", "t"))
     assert code(machine.reply()) == "HW507"
+
+
+def test_when_a_subscription_ends_is_known(machine):
+    one, other, third = subscription("One"), subscription("Other"), subscription("Third")
+    machine.submit(
+        DECLARED
+        + one.replace("to alerts", "to alerts for 5 s")
+        + other.replace("to alerts", 'to alerts until "1970-01-01T00:00:01Z"')
+        + third
+    )
+    ends = {one.name: one.ends for one in machine.broker.subscriptions}
+    assert ends == {"One": NOW + 5_000, "Other": 1_000, "Third": None}
+    assert [row.get("ends") for row in listed(machine.broker)] == [NOW + 5_000, 1_000, None]
+    assert "ends" not in listed(machine.broker)[-1]
