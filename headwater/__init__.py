@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from broker.core.own import Aggregate, Function
+    from headwater.client import Client
+    from headwater.driver import Driver
     from headwater.engine import Engine, EventError
     from headwater.events import Event
+    from headwater.remote import ClientError
     from language.errors import HeadwaterError, LanguageError
 
 __all__ = [
     "Aggregate",
+    "Client",
+    "ClientError",
+    "Driver",
     "Engine",
     "Event",
     "EventError",
@@ -27,6 +33,9 @@ __all__ = [
 
 _PLACES = {
     "Aggregate": "broker.core.own",
+    "Client": "headwater.client",
+    "ClientError": "headwater.remote",
+    "Driver": "headwater.driver",
     "Engine": "headwater.engine",
     "Event": "headwater.events",
     "EventError": "headwater.engine",

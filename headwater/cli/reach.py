@@ -8,7 +8,8 @@ import argparse
 import os
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from headwater.cli.output import CommandError, ask_password
@@ -101,35 +102,52 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def broker_of(arguments: argparse.Namespace) -> Broker:
     """The broker that the options name. Raises CommandError."""
-    named: str = arguments.broker
-    for option, text in (
-        ("--broker", named),
-        ("--user", arguments.user),
-        ("--as", arguments.client),
-    ):
+    options = {"--broker": arguments.broker, "--user": arguments.user, "--as": arguments.client}
+    for option, text in options.items():
         if text and not _is_text(text):
             raise CommandError(2, f"{option}: found bytes that are no text in UTF-8")
+    broker = broker_at(
+        arguments.broker, arguments.user, arguments.client, arguments.timeout, list(options)
+    )
+    if arguments.user:
+        return replace(broker, password=_password(arguments.user))
+    return broker
+
+
+def broker_at(
+    address: str,
+    user: str | None,
+    client: str | None,
+    timeout_s: float,
+    words: Sequence[str] = ("address", "user", "name"),
+) -> Broker:
+    """The broker at an address, without a password; `words` are what a caller calls the first
+    three. Raises CommandError.
+    """
     try:
-        parts = urlsplit(named)
+        parts = urlsplit(address)
         port = parts.port
     except ValueError as error:
-        raise CommandError(2, f"--broker {named}: {error}".lower()) from None
+        raise CommandError(2, f"{words[0]} {address}: {error}".lower()) from None
     if parts.scheme not in PORTS or not parts.hostname:
-        raise CommandError(2, f"--broker {named}: expected {', '.join(s + '://' for s in PORTS)}…")
+        expected = ", ".join(scheme + "://" for scheme in PORTS)
+        raise CommandError(2, f"{words[0]} {address}: expected {expected}…")
     if parts.username or parts.password:
-        raise CommandError(2, "--broker: no password belongs into an address; use --user")
-    client = arguments.client or arguments.user or DEFAULT_CLIENT
+        raise CommandError(2, f"{words[0]}: no password belongs into an address; use {words[1]}")
+    client = client or user or DEFAULT_CLIENT
     if not re.fullmatch(r"[^/+#\x00]{1,64}", client):
-        raise CommandError(2, f"--as {client}: expected 1 to 64 characters without /, + and #")
+        raise CommandError(
+            2, f"{words[2]} {client}: expected 1 to 64 characters without /, + and #"
+        )
     return Broker(
         scheme=parts.scheme,
         host=parts.hostname,
         port=PORTS[parts.scheme] if port is None else port,
         path=parts.path.strip("/"),
-        user=arguments.user,
-        password=_password(arguments.user) if arguments.user else None,
+        user=user,
+        password=None,
         client=client,
-        timeout_s=arguments.timeout,
+        timeout_s=timeout_s,
     )
 
 
