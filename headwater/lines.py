@@ -24,6 +24,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW_BITS = 31  # zlib's number for gzip with the largest window
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _HEAD_BYTES = 6  # enough to tell a format
+_BEGINNING_BYTES = 16  # kept of a line that is too long, to tell JSON from a header row
 # What files begin with that hold no lines, and what to do with them.
 _STRANGE = {
     b"PK\x03\x04": "packed with zip; unpack it first",
@@ -50,12 +51,14 @@ class UnreadableError(HeadwaterError):
 class Lines:
     """Successive lines without their ends, as bytes; the first is number `first_line` from 1.
 
-    A line longer than allowed stands here empty, and its number is in `too_long`.
+    A line longer than allowed stands here empty, and its number is in `too_long`; `head` is how the
+    first of these begins.
     """
 
     first_line: int
     lines: list[bytes]
     too_long: list[int] = field(default_factory=list)
+    head: bytes = b""
 
 
 def shown(file: str) -> str:
@@ -139,6 +142,7 @@ def _cut(chunks: Iterator[bytes], line_bytes_max: int) -> Iterator[Lines]:
     first_line = 1
     rest = b""
     overflowed = False  # the line that `rest` belongs to has been longer than allowed already
+    head = b""  # of that line
     at_start = True
     for chunk in chunks:
         parts = (rest + chunk).split(b"\n")
@@ -150,25 +154,27 @@ def _cut(chunks: Iterator[bytes], line_bytes_max: int) -> Iterator[Lines]:
             else:
                 rest = rest.removeprefix(_BYTE_ORDER_MARK)
         if parts:
-            yield _bounded(first_line, parts, line_bytes_max, overflowed=overflowed)
+            yield _bounded(first_line, parts, line_bytes_max, head if overflowed else None)
             first_line += len(parts)
             overflowed = False
         if overflowed or len(rest) > line_bytes_max:
+            head = head if overflowed else rest[:_BEGINNING_BYTES]
             overflowed, rest = True, b""
     if rest or overflowed:
         last = [rest.removeprefix(_BYTE_ORDER_MARK) if at_start else rest]
-        yield _bounded(first_line, last, line_bytes_max, overflowed=overflowed)
+        yield _bounded(first_line, last, line_bytes_max, head if overflowed else None)
 
 
-def _bounded(
-    first_line: int, parts: list[bytes], line_bytes_max: int, *, overflowed: bool
-) -> Lines:
-    too_long = [0] if overflowed else []
+def _bounded(first_line: int, parts: list[bytes], line_bytes_max: int, head: bytes | None) -> Lines:
+    """`head`: the beginning of the first line, where that has been longer than allowed already."""
+    too_long = [] if head is None else [0]
     too_long += [
         index
         for index, line in enumerate(parts)
-        if len(line) > line_bytes_max and not (overflowed and index == 0)
+        if len(line) > line_bytes_max and (head is None or index)
     ]
+    if head is None:
+        head = parts[too_long[0]][:_BEGINNING_BYTES] if too_long else b""
     for index in too_long:
         parts[index] = b""
-    return Lines(first_line, parts, [first_line + index for index in too_long])
+    return Lines(first_line, parts, [first_line + index for index in too_long], head)

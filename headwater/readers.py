@@ -109,6 +109,7 @@ def _opening(chunks: Iterator[Lines]) -> Lines | None:
                 opening.first_line,
                 opening.lines + chunk.lines,
                 opening.too_long + chunk.too_long,
+                opening.head or chunk.head,
             )
         elif chunk.too_long or _texts(chunk, 1):
             opening = chunk
@@ -126,6 +127,8 @@ def _texts(chunk: Lines, count: int) -> list[bytes]:
 
 def _is_json(chunk: Lines) -> bool:
     """By the first line; but what was cut off at its beginning goes on with a whole object."""
+    if _begins_too_long(chunk):
+        return chunk.head.lstrip().startswith((b"{", b"["))
     texts = [line.strip() for line in _texts(chunk, 2)]
     if any(line.startswith((b"{", b"[")) for line in texts[:1]):
         return True
@@ -149,6 +152,7 @@ def _too_long(file: str, chunk: Lines, line_bytes_max: int) -> list[BadLine]:
 
 
 def _begins_too_long(chunk: Lines) -> bool:
+    """Whether its first line with text is longer than allowed."""
     before = chunk.lines[: chunk.too_long[0] - chunk.first_line] if chunk.too_long else [b"text"]
     return not any(line and not line.isspace() for line in before)
 

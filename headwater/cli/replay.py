@@ -12,7 +12,8 @@ from headwater.cli.functions import functions_option
 
 EXAMPLE = "  headwater replay examples/fog.hw --events examples/data/molene.csv.gz"
 ERRORS_ASIDE = True  # standard output is for results alone
-UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+# Those of `headwater simulate`, so that one way of writing does for all commands.
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -78,8 +79,9 @@ def drift(text: str) -> float:
 
 
 def lateness_ms(text: str) -> int:
-    """The milliseconds of `250ms`, `2s`, `5min`, `1h`."""
-    match = re.fullmatch(r"(\d{1,9}) ?(ms|s|min|h)", text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"found {text}, expected a duration such as 250ms or 2s")
-    return int(match[1]) * UNITS_MS[match[2]]
+    """The milliseconds of `250ms`, `2s`, `1.5s`, `20m`, `5min`, `1h`, `1d`."""
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([a-z]+)", text, re.ASCII)
+    if match is None or match[2] not in UNITS_MS:
+        expected = "a duration such as 250ms, 2s, 20m or 1h"
+        raise argparse.ArgumentTypeError(f"found {text}, expected {expected}")
+    return round(float(match[1]) * UNITS_MS[match[2]])

@@ -21,6 +21,7 @@ from headwater.cli.frame import COMMANDS
 from headwater.cli.output import print_table
 from headwater.cli.replay import lateness_ms
 from headwater.cli.results import as_line
+from simulation.rehearsal.faults import duration_ms
 
 
 def test_the_overview_lists_every_command(capsys):
@@ -316,13 +317,23 @@ def test_a_result_tells_time_group_and_values():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected_ms"), [("250ms", 250), ("2s", 2000), ("5 min", 300_000), ("1h", 3_600_000)]
+    ("text", "expected_ms"),
+    [
+        ("250ms", 250),
+        ("2s", 2000),
+        ("1.5s", 1500),
+        ("20m", 1_200_000),
+        ("5 min", 300_000),
+        ("1h", 3_600_000),
+        ("2d", 172_800_000),
+    ],
 )
 def test_a_lateness_is_a_duration(text, expected_ms):
-    assert lateness_ms(text) == expected_ms
+    """Written as in a rehearsal."""
+    assert lateness_ms(text) == expected_ms == duration_ms(text)
 
 
-@pytest.mark.parametrize("text", ["2", "s", "-1s", "1.5s", "1e3ms", "2 days"])
+@pytest.mark.parametrize("text", ["2", "s", "-1s", "1.s", "1e3ms", "2 days"])
 def test_a_lateness_that_is_none_is_refused(text, capsys):
     assert main(["replay", "x.hw", "--events", "-", f"--lateness={text}"]) == 2
     assert "expected a duration" in capsys.readouterr().err

@@ -477,6 +477,19 @@ def test_a_header_longer_than_allowed_stops_the_file():
         from_text("type,timestamp," + "n" * 100 + "\nTemp,1,2\n", line_bytes_max=50)
 
 
+@pytest.mark.parametrize("before", [b"", b"\n  \r\n", "\ufeff".encode()])
+def test_a_first_line_of_json_that_is_too_long_is_a_bad_line_as_any_other(before):
+    event = b'{"type": "Temp", "timestamp": 1}\n'
+    data = before + b'[{"type": "Temp", "note": "' + b"n" * 100 + b'"}]\n' + event
+    number = 1 + before.count(b"\n")
+    for pieces in ([data], [data[:60], data[60:]], [data[i : i + 1] for i in range(len(data))]):
+        batches = list(read_events(["-"], {}, stdin=Drips(*pieces), line_bytes_max=50))
+        bad = [one for batch in batches for one in batch.bad]
+        assert bad == [BadLine("-", number, "longer than 50 bytes")]
+        lines = [line for batch in batches for line in batch.lines if line]
+        assert lines == [event.rstrip()]
+
+
 # --- quoting ----------------------------------------------------------------------------------
 
 
