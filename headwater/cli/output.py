@@ -112,4 +112,6 @@ def read_text(name: str) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(2, f"{name}:{line}:1: not UTF-8") from None
+        begin = data.rfind(b"\n", 0, error.start) + 1
+        column = len(data[begin : error.start].decode("utf-8")) + 1
+        raise CommandError(2, f"{name}:{line}:{column}: not UTF-8") from None

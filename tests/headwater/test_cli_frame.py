@@ -132,9 +132,9 @@ def test_what_a_stranger_wrote_does_not_steer_the_terminal(control, tmp_path, ca
 
 def test_a_specification_that_is_not_utf8_is_told_with_its_line(tmp_path, capsys):
     path = tmp_path / "x.hw"
-    path.write_bytes(b"ok\n\xff")
+    path.write_bytes("ok\nä = ".encode() + b"\xff")
     assert main(["submit", str(path)]) == 2
-    assert f"{path}:2:1: not UTF-8" in capsys.readouterr().err
+    assert f"{path}:2:5: not UTF-8" in capsys.readouterr().err
 
 
 # --- config show, user add --------------------------------------------------------------------

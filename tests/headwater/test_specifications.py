@@ -34,7 +34,7 @@ def test_check_goes_on_past_a_file_that_cannot_be_read(folder, capsys):
     assert main(["check", *names]) == 2
     told = capsys.readouterr().err
     assert "headwater: nowhere.hw: cannot be read: no such file or directory\n" in told
-    assert "headwater: binary.hw:1:1: not UTF-8\n" in told
+    assert "headwater: binary.hw:1:2: not UTF-8\n" in told
     assert "headwater: folder.hw: cannot be read: is a directory\n" in told
     assert "faulty.hw:2:45: HW201" in told
     assert told.endswith("1 error\n")
