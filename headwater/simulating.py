@@ -12,17 +12,18 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-from headwater.cli.output import CommandError, print_json, print_table
+from headwater.cli.output import CommandError, complain, print_json, print_table
 from headwater.cli.simulate import ALL, APPROACHES
 from headwater.given import write_text
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
 from simulation.propagation.run import Outcome, simulate
-from simulation.propagation.scenario import ScenarioError
+from simulation.propagation.scenario import Scenario, ScenarioError
 
 GOOD, FAULTY = 0, 2
 BAR_WIDTH = 24
@@ -36,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         scenario = read_scenario(Path(arguments.scenario))
     except ScenarioError as error:
         raise CommandError(FAULTY, str(error)) from None
+    for sentence in _in_vain(scenario):
+        complain(f"headwater: {arguments.scenario}: {sentence}")
     approaches = APPROACHES if arguments.approach == ALL else (arguments.approach,)
     wanted = needed(scenario)
     outcomes: dict[str, Outcome] = {}
@@ -53,6 +56,19 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _table(outcomes)
     return GOOD
+
+
+def _in_vain(scenario: Scenario) -> Iterator[str]:
+    """Of each filter that nothing can ever meet, a sentence: a name may be misspelt."""
+    measured = {sensor.attr for sensor in scenario.sensors.values()}
+    for one in scenario.subscriptions.values():
+        known, kind = (measured, "attribute") if one.abstract else (scenario.sensors, "sensor")
+        for name, (low, high) in one.filters.items():
+            where = f"subscription {one.id}: filters: {name}:"
+            if name not in known:
+                yield f"{where} there is no such {kind}, so nothing is delivered"
+            elif low is not None and high is not None and low > high:
+                yield f"{where} the range [{low:g}, {high:g}] holds no value"
 
 
 def drawing(module: str) -> Any:

@@ -89,6 +89,29 @@ def test_a_faulty_line_of_events_is_refused_with_its_number(sentence, tmp_path, 
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"filters": {"heat": [0, 5]}}, "filters: heat: there is no such sensor"),
+        (
+            {"type": "abstract", "filters": {"1": [0, 5]}, "region": [0, 0, 9, 9]},
+            "filters: 1: there is no such attribute",
+        ),
+        ({"filters": {"1": [5, 0]}}, "filters: 1: the range [5, 0] holds no value"),
+        ({}, ""),
+        ({"filters": {"1": [None, 0]}}, ""),
+    ],
+)
+def test_a_filter_that_nothing_can_meet_is_told_and_the_rest_runs(
+    change, sentence, tmp_path, capsys
+):
+    assert main(told(tmp_path, {"subscriptions": [{**ONE, **change}]}, ROWS)) == 0
+    captured = capsys.readouterr()
+    assert set(json.loads(captured.out)) > {"naive", "centralised"}
+    assert captured.err.count("\n") == bool(sentence)
+    assert sentence in captured.err
+
+
 def test_files_may_begin_with_a_byte_order_mark(tmp_path, capsys):
     command = told(tmp_path, {}, ROWS)
     assert main(command) == 0
