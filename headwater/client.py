@@ -55,6 +55,8 @@ class Client:
         With `wait`, until every subscription is active everywhere. The answer names `subscriptions`
         and `definitions`.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"found a text of type {type(text).__name__}, expected str")
         with _told():
             if self._broker.is_mqtt:
                 return _good(self._asked("submit", text, last=wait))
@@ -163,8 +165,13 @@ def broker_for(
     address: str, user: str | None, password: str | None, name: str | None, timeout_s: float
 ) -> Broker:
     """Where a broker is, and who calls. Raises ClientError."""
+    if not isinstance(address, str):
+        raise TypeError(f"found an address of type {type(address).__name__}, expected str")
+    if not timeout_s > 0:
+        raise ValueError(f"found timeout_s {timeout_s}, expected more than 0")
     with _told():
-        return replace(broker_at(address, user, name, timeout_s), password=password)
+        broker = broker_at(address, user, name, timeout_s)
+        return replace(broker, password=password, remedy="is it running?")
 
 
 def publisher_for(broker: Broker, client_id: str) -> Publisher:

@@ -20,7 +20,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from broker.core import topics
 from headwater.cli.mqtt_client import DEFAULT_PREFIX
-from headwater.cli.reach import Broker
+from headwater.cli.reach import Broker, tls_reason
 from headwater.remote import ClientError
 
 INFLIGHT_MAX = 100  # on their way to the broker at a time; it takes 500 of a client
@@ -59,8 +59,8 @@ class Publisher:
         try:
             self._client.connect(self._broker.host, self._broker.port)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ClientError(f"cannot reach {self._broker.url}: {reason}", reached=False) from None
+            reason = tls_reason(error) or getattr(error, "strerror", None) or str(error)
+            raise self._unreachable(reason.lower()) from None
         self._client.loop_start()
         with self._changed:
             self._changed.wait_for(lambda: self._connected or self._wrong, self._broker.timeout_s)
@@ -70,7 +70,7 @@ class Publisher:
         self.close()
         if wrong:
             raise ClientError(f"{self._broker.url} refused the connection: {wrong}")
-        raise ClientError(f"cannot reach {self._broker.url}: no answer in time", reached=False)
+        raise self._unreachable("no answer in time")
 
     def advertise(self, source: str, stated: Mapping[str, Any] | None) -> None:
         """State what a source sends, or with None withdraw it."""
@@ -103,6 +103,9 @@ class Publisher:
         if told.rc not in {MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_NO_CONN}:
             self._done()
             raise ClientError(f"cannot publish to {topic}: {told.rc.name}")
+
+    def _unreachable(self, reason: str) -> ClientError:
+        return ClientError(str(self._broker.unreachable(reason)), reached=False)
 
     def _done(self) -> None:
         self._room.release()

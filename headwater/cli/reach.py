@@ -26,7 +26,10 @@ ENVIRONMENT = (
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker's address and who calls. `path` is the prefix of its topics or of its pages."""
+    """A broker's address and who calls. `path` is the prefix of its topics or of its pages.
+
+    `remedy` is what to do where it does not answer.
+    """
 
     scheme: str
     host: str
@@ -36,6 +39,7 @@ class Broker:
     password: str | None
     client: str
     timeout_s: float
+    remedy: str = "is it running? `headwater broker` starts one, --broker names another"
 
     @property
     def is_mqtt(self) -> bool:
@@ -55,8 +59,7 @@ class Broker:
 
     def unreachable(self, reason: str) -> CommandError:
         """The error for a broker that does not answer."""
-        hint = "is it running? `headwater broker` starts one, --broker names another"
-        return CommandError(3, f"cannot reach {self.url}: {reason}; {hint}")
+        return CommandError(3, f"cannot reach {self.url}: {reason}; {self.remedy}")
 
 
 def tls_reason(error: BaseException | None) -> str | None:

@@ -137,11 +137,18 @@ def test_who_is_not_there_is_told_apart_from_who_refuses(tmp_path):
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     for scheme in ("http", "mqtt"):
-        with pytest.raises(headwater.ClientError, match="cannot reach") as told:
+        with pytest.raises(headwater.ClientError, match=r"refused; is it running\?$") as told:
             headwater.Client(f"{scheme}://127.0.0.1:{port}", timeout_s=2).subscriptions()
         assert not told.value.reached
-    with pytest.raises(headwater.ClientError, match="cannot reach"):
+    with pytest.raises(headwater.ClientError, match=r"refused; is it running\?$") as told:
         headwater.Client(f"mqtt://127.0.0.1:{port}", timeout_s=2).publish(READINGS)
+    assert not told.value.reached
+    with pytest.raises(TypeError, match="an address of type int"):
+        headwater.Client(5)
+    with pytest.raises(ValueError, match="found timeout_s 0"):
+        headwater.Client(timeout_s=0)
+    with pytest.raises(TypeError, match="a text of type bytes"):
+        headwater.Client().submit(HOT.encode())
     with pytest.raises(headwater.ClientError, match="address ftp://x: expected http://"):
         headwater.Client("ftp://x")
 
@@ -254,7 +261,7 @@ def test_the_page_shows_what_runs(broker, capsys):
     offset = len(list(http(broker).log()))
     exec(compile(thermometer, "thermometer.py", "exec"), {"__name__": "thermometer"})
     found = [one["values"]["Temp"]["val"] for _, one in logged(http(broker), 2, offset)]
-    assert found == [31.5, 33.0]
+    assert sorted(found) == [31.5, 33.0]  # both may be of one millisecond, ordered by their ids
     http(broker).cancel("Hot")
 
 
