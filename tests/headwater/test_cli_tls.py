@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.broker.mqtt.sockets import make_certificates
-from tests.broker.running import CONFIG, RunningBroker
+from tests.broker.running import CONFIG, ROOT, RunningBroker
 
 TEXT = "event Temp(val: float)\nsubscription Hot from me to alerts\ndetect Temp(val > 30)\n"
 
@@ -24,6 +24,21 @@ def submitted(spec, address, **environ):
     return subprocess.run(
         [sys.executable, "-m", "headwater.cli", "submit", spec, "--broker", address],
         env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def published(address, **environ):
+    """The same of a program that publishes."""
+    code = (
+        "import headwater, sys; event = headwater.Event('Temp', source='t1', val=31.5);"
+        "print('refused', headwater.Client(sys.argv[1]).publish([event]))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, address],
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environ,
         capture_output=True,
         text=True,
         check=False,
@@ -58,3 +73,9 @@ def test_a_certificate_that_is_not_trusted_is_told_with_a_way_out(spec, tmp_path
         assert "_ssl.c" not in refused.stderr
         taken = submitted(spec, address, SSL_CERT_FILE=str(tmp_path / "ca.pem"))
         assert (taken.returncode, taken.stdout) == (0, "installed: Hot\n")
+        refused = published(address)
+        assert (refused.stdout, refused.returncode) == ("", 1)
+        assert "ClientError: cannot reach" in refused.stderr
+        assert "its certificate is not trusted: " in refused.stderr
+        taken = published(address, SSL_CERT_FILE=str(tmp_path / "ca.pem"))
+        assert (taken.returncode, taken.stdout) == (0, "refused 0\n")
