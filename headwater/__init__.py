@@ -48,8 +48,10 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     if name in _PLACES:
         return getattr(importlib.import_module(_PLACES[name]), name)
+    if name == "client":  # the module, which is loaded as late as what is in it
+        return importlib.import_module("headwater.client")
     raise AttributeError(f"module 'headwater' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "client"})

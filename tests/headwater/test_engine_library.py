@@ -1,8 +1,14 @@
 """`headwater.Engine` as a program uses it: what it takes, refuses and counts."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import headwater
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TEXT = "event Temp(val: float)\nsubscription Cold from me to alerts detect Temp(val < 0)\n"
 COLD = {"type": "Temp", "id": "a", "timestamp": 1000, "val": -1.5}
@@ -128,5 +134,17 @@ def test_a_text_that_is_none_is_refused_with_a_sentence(text):
 
 
 def test_what_can_be_imported_is_listed():
-    assert set(headwater.__all__) <= set(dir(headwater))
+    assert {*headwater.__all__, "client"} <= set(dir(headwater))
     assert all(getattr(headwater, name) for name in headwater.__all__)
+
+
+def test_importing_the_package_loads_no_part_of_it_before_it_is_used():
+    code = (
+        "import sys, headwater; before = set(sys.modules);"
+        "print(sorted(before & {'aiohttp', 'aiomqtt', 'lark', 'msgspec', 'paho', 'broker.core'}));"
+        "print(headwater.client.Client is headwater.Client)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout == "[]\nTrue\n"
