@@ -146,9 +146,13 @@ class Client:
     def _wait(self, names: list[str]) -> None:
         deadline = time.monotonic() + self._broker.timeout_s
         while True:
-            waiting = set(names)
-            waiting -= {
-                one["subscription"] for one in self.subscriptions() if one["state"] == "active"
+            # Of a name that several subscribers use, until all are: the answer gives names alone.
+            listed = self.subscriptions()
+            waiting = set(names) - {one["subscription"] for one in listed}
+            waiting |= {
+                one["subscription"]
+                for one in listed
+                if one["subscription"] in names and one["state"] != "active"
             }
             if not waiting:
                 return

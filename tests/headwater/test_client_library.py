@@ -74,6 +74,15 @@ def test_every_error_of_a_text_is_told_with_its_place(broker, face):
     assert face(broker).subscriptions() == []
 
 
+def test_a_name_of_several_subscribers_is_active_when_all_are(monkeypatch):
+    row = {"subscription": "Hot", "state": "active"}
+    looks = [[row, row | {"state": "accepted"}], [], [row, row]]
+    client = headwater.Client(timeout_s=5)
+    monkeypatch.setattr(client, "subscriptions", lambda: looks.pop(0))
+    client._wait(["Hot"])
+    assert not looks
+
+
 def test_what_is_published_is_found_in_the_log_and_by_who_follows(broker):
     client = http(broker)
     client.submit(HOT)
