@@ -10,7 +10,7 @@ import base64
 import json
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessageInfo, MQTTv5
@@ -23,6 +23,7 @@ from headwater.cli.mqtt_client import DEFAULT_PREFIX
 from headwater.cli.reach import Broker, tls_reason
 from headwater.remote import ClientError
 
+BATCH_BYTES = 131_072  # of one payload: a broker takes eight times as much
 INFLIGHT_MAX = 100  # on their way to the broker at a time; it takes 500 of a client
 WAITING_MAX = 10_000  # messages that are not acknowledged; then who publishes has to wait
 RECONNECT_S = (1, 30)  # a lost broker is dialled anew after the first, at last after the second
@@ -81,8 +82,9 @@ class Publisher:
         """Publish events of one type and source; waits where too many wait already."""
         if not event_type or not source:
             raise ClientError("an event that is published needs a type and a source")
-        data = _encoded(events[0] if len(events) == 1 else events)
-        self._publish(f"{self._prefix}/{topics.events(event_type, source)}", data, retain=False)
+        topic = f"{self._prefix}/{topics.events(event_type, source)}"
+        for data in _batches([_encoded(one) for one in events]):
+            self._publish(topic, data, retain=False)
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Until all is acknowledged. Raises ClientError where it is not in time."""
@@ -135,6 +137,21 @@ class Publisher:
         if code.is_failure:
             self.refused += 1
         self._done()
+
+
+def _batches(events: list[bytes]) -> Iterator[bytes]:
+    """Payloads of several events each; one that is too large goes alone, as the broker decides."""
+    begin, size = 0, 0
+    for at, event in enumerate(events):
+        if at > begin and size + len(event) > BATCH_BYTES:
+            yield _joined(events[begin:at])
+            begin, size = at, 0
+        size += len(event) + 1
+    yield _joined(events[begin:])
+
+
+def _joined(events: list[bytes]) -> bytes:
+    return events[0] if len(events) == 1 else b"[" + b",".join(events) + b"]"
 
 
 def _encoded(value: Any) -> bytes:

@@ -133,6 +133,21 @@ def test_what_the_broker_refuses_is_counted_and_what_is_no_event_is_an_error(bro
     client.cancel("Hot")
 
 
+def test_large_events_go_in_several_payloads_and_one_that_is_too_large_alone(broker):
+    client = mqtt(broker)
+    client.submit(HOT.replace("val: float", "val: float, note: text"))
+    before = len(list(http(broker).log()))
+    large = [
+        {"type": "Temp", "source": "t5", "id": f"g{n}", "timestamp": 9_000 + n, "val": 40.0}
+        | {"note": "n" * (2_000_000 if n == 20 else 50_000)}
+        for n in range(40)
+    ]
+    assert client.publish(large) == 1
+    found = sorted(ids(one for _, one in logged(http(broker), 39, before)))
+    assert found == sorted([f"g{n}"] for n in range(40) if n != 20)
+    client.cancel("Hot")
+
+
 def test_what_goes_by_the_other_face_says_so(broker):
     with pytest.raises(headwater.ClientError, match="published by MQTT"):
         http(broker).publish(READINGS)
