@@ -123,7 +123,8 @@ class Client:
         """
         if isinstance(events, Mapping | Event | str | bytes):
             raise TypeError("publish takes a batch; put the event into a list")
-        publisher = publisher_for(self._broker, f"headwater-{secrets.token_hex(8)}")
+        name = f"headwater-{secrets.token_hex(8)}"
+        publisher = publisher_for(self._broker, name, self._broker.timeout_s)
         try:
             publish(publisher, events)
             publisher.wait(self._broker.timeout_s)
@@ -178,13 +179,13 @@ def broker_for(
         return replace(broker, password=password, remedy="is it running?")
 
 
-def publisher_for(broker: Broker, client_id: str) -> Publisher:
-    """One that is connected. Raises ClientError."""
+def publisher_for(broker: Broker, client_id: str, patience_s: float | None = None) -> Publisher:
+    """One that is connected; see Publisher. Raises ClientError."""
     from headwater.publishing import Publisher
 
     if not broker.is_mqtt:
         raise ClientError(f"events are published by MQTT; {broker.url} is no mqtt://")
-    publisher = Publisher(broker, client_id)
+    publisher = Publisher(broker, client_id, patience_s)
     publisher.open()
     return publisher
 

@@ -10,11 +10,12 @@ import base64
 import json
 import ssl
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paho.mqtt.client import Client, MQTTMessageInfo, MQTTv5
-from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.client import Client, MQTTv5
+from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
@@ -25,7 +26,7 @@ from headwater.remote import ClientError
 
 BATCH_BYTES = 131_072  # of one payload: a broker takes eight times as much
 INFLIGHT_MAX = 100  # on their way to the broker at a time; it takes 500 of a client
-WAITING_MAX = 10_000  # messages that are not acknowledged; then who publishes has to wait
+WAITING_MAX = 10_000  # messages that are not sent; then who publishes has to wait
 RECONNECT_S = (1, 30)  # a lost broker is dialled anew after the first, at last after the second
 
 
@@ -35,14 +36,20 @@ class Publisher:
     `refused` counts messages of which the broker took nothing; `headwater/rejected` tells why.
     """
 
-    def __init__(self, broker: Broker, client_id: str) -> None:
+    def __init__(self, broker: Broker, client_id: str, patience_s: float | None = None) -> None:
+        """`patience_s`: how long to wait for room among the messages that wait; None: for ever."""
         self.refused = 0
+        self._patience_s = patience_s
         self._broker = broker
         self._prefix = broker.path or DEFAULT_PREFIX
-        self._room = threading.Semaphore(WAITING_MAX)
         self._changed = threading.Condition()
-        self._open = 0  # messages that are not acknowledged
+        self._waiting: deque[tuple[str, bytes, bool]] = deque()
+        self._open = 0  # messages that were given to the connection and are not acknowledged
         self._connected = False
+        self._behind = False  # whether these are sent again, so that others have to wait
+        self._ended = False
+        # One thread alone hands messages to the connection, which keeps their order.
+        self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._wrong = ""  # why the broker does not let this client in
         self._client = Client(CallbackAPIVersion.VERSION2, client_id, protocol=MQTTv5)
         self._client.max_inflight_messages_set(INFLIGHT_MAX)
@@ -66,6 +73,7 @@ class Publisher:
         with self._changed:
             self._changed.wait_for(lambda: self._connected or self._wrong, self._broker.timeout_s)
             if self._connected:
+                self._sender.start()
                 return
             wrong = self._wrong
         self.close()
@@ -89,28 +97,55 @@ class Publisher:
     def wait(self, timeout_s: float | None = None) -> None:
         """Until all is acknowledged. Raises ClientError where it is not in time."""
         with self._changed:
-            if not self._changed.wait_for(lambda: not self._open, timeout_s):
-                raise ClientError(f"{self._open} messages were not acknowledged in time")
+            if not self._changed.wait_for(lambda: not self._waiting and not self._open, timeout_s):
+                left = len(self._waiting) + self._open
+                raise ClientError(f"{left} messages were not acknowledged in time")
 
     def close(self) -> None:
         """End the connection; what is not acknowledged is given up."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        if self._sender.is_alive():
+            self._sender.join()
         self._client.disconnect()
         self._client.loop_stop()
 
     def _publish(self, topic: str, data: bytes, *, retain: bool) -> None:
-        self._room.acquire()
         with self._changed:
-            self._open += 1
-        told: MQTTMessageInfo = self._client.publish(topic, data, qos=1, retain=retain)
-        if told.rc not in {MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_NO_CONN}:
-            self._done()
-            raise ClientError(f"cannot publish to {topic}: {told.rc.name}")
+            if not self._changed.wait_for(
+                lambda: len(self._waiting) < WAITING_MAX, self._patience_s
+            ):
+                raise ClientError(f"{WAITING_MAX} messages wait for {self._broker.url}")
+            self._waiting.append((topic, data, retain))
+            self._changed.notify_all()
+
+    def _may_send(self) -> bool:
+        return self._connected and bool(self._waiting) and not (self._behind and self._open)
+
+    def _send_all(self) -> None:
+        """What is sent again after a fault comes before what was not sent yet: else the broker
+        would find the former late.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._may_send())
+                if self._ended:
+                    return
+                self._behind = False
+                topic, data, retain = self._waiting.popleft()
+                self._open += 1
+                self._changed.notify_all()
+            try:
+                self._client.publish(topic, data, qos=1, retain=retain)
+            except ValueError:  # longer than a packet may be
+                self.refused += 1
+                self._done()
 
     def _unreachable(self, reason: str) -> ClientError:
         return ClientError(str(self._broker.unreachable(reason)), reached=False)
 
     def _done(self) -> None:
-        self._room.release()
         with self._changed:
             self._open -= 1
             self._changed.notify_all()
@@ -129,7 +164,7 @@ class Publisher:
         self, _client: Client, _data: Any, _flags: Any, _code: ReasonCode, _said: Properties | None
     ) -> None:
         with self._changed:
-            self._connected = False
+            self._connected, self._behind = False, True
 
     def _on_publish(
         self, _client: Client, _data: Any, _mid: int, code: ReasonCode, _said: Properties

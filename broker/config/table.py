@@ -43,8 +43,7 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[
         str,
         About(
-            "the broker's name, which no other broker of its network may have; names its status"
-            " topic and its log lines",
+            "the broker's name, unique in its network; names its status topic and its log lines",
             pattern=NAME_PATTERN,
             pattern_says=NAME_SAYS,
         ),

@@ -223,7 +223,8 @@ def test_what_a_device_raises_ends_the_driver_and_closes_the_device(broker):
     assert device.said == ["start", 0, "stop"]
 
 
-def test_a_broker_that_was_killed_gets_what_it_had_not_acknowledged(tmp_path):
+def test_a_broker_that_was_killed_gets_what_it_had_not_acknowledged_and_in_order(tmp_path):
+    """In another order the earlier readings would be late."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -234,12 +235,14 @@ def test_a_broker_that_was_killed_gets_what_it_had_not_acknowledged(tmp_path):
         brokers[0].process.kill()
         brokers[0].process.wait(PATIENCE_S)
         flags = ("--set", f"broker.data_dir={tmp_path / 'data'}")
+        time.sleep(1.2)  # longer than the lateness
         brokers.append(RunningBroker(tmp_path, config, *flags).__enter__())
 
     try:
         brokers[0].__enter__()
         http(brokers[0]).submit(HOT)
-        device = Counted(40, {20: again})
+        slowly = dict.fromkeys(range(21, 40), lambda: time.sleep(0.1))  # while it is dialled again
+        device = Counted(40, {20: again, **slowly})
         device.run(f"mqtt://127.0.0.1:{port}")
         found = ids(one for _, one in logged(http(brokers[1]), 40))
         assert sorted(found) == sorted([f"r{n}"] for n in range(40))
