@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from planner.cuts import broken
 from planner.flow import evaluate
 from planner.layout import Layout
 from planner.plan import Plan
-from planner.program import SCALED, Formulation, Program, TooLargeError
+from planner.program import SCALED, Formulation, TooLargeError
+from planner.tightening import as_lp, tighten
 
 GAP = 1e-6  # of the flow: a bound as near as that is reached
-ROUNDS_MAX = 40
-ROUND_GAIN = 1e-5  # of the flow: rows that gain less are not worth another round
+TIGHTENED = 0.4  # of the time at most goes to rows that sharpen the bound
 GRAIN_SPARE = 1e-3  # of what flows are multiples of, so that rounding proves nothing
 WHOLE_MAX = 1e9  # the solver counts in fractions, in which larger sums are not exact enough
 
@@ -65,11 +64,15 @@ def solve(
         raise NoSolverError(str(error)) from None
     scale = max(formulation.program.cost, default=0.0) / SCALED or 1.0
     grain = _grain(layout)
-    relaxed = _solver(highspy, threads, lambda: clock() >= ends_s - time_limit_s / 2)
-    least = _tighten(highspy, relaxed, formulation, scale)
+
+    def late() -> bool:
+        return clock() >= ends_s - time_limit_s * (1 - TIGHTENED)
+
+    relaxed = _solver(highspy, threads, late)
+    least = tighten(highspy, relaxed, formulation, scale, late) * (1 - GAP)
     highs = _solver(highspy, threads, lambda: clock() >= ends_s)
     highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale / 2))
-    highs.passModel(_as_lp(highspy, formulation.program, scale))
+    highs.passModel(as_lp(highspy, formulation.program, scale))
     if start is not None:
         _begin_with(highs, formulation, start)
     highs.run()
@@ -97,29 +100,6 @@ def _solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
     return highs
 
 
-def _tighten(highspy: Any, highs: Any, formulation: Formulation, scale: float) -> float:
-    """Adds the rows that the relaxation breaks, until none is or it gains no more; its flow."""
-    lp = _as_lp(highspy, formulation.program, scale)
-    lp.integrality_ = []
-    highs.passModel(lp)
-    least = 0.0
-    for _ in range(ROUNDS_MAX):
-        highs.run()
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            break
-        flow = highs.getInfo().objective_function_value * scale
-        gained, least = flow - least, flow
-        rows = broken(formulation, list(highs.getSolution().col_value))
-        if not rows or gained <= ROUND_GAIN * abs(flow):
-            break
-        for terms, bound in rows:
-            formulation.program.row(terms, bound, math.inf)
-            columns = np.array([column for column, _ in terms], dtype=np.int32)
-            values = np.array([value for _, value in terms])
-            highs.addRow(bound, math.inf, len(terms), columns, values)
-    return least * (1 - GAP)
-
-
 def _grain(layout: Layout) -> int:
     """What the flow of every plan is a multiple of; 0 where rates are not whole."""
     rates = [stream.rate for stream in layout.streams]
@@ -134,22 +114,6 @@ def _begin_with(highs: Any, formulation: Formulation, start: Plan) -> None:
     chosen = {at[h] for at, h in zip(formulation.at, start.hosts, strict=True) if h in at}
     values = np.array([float(column in chosen) for column in columns.tolist()])
     highs.setSolution(len(columns), columns, values)
-
-
-def _as_lp(highspy: Any, program: Program, scale: float) -> Any:
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
-    lp.col_cost_ = np.array(program.cost) / scale
-    lp.col_lower_ = np.zeros(len(program.cost))
-    lp.col_upper_ = np.array(program.upper)
-    lp.row_lower_, lp.row_upper_ = np.array(program.low), np.array(program.high)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(program.starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.array(program.index, dtype=np.int32)
-    lp.a_matrix_.value_ = np.array(program.value)
-    kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in program.whole]
-    return lp
 
 
 def _outcome(
