@@ -19,7 +19,8 @@ from planner.search.model import Model
 from planner.search.state import State
 
 TOLL_FIRST = 2.0  # hops
-TOLL_MAX = 64.0
+PARTS = np.array([0.0, 0.02, 0.1, 0.4, 1.0])  # of a stream, that are told apart
+FULL = np.uint8(len(PARTS) - 1)
 METRICS_MAX = 300  # kept between steps; each holds a matrix of distances and what was asked of it
 LAID_AGAIN_MAX = 2  # streams a step
 ROOM = 1e-9
@@ -30,6 +31,8 @@ class LoadedState(State):
 
     def __init__(self, model: Model, hosts: Sequence[int], toll: float = TOLL_FIRST) -> None:
         self.toll = toll
+        self.graded = False
+        """Whether a stream is charged for what of it is over a limit, or for all of it."""
         limits: list[float] = []
         self.limits_of: dict[Arc, list[int]] = {}
         for arc, limit in sorted(model.network.limits.items()):
@@ -76,7 +79,7 @@ class LoadedState(State):
     def _look(self) -> list[int]:
         """What is blocked for each stream now; the streams for which that changed."""
         others = self.load - np.minimum(self.on, self.real_rates[:, None])
-        found = np.packbits(others + self.real_rates[:, None] > self.room, axis=1)
+        found = self._levels(others, self.real_rates[:, None])
         old, self.blocked = self.blocked, found
         if old.shape != found.shape:
             self._seen = [None] * len(found)
@@ -86,6 +89,15 @@ class LoadedState(State):
             self._seen[number] = None
         return list(changed)
 
+    def _levels(self, others: Vector, rates: Vector) -> npt.NDArray[np.uint8]:
+        """How much of a stream no limit has room for beside others: 0 is none; a row each."""
+        if not self.graded:
+            return np.asarray(others + rates > self.room, dtype=np.uint8) * FULL
+        beyond = others + rates - self.limit
+        parts = beyond / np.maximum(rates, 1e-300)
+        found = np.searchsorted(PARTS[1:-1], parts).astype(np.uint8) + np.uint8(1)
+        return np.where(others + rates > self.room, found, np.uint8(0))
+
     def _lay(self, numbers: Iterable[int]) -> None:
         """Lays streams anew, one after the other, each in the room that the others leave."""
         todo = sorted(numbers, key=lambda n: (-self.all_rates[n], n))
@@ -94,7 +106,7 @@ class LoadedState(State):
         for number in todo:
             rate = self.real_rates[number]
             for source, targets in self._ends_of(number):
-                metric = self._metric_by(number, np.packbits(self.load + rate > self.room))
+                metric = self._metric_by(number, self._levels(self.load, rate))
                 cost, arcs = metric.tree(source, targets)
                 self.trees[number][source] = arcs
                 lost = cost >= FAR
@@ -145,10 +157,11 @@ class LoadedState(State):
                 for old in list(self._metrics)[: METRICS_MAX // 2]:
                     del self._metrics[old]
             weights = dict(base.weights)
-            for limit in np.flatnonzero(np.unpackbits(blocked)[: len(self.limit)]):
+            for limit in np.flatnonzero(blocked):
                 for arc in self.arcs_of[int(limit)]:
                     if arc in weights:
-                        weights[arc] = 1.0 + self.toll
+                        part = PARTS[blocked[limit]]
+                        weights[arc] = max(weights[arc], 1.0 + self.toll * float(part))
             known = self._metrics[key] = Metric(self.model.nodes, weights, base.exact_ends)
         return known
 
@@ -320,9 +333,9 @@ class LoadedState(State):
         stream = self.model.layout.streams[number]
         return [*stream.consumers, *([] if stream.piece is None else [stream.piece])]
 
-    def set_toll(self, toll: float) -> None:
+    def set_toll(self, toll: float, *, graded: bool) -> None:
         """Another toll; everything is laid anew."""
-        self.toll = min(toll, TOLL_MAX)
+        self.toll, self.graded = toll, graded
         self._metrics.clear()
         self.recount()
 

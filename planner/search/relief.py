@@ -115,7 +115,7 @@ class Relief:
         state.lay_again([number])
         if self._kept(flow) and self.excess < before:
             return True
-        pieces = self._pieces_of(number)
+        pieces = state.pieces_of(number)
         if not pieces:
             return False
         piece = random.choice(pieces)
@@ -126,15 +126,6 @@ class Relief:
             ends = [*state.ways[number], *(state.hosts[p] for p in pieces if p != piece)]
             return bool(ends) and self._squeeze(piece, random.choice(ends))
         return self._elsewhere(piece)
-
-    def _pieces_of(self, number: int) -> list[int]:
-        """The pieces that send or want a stream."""
-        layout, streams = self.state.model.layout, len(self.state.model.rates)
-        if number >= streams:
-            aggregate = layout.aggregates[number - streams]
-            return [*aggregate.partials, aggregate.header]
-        stream = layout.streams[number]
-        return [*stream.consumers, *([] if stream.piece is None else [stream.piece])]
 
     def _elsewhere(self, piece: int) -> bool:
         """Tries a piece at some other brokers until limits are broken less."""

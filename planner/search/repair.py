@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.search.breakout import Breakout
 from planner.search.freed import kinds, steps_of
 from planner.search.mend import mend
 from planner.search.relief import Relief
 from planner.search.routing import ROUNDS_LEAST, Routed, route
+from planner.search.start import greedy
 from planner.search.traffic import TrafficState
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from planner.search.stops import Stop
 
 RELIEVED_STEPS_A_PIECE = 20
+BREAKOUT_STEPS, GROWTH = 200, 1.15  # at first, and each time more
 MENDED_STEPS = 300  # of which each routes all streams
 NEAR = 0.005  # of the flow: what costs so little more with fewer limits is tried with all of them
 
@@ -98,7 +101,25 @@ class Repair:
         for hosts in (free.best.hosts, search.best.hosts):
             if model.limited and search.best.excess > 0:
                 self.relieve(hosts, stop, observer)
+        if model.limited and search.best.excess > 0:
+            begins = (greedy(model), free.best.hosts, search.best.hosts)
+            self.break_out(begins[(self.turns - 1) % len(begins)], stop, observer)
         return free.best.hosts
+
+    def break_out(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
+        """Small moves at what is over its limit, with prices of limits that rise."""
+        search = self.search
+        state = TrafficState(search.model, hosts)
+        breakout = Breakout(state, search.random)
+        for _ in range(int(BREAKOUT_STEPS * GROWTH**self.turns)):
+            if breakout.excess == 0 or search.ends(stop):
+                break
+            breakout.step()
+            search.steps += 1
+            search.tell(observer)
+        state.even_prices()
+        found = Routed(state.named_trees(), state.flow, state.excess())
+        search.keep(tuple(state.hosts), 0.0, found)
 
     def _try(self, free: Search) -> None:
         """Routes a placement that costs little with fewer limits, if brokers bear it."""

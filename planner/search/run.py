@@ -15,7 +15,7 @@ from planner.plan import Plan
 from planner.search.closing import Closing
 from planner.search.kicks import recreate, scatter, some_near
 from planner.search.large import Renewal
-from planner.search.loaded import LoadedState
+from planner.search.loaded import TOLL_FIRST, LoadedState
 from planner.search.model import Model
 from planner.search.relief import Relief
 from planner.search.repair import Repair
@@ -36,9 +36,11 @@ ROUTE_EVERY_STEPS = 25
 POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
 TOLERANCE = 0.004  # by so much a placement may be worse than the one that it came from
+TOLLS = (4.0, 16.0, 64.0)  # hops, one of them for each kick, while limits are broken
 MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
 RELIEVED_KICKS = 8  # where small moves find no way, a kick may
 FREED_KICKS = 2  # and what is best with fewer limits is gone on from, while limits are broken
+VAIN_STEPS = 40  # and one a piece: then a descent gives way to others, while limits are broken
 CLOSED_KICKS = 4  # and small steps go on from a plan that is the best meanwhile
 FAITHLESS_KICKS_MIN, FAITHLESS_KICKS_MAX = 10, 30  # that find no better plan: then elsewhere
 KICKED_MAX = 12
@@ -246,8 +248,10 @@ class Search:
     ) -> tuple[float, float, list[int]]:
         """Tabu until nothing better was found for some steps; what was best on the way."""
         local = (self.state.excess(), self.state.flow, list(self.state.hosts))
-        since = 0
+        since, began = 0, self.steps
         while since <= patience and not self.ends(stop):
+            if self.best.excess > 0 and self.steps - began > VAIN_STEPS + self.model.pieces:
+                break
             flow_before = self.state.flow
             tabu.step(local[1] if local[0] == 0 else float("inf"))
             self.steps += 1
@@ -283,6 +287,8 @@ class Search:
         """Back to a placement, and some of its pieces elsewhere."""
         self.kicks += 1
         state, random = self.state, self.random
+        if isinstance(state, LoadedState):
+            self._charge(state)
         state.apply([(p, h) for p, h in enumerate(base) if state.hosts[p] != h])
         state.recount()
         most = max(2, min(KICKED_MAX, self.model.pieces // 2))
@@ -295,6 +301,14 @@ class Search:
         state.relax()
         tabu.exact = random.random() < EXACT
         tabu.all_anew()
+
+    def _charge(self, state: LoadedState) -> None:
+        """Other tolls while no plan keeps all limits, so that what is over them becomes less."""
+        toll, graded = TOLL_FIRST, False
+        if self.best.excess > 0:
+            toll, graded = self.random.choice(TOLLS), True
+        if (toll, graded) != (state.toll, state.graded):
+            state.set_toll(toll, graded=graded)
 
     # --- problems too large to look at whole ----------------------------------------------------
 

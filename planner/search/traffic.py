@@ -49,6 +49,10 @@ class TrafficState(State):
         self.prices = [*model.rates, *model.partial_rates]
         self.rates = [float(stream.rate) for stream in layout.streams]
         self.rates += [float(aggregate.rate) for aggregate in layout.aggregates]
+        self.prices_of: dict[int, float] = {}
+        """Of what is broken a part counts so often: a link's number, or -1 less a broker's."""
+        self.work_price = np.ones(model.nodes)
+        """By broker, of the work that is over its capacity."""
         self._hosts_before: list[tuple[int, int]] = []
         self._laid_before: list[tuple[int, dict[int, Way], float, int]] = []
         self._flow_before = 0.0
@@ -75,8 +79,8 @@ class TrafficState(State):
         self.lay_again(range(len(self.rates)))
 
     def excess(self) -> float:
-        """By how much limits are broken together, each as a part of itself."""
-        work = float(self.limits.excess(self.work).sum())
+        """By how much limits are broken together, each as a part of itself, at its price."""
+        work = float(self.limits.excess(self.work) @ self.work_price)
         links = self.link_excess if self.broken else 0.0
         return work + links + MISSED * self.lost
 
@@ -98,17 +102,19 @@ class TrafficState(State):
 
     def users(self, what: int) -> list[int]:
         """The streams that take a link, or, of -1 less a broker, that it sends."""
-        tail = self.tail
-
-        def takes(ways: Iterable[Way]) -> bool:
-            return any(link == what or tail[link] == -1 - what for way in ways for link in way)
-
-        return [number for number, ways in enumerate(self.ways) if takes(ways.values())]
+        node = -1 - what
+        links = {what} if what >= 0 else {link for _, link in self.onward[node]}
+        return [
+            number
+            for number, ways in enumerate(self.ways)
+            if not all(links.isdisjoint(way) for way in ways.values())
+        ]
 
     def _note(self, what: int, before: float, after: float, limit: float) -> None:
-        now = over(after, limit)
+        price = self.prices_of.get(what, 1.0)
+        now = price * over(after, limit)
         if what in self.broken:
-            self.link_excess += now - over(before, limit)
+            self.link_excess += now - price * over(before, limit)
             if not now:
                 del self.broken[what]
                 if not self.broken:
@@ -116,6 +122,41 @@ class TrafficState(State):
         elif now:
             self.link_excess += now
             self.broken[what] = None
+
+    def raise_prices(self, factor: float, most: float) -> None:
+        """Makes what is broken dearer; where something would cost more than that, all cost 1."""
+        for what in self.broken:
+            self.prices_of[what] = self.prices_of.get(what, 1.0) * factor
+        self.work_price[self.limits.excess(self.work) > 0] *= factor
+        if max(float(self.work_price.max()), *self.prices_of.values(), 1.0) > most:
+            self.even_prices()
+        self._count_broken()
+
+    def even_prices(self) -> None:
+        """All limits cost 1 to break."""
+        self.prices_of.clear()
+        self.work_price[:] = 1.0
+        self._count_broken()
+
+    def _count_broken(self) -> None:
+        """What is over limits, at the prices of now."""
+        self.link_excess = 0.0
+        for what in self.broken:
+            load, limit = (
+                (self.load[what], self.limit[what])
+                if what >= 0
+                else (self.sent[-1 - what], self.bound[-1 - what])
+            )
+            self.link_excess += self.prices_of.get(what, 1.0) * over(load, limit)
+
+    def pieces_of(self, number: int) -> list[int]:
+        """The pieces that send or want a stream."""
+        layout, streams = self.model.layout, len(self.model.rates)
+        if number >= streams:
+            aggregate = layout.aggregates[number - streams]
+            return [*aggregate.partials, aggregate.header]
+        stream = layout.streams[number]
+        return [*stream.consumers, *([] if stream.piece is None else [stream.piece])]
 
     # --- moves -------------------------------------------------------------------------------
 
@@ -268,6 +309,7 @@ class TrafficState(State):
         """The way that breaks limits least for its length; none where brokers are not joined."""
         ahead: list[float] = self.model.hops[target].tolist()
         rate, load, limit = self.rates[number], self.load, self.limit
+        price = self.prices_of.get
         far = dict.fromkeys(inside, 0.0)
         over_link: dict[int, int] = {}
         heap = [(ahead[node], 0.0, node) for node in inside if ahead[node] < FAR]
@@ -278,9 +320,9 @@ class TrafficState(State):
                 return self._back(over_link, target)
             if way > far[node]:
                 continue
-            out = over(self.sent[node] + rate, self.bound[node])
+            out = over(self.sent[node] + rate, self.bound[node]) * price(-1 - node, 1.0)
             for other, link in self.onward[node]:
-                beyond = out + over(load[link] + rate, limit[link])
+                beyond = out + over(load[link] + rate, limit[link]) * price(link, 1.0)
                 on = way + 1.0 + (TOLL * (1.0 + beyond) if beyond else 0.0)
                 if on < far.get(other, inf):
                     far[other] = on

@@ -1,0 +1,163 @@
+"""Small moves at what is over its limit, by prices of limits that rise where the search is stuck.
+
+Owns which pieces and streams are moved next, and when prices rise. Must not know when a search
+ends, nor what is kept. Invariant: a step is kept only where what limits are broken by, at the
+prices of the moment, is less, or no more and the flow less.
+
+Where nothing near breaks limits less, what is still broken becomes dearer, until it is worth
+breaking another limit instead (after Morris's breakout method, 1993). So an overload wanders, from
+broker to broker and link to link, to where there is room for it. Limits that leave none to anybody
+are met by pieces that change places.
+"""
+
+from random import Random
+
+import numpy as np
+
+from planner.search.kicks import Moves, recreate, some_around
+from planner.search.metric import Vector
+from planner.search.traffic import TrafficState
+
+PATIENCE = 24  # steps in vain until prices rise
+RISE = 1.6
+RISEN_MAX = 1e4  # of a price: then all are 1 again
+BEST_TRIED, ROOMY_TRIED, ANY_TRIED = 3, 3, 2  # brokers of a piece
+SWAPPED_TRIED = 8  # pieces to change places with
+SWAPS = 0.5  # of the steps
+RENEWED = 0.06
+RENEWED_MIN, RENEWED_MAX = 2, 6
+GAIN = 1e-12
+
+
+class Breakout:
+    """Brings a state with its ways to keep limits, by small moves that are undone if in vain."""
+
+    def __init__(self, state: TrafficState, random: Random) -> None:
+        self.state = state
+        self.random = random
+        self.at: list[dict[int, None]] = [{} for _ in range(state.model.nodes)]
+        for piece, host in enumerate(state.hosts):
+            self.at[host][piece] = None
+        self.excess = state.excess()
+        self.vain = 0
+
+    def step(self) -> bool:
+        """One try at something that is broken; whether anything was kept."""
+        state, random = self.state, self.random
+        full = np.flatnonzero(state.limits.excess(state.work) > 0).tolist()
+        broken = list(state.broken)
+        place = random.randrange(max(1, len(full) + len(broken)))
+        if not (full or broken) or random.random() < RENEWED:
+            good = self._renew()
+        elif place < len(full):
+            good = self._unload(full[place])
+        else:
+            good = self._clear(broken[place - len(full)])
+        self.vain = 0 if good else self.vain + 1
+        if self.vain >= PATIENCE:
+            self.vain = 0
+            state.raise_prices(RISE, RISEN_MAX)
+            self.excess = state.excess()
+        return good
+
+    # --- what is tried ------------------------------------------------------------------------
+
+    def _unload(self, node: int) -> bool:
+        """Takes something from a broker that runs too much."""
+        costs = self.state.model.costs
+        here = [piece for piece in self.at[node] if costs[piece] > 0]
+        return bool(here) and self._displace(self.random.choice(here))
+
+    def _clear(self, what: int) -> bool:
+        """Lays something that a link or broker carries too much with again, or moves its ends."""
+        state, random = self.state, self.random
+        users = state.users(what)
+        if not users:
+            return False
+        number = random.choice(users)
+        flow, before = state.flow, self.excess
+        state.lay_again([number])
+        if self._kept(flow) and self.excess < before:
+            return True
+        pieces = state.pieces_of(number)
+        return bool(pieces) and self._displace(random.choice(pieces))
+
+    def _renew(self) -> bool:
+        random = self.random
+        size = random.randint(RENEWED_MIN, RENEWED_MAX)
+        first = random.randrange(self.state.model.pieces)
+        some = some_around(self.state, self.at, random, first, size)
+        return self._attempt(recreate(self.state, random, some))
+
+    def _displace(self, piece: int) -> bool:
+        """Tries a piece elsewhere, or changes its place with another's."""
+        row = self.state.row((piece,))
+        row[self.state.hosts[piece]] = np.inf
+        row = np.where(self.state.model.allowed[piece], row, np.inf)
+        if self.random.random() < SWAPS:
+            return self._swap(piece, row) or self._elsewhere(piece, row)
+        return self._elsewhere(piece, row) or self._swap(piece, row)
+
+    def _elsewhere(self, piece: int, row: Vector) -> bool:
+        """Tries a piece at the brokers that are best for it, that have room, and at any."""
+        state, random = self.state, self.random
+        cost = float(state.model.costs[piece])
+        more = state.limits.excess(state.work + cost) - state.limits.excess(state.work)
+        more *= state.work_price
+        order = np.argsort(row, kind="stable")[: int(np.isfinite(row).sum())]
+        roomy = order[np.argsort(more[order], kind="stable")]
+        some = [*order[:BEST_TRIED].tolist(), *roomy[:ROOMY_TRIED].tolist()]
+        some += random.sample(order.tolist(), min(ANY_TRIED, len(order)))
+        before = self.excess
+        return any(
+            self._attempt([(piece, host)]) and self.excess < before for host in dict.fromkeys(some)
+        )
+
+    def _swap(self, piece: int, row: Vector) -> bool:
+        """Tries to change places with pieces that may run here and load brokers least by it."""
+        state, model = self.state, self.state.model
+        here, before = state.hosts[piece], self.excess
+        hosts = np.array(state.hosts)
+        others = np.flatnonzero(model.allowed[:, here] & np.isfinite(row[hosts]))
+        there = hosts[others]
+        change = model.costs[others] - model.costs[piece]
+        excess, price = state.limits.excess, state.work_price
+        now = excess(state.work)
+        more = (excess(state.work[there] - change, there) - now[there]) * price[there]
+        own = np.full(len(others), here)
+        more += (excess(state.work[here] + change, own) - now[here]) * price[here]
+        noise = np.array([self.random.random() for _ in others])
+        order = np.lexsort((row[there] * (1 + noise), np.round(more, 9)))
+        return any(
+            self._attempt([(piece, int(hosts[other])), (int(other), here)]) and self.excess < before
+            for other in others[order[:SWAPPED_TRIED]].tolist()
+        )
+
+    # --- what is kept -------------------------------------------------------------------------
+
+    def _attempt(self, moves: Moves) -> bool:
+        """Makes moves; undone where limits are broken more or, if no less, the flow is more."""
+        state = self.state
+        moves = [(piece, host) for piece, host in moves if state.hosts[piece] != host]
+        if not moves:
+            return False
+        flow = state.flow
+        back = [(piece, state.hosts[piece]) for piece, _ in moves]
+        state.move(moves)
+        if not self._kept(flow):
+            return False
+        for piece, host in back:
+            del self.at[host][piece]
+        for piece, host in moves:
+            self.at[host][piece] = None
+        return True
+
+    def _kept(self, flow: float) -> bool:
+        """Whether the state is no worse than with that flow; else it is put back."""
+        excess = self.state.excess()
+        better = excess < self.excess - GAIN
+        if not better and (excess > self.excess + GAIN or self.state.flow >= flow):
+            self.state.undo()
+            return False
+        self.excess = excess
+        return True
