@@ -31,7 +31,7 @@ CELLS_MAX = 40_000  # of (piece, broker): beyond, a step looks at a few pieces o
 SETTLE_EVERY_STEPS = 2000
 CANONICAL_NODES_MAX = 300
 DESCENDED_AGAIN = 0.03  # of the flow: after a descent that gained less, renewing pays more
-KEPT_EVERY_STEPS = 50  # to write down all ways takes as long as a step
+KEPT_EVERY_STEPS = 400  # to write down all ways takes as long as some steps
 ROUTE_EVERY_STEPS = 25
 POLISHED_ENDS_MAX = 40
 SHORT_STEPS = 20  # and one a piece: without a better placement, a kick has come to nothing
@@ -357,9 +357,8 @@ class Search:
                 relief.descend_again()
             relief.step()
             self.steps += 1
-            if self.best.beaten(relief.excess, state.flow) and (
-                self.best.excess > relief.excess or self.steps % KEPT_EVERY_STEPS == 0
-            ):
+            due = relief.excess == 0 < self.best.excess or self.steps % KEPT_EVERY_STEPS == 0
+            if due and self.best.beaten(relief.excess, state.flow):
                 self.consider()
             self.tell(observer)
         if self.best.beaten(relief.excess, state.flow):

@@ -102,13 +102,13 @@ class TrafficState(State):
 
     def users(self, what: int) -> list[int]:
         """The streams that take a link, or, of -1 less a broker, that it sends."""
-        node = -1 - what
-        links = {what} if what >= 0 else {link for _, link in self.onward[node]}
-        return [
-            number
-            for number, ways in enumerate(self.ways)
-            if not all(links.isdisjoint(way) for way in ways.values())
-        ]
+        each = [(number, way) for number, ways in enumerate(self.ways) for way in ways.values()]
+        if what >= 0:
+            found = [number for number, way in each if what in way]
+        else:
+            apart = {link for _, link in self.onward[-1 - what]}.isdisjoint
+            found = [number for number, way in each if not apart(way)]
+        return list(dict.fromkeys(found))
 
     def _note(self, what: int, before: float, after: float, limit: float) -> None:
         price = self.prices_of.get(what, 1.0)
@@ -252,12 +252,16 @@ class TrafficState(State):
         way: list[int] = []
         lost = 0
         while left:
-            away = metric.distance[np.ix_(inside, left)]
-            one, other = divmod(int(away.argmin()), len(left))
+            if len(left) == 1:
+                away = metric.distance[inside, left[0]]
+            else:
+                away = metric.distance[np.ix_(inside, left)].ravel()
+            least = int(away.argmin())
+            one, other = divmod(least, len(left))
             target = left.pop(other)
             if target in inside:
                 continue
-            near = away[one, other] < FAR
+            near = away[least] < FAR
             branch = self._short(number, metric, inside[one], target) if near else None
             if branch is None and near:
                 branch = self._around(number, metric, inside, target)
