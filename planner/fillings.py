@@ -45,10 +45,17 @@ class Need:
     """By filling: whether it must."""
 
 
-def broken(formulation: Formulation, values: Sequence[float], mixture: Mixture) -> list[Row]:
-    """Rows that a relaxation's solution breaks; one for each broker at most."""
+def broken(
+    formulation: Formulation,
+    values: Sequence[float],
+    mixture: Mixture,
+    late: Callable[[], bool] = lambda: False,
+) -> list[Row]:
+    """Rows that a relaxation's solution breaks; one for each broker at most, until it is late."""
     found = []
     for node in range(len(formulation.net.names)):
+        if late():
+            break
         row = _Broker(formulation, node, values).row(mixture)
         if row is not None:
             found.append(row)

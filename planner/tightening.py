@@ -39,7 +39,7 @@ def tighten(highspy: Any, highs: Any, formulation: Formulation, scale: float, la
         if gained <= ROUND_GAIN * abs(flow) or late():
             break
         rows = cuts.broken(formulation, values)
-        rows += fillings.broken(formulation, values, lambda *told: _mixture(highspy, *told))
+        rows += fillings.broken(formulation, values, lambda *told: _mixture(highspy, *told), late)
         if not rows:
             break
         for terms, bound in rows:

@@ -5,6 +5,7 @@ from random import Random
 from planner.flow import as_document
 from planner.generate import problem
 from planner.layout import lay_out
+from planner.plan import Plan, read_plan
 from planner.reading import read_problem
 from planner.search.model import Model
 from planner.search.run import Search, as_plan
@@ -36,24 +37,42 @@ def loads(document, plan):
     return work, sent, on
 
 
-def exactly(shape, nodes, tasks, seed, steps=300):
-    """A problem with a plan that keeps its limits, and many of its limits met just so."""
+def elsewhere(document, plan, part, random):
+    """A plan with some of its pieces at any broker, all streams by their default ways."""
+    layout = lay_out(read_problem(document))
+    hosts = read_plan({"placement": plan["placement"]}, layout).hosts
+    hosts = [
+        random.choice(piece.hosts) if random.random() < part else host
+        for piece, host in zip(layout.pieces, hosts, strict=True)
+    ]
+    return as_document(layout, Plan(tuple(hosts)))
+
+
+def exactly(shape, nodes, tasks, seed, steps=300, *, slack=0.0, moved=0.0):
+    """A problem with a plan that keeps its limits, and many of its limits met just so.
+
+    With `slack`, limits are more by that part; with `moved`, that part of the pieces is anywhere,
+    so that the plan is a poor one.
+    """
     random = Random(seed)
     document = problem(shape, nodes, tasks, seed)
     for entry in (*document["nodes"], *document["links"]):
         entry.pop("capacity", None)
         entry.pop("egress", None)
     plan = planned(document, Steps(steps), seed)
+    if moved:
+        plan = elsewhere(document, plan, moved, random)
     work, sent, on = loads(document, plan)
     for node in document["nodes"]:
         if random.random() < 0.8:
-            node["capacity"] = work[node["id"]]
+            node["capacity"] = round(work[node["id"]] * (1 + slack), 6)
         if random.random() < 0.4:
-            node["egress"] = sent[node["id"]]
+            node["egress"] = round(sent[node["id"]] * (1 + slack), 6)
     for link in document["links"]:
         if random.random() < 0.6:
             a, b = link["a"], link["b"]
-            link["capacity"] = max(on.get((a, b), 0), on.get((b, a), 0))
+            most = max(on.get((a, b), 0), on.get((b, a), 0))
+            link["capacity"] = round(most * (1 + slack), 6)
     flow, feasible = oracle.judge(document, plan)
     assert feasible
     return document, flow

@@ -144,3 +144,14 @@ def test_a_plan_is_found_where_limits_are_what_a_good_one_takes_again_and_again(
 def test_a_seed_gives_the_same_plan_where_searches_with_fewer_limits_help():
     one, other = (planned(HARD["ten brokers"], Steps(2500)) for _ in range(2))
     assert one == other
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("slack", [0.0, 0.02, 0.05, 0.15])
+@pytest.mark.parametrize("moved", [0.0, 0.25])
+@pytest.mark.timeout(900)
+def test_a_plan_is_found_where_limits_are_little_more_than_what_one_takes(slack, moved):
+    for nodes, tasks in ((6, 9), (10, 15), (16, 13)):
+        for shape in SHAPES:
+            document, _ = exactly(shape, nodes, tasks, 40, slack=slack, moved=moved)
+            assert feasible_within(document, 20_000), document["name"]

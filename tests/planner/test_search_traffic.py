@@ -10,6 +10,7 @@ from planner.flow import evaluate
 from planner.generate import Limits, problem
 from planner.layout import lay_out
 from planner.reading import read_problem
+from planner.search.breakout import Breakout
 from planner.search.model import Model
 from planner.search.relief import Relief
 from planner.search.run import Best, as_plan
@@ -82,3 +83,46 @@ def test_steps_never_break_limits_more_and_reach_a_plan_that_keeps_them(shape):
     found = charged(state)
     assert (found.feasible, float(found.flow)) == (True, pytest.approx(state.flow))
     assert relief.excess == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_prices_change_what_counts_and_nothing_else(seed):
+    document = problem("grid", 12, 16, seed, Limits(1.0, 1.0, 1.0))
+    model = Model(lay_out(read_problem(document)))
+    state = TrafficState(model, greedy(model))
+    first, before = state.excess(), charged(state)
+    assert first == pytest.approx(before.excess)
+    breakout = Breakout(state, Random(seed))
+    for _ in range(40):
+        breakout.step()
+        state.raise_prices(1.6, 1e4)
+        breakout.excess = state.excess()
+    found = charged(state)
+    assert (state.excess() == 0) == found.feasible
+    assert state.excess() >= found.excess * (1 - 1e-9)
+    state.even_prices()
+    assert state.excess() == pytest.approx(found.excess)
+    assert state.flow == pytest.approx(float(found.flow), rel=1e-3)
+    for piece, host in enumerate(state.hosts):
+        assert piece in breakout.at[host]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_rising_prices_lead_out_of_where_nothing_near_breaks_limits_less(seed):
+    """Each broker bears one of the costs 3, 2 and 1 just so; they have to go around in a circle."""
+    names = ["a", "b", "c"]
+    pieces = [("P", 3), ("Q", 2), ("R", 1)]
+    document = {
+        "nodes": [{"id": n, "capacity": c} for n, c in zip(names, (3, 2, 1), strict=True)],
+        "links": [{"a": "a", "b": "b", "capacity": 100}, {"a": "b", "b": "c"}],
+        "contents": [{"id": "C", "rates": {"a": 1}}],
+        "tasks": [{"id": t, "inputs": ["C"], "cost": c, "rate": 1} for t, c in pieces],
+    }
+    model = Model(lay_out(read_problem(document)))
+    state = TrafficState(model, [1, 2, 0])
+    breakout = Breakout(state, Random(seed))
+    for _ in range(300):
+        if breakout.excess == 0:
+            break
+        breakout.step()
+    assert state.hosts == [0, 1, 2]
