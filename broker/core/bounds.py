@@ -18,8 +18,8 @@ from typing import Literal
 
 import msgspec
 
-from broker.core.assigned import assigned_end
-from broker.core.bounds_amount import Flow, Held, product, steady, total
+from broker.core.assigned import assigned_end, types_begun_at_ends
+from broker.core.bounds_amount import Flow, Held, never, product, steady, total
 from broker.core.bounds_consumed import hold_for_choice
 from broker.core.bounds_pattern import Operators, Passed, Terms
 from broker.core.bounds_window import DAY_LONGEST_MS
@@ -206,12 +206,18 @@ class _Bounds:
         if case.detect.report == "collect":  # a group holds back what ends later
             after_ms = total(passed.lag_ms, Completion(layout.root).after_ms())
             passed = replace(passed, lag_ms=after_ms)
-        if case.assign and assigned_end(case, layout) == "within":
-            back_ms = duration_ms if layout.root.within_ms is None else layout.root.within_ms
-            flow = passed.flow
-            lag = None if passed.lag_ms is None else passed.lag_ms + back_ms
-            passed = Passed(lambda ms: flow(ms + back_ms), lag)
+        if case.assign and assigned_end(case, layout) in {"an event", "within"}:
+            passed = _earlier(passed, self._back_ms(case, layout, duration_ms))
         return passed
+
+    def _back_ms(self, case: Case, layout: Layout, duration_ms: int) -> int | None:
+        """How long before its occurrence ends an event with an assigned time may end.
+
+        Types whose beginnings are asked for are taken to last before any has (see promises.py).
+        """
+        begun = types_begun_at_ends(case, layout)
+        longest_ms = self._limits.event_duration_ms_max
+        return span_max_ms(layout.root, lambda one: longest_ms if one in begun else duration_ms)
 
     def _turns(self, case: Case, layout: Layout, passed: Passed, held: Held) -> None:
         """What waits for its turn to be reported."""
@@ -249,10 +255,7 @@ class _Bounds:
         leaves, lag_ms = self._leaves(task, types)
         passed = window_passed(window, shape, leaves, lag_ms, held)
         if any(item.name in {"timestamp", "start", "end"} for item in case.assign):
-            back_ms = self._limits.event_duration_ms_max
-            flow = passed.flow
-            lag = None if passed.lag_ms is None else passed.lag_ms + back_ms
-            passed = Passed(lambda ms: flow(ms + back_ms), lag)
+            passed = _earlier(passed, self._limits.event_duration_ms_max)
         return passed
 
     # --- kinds ---------------------------------------------------------------------------
@@ -298,6 +301,14 @@ class _Bounds:
         if whole:
             return "single", f"partial results of {' and '.join(whole)} cannot be merged"
         return "aggregate", "partial results of its aggregates merge to the same result"
+
+
+def _earlier(passed: Passed, back_ms: int | None) -> Passed:
+    """What is passed on if each may end so much earlier, and is waited for so much longer."""
+    if back_ms is None or passed.lag_ms is None:
+        return Passed(never, None)
+    flow = passed.flow
+    return Passed(lambda ms: flow(ms + back_ms), passed.lag_ms + back_ms)
 
 
 def _ordered(case: Case, layout: Layout) -> bool:

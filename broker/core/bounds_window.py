@@ -83,12 +83,18 @@ def _ticking(
 
 def _moving(shape: Shape, leaves: Sequence[Flow], range_ms: int, lag_ms: int, held: Held) -> Passed:
     why = "events come without limit"
-    span_ms = range_ms + lag_ms + 2
     if shape.names.keys:
-        span_ms += max(range_ms, SWEEP_MS_MIN)  # silent groups are swept so often
-    held.add(_events(leaves, span_ms), matches=False, reason=why)
+        # Silent groups are swept so often: up to then all lies in one stretch of time.
+        inside_ms = range_ms + max(range_ms, SWEEP_MS_MIN) + lag_ms + 2
+        held.add(_events(leaves, inside_ms), matches=False, reason=why)
+    else:
+        # What is inside ends with an event, what waits begins behind the watermark. The silence
+        # between the two may be just what a single stretch would count.
+        inside_ms = range_ms
+        held.add(_events(leaves, inside_ms), matches=False, reason=why)
+        held.add(_events(leaves, lag_ms), matches=False, reason=why)
     if any(shape.growing) or shape.distinct:
-        held.add(_values(shape, leaves, span_ms), matches=False, reason=why)
+        held.add(_values(shape, leaves, inside_ms), matches=False, reason=why)
     return Passed(lambda ms: _events(leaves, ms), lag_ms + range_ms + 1)
 
 

@@ -179,6 +179,46 @@ def test_a_window_never_holds_more_than_is_said(window, group, lateness_ms):
         assert held <= most
 
 
+def test_a_moving_window_may_begin_and_end_with_an_event():
+    """In 7 s, ends included, are 22 events 1/3 s apart; 10 more in the 3 s that they may be late.
+
+    The silence between the two stretches is in neither.
+    """
+    text = f"define W(n) aggr range 7 s detect A assign n = Count(A) {SHORT}W"
+    (bound, held), _ = held_most(text, {"A": 3}, lateness_ms=3_000)
+    assert held <= bound.most()
+
+
+EARLY = [
+    "A assign x = A.x, timestamp = start",
+    "A or B assign x = A.x, start = A.start, end = B.start",
+    "A and B within 5 s assign x = A.x, timestamp = A.timestamp",
+    "A as a and B within 5 s assign x = a.x, timestamp = min(a.start, B.timestamp)",
+]
+
+
+@pytest.mark.parametrize("detect", EARLY)
+def test_what_may_end_early_is_waited_for_by_its_users(detect):
+    """An assigned time may lie before the newest event by as much as an occurrence may span."""
+    text = (
+        f"define D(x) detect {detect} "
+        f"define W(n) aggr range 1 s detect D assign n = Count(D) {SHORT}W"
+    )
+    for bound, held in held_most(text, {"A": 3, "B": 4}, seconds=40):
+        assert held <= bound.most()
+
+
+def test_what_ends_with_an_event_that_is_kept_for_ever_has_users_without_limit():
+    """While the eldest A is held, nothing promises that none will end with it."""
+    text = (
+        "define D(x) detect A then[recent] B assign x = A.x, timestamp = A.timestamp "
+        f"define W(n) aggr range 1 s detect D assign n = Count(D) {SHORT}W"
+    )
+    _, (bound, _), _ = held_most(text, {"A": 3, "B": 4}, seconds=1)
+    assert bound.most() is None
+    assert bound.reasons == ("it waits for what may never be decided",)
+
+
 def test_what_a_definition_detects_is_counted_for_its_users():
     text = (
         "define D(x) detect A as a and B as b within 2 s assign x = a.x "
