@@ -28,6 +28,7 @@ from broker.core.chain_agent import links_of
 from broker.core.completion import Completion
 from broker.core.limits import Limits
 from broker.core.operands import span_max_ms, types_that_last
+from broker.core.outlasting import later_ms
 from broker.core.pattern import Layout, lay_out
 from broker.core.reach import keep_ms
 from broker.core.staged_partition import needs_stages
@@ -207,7 +208,9 @@ class _Bounds:
             after_ms = total(passed.lag_ms, Completion(layout.root).after_ms())
             passed = replace(passed, lag_ms=after_ms)
         if case.assign and assigned_end(case, layout) in {"an event", "within"}:
-            passed = _earlier(passed, self._back_ms(case, layout, duration_ms))
+            passed = _shifted(passed, self._back_ms(case, layout, duration_ms))
+        if case.assign:
+            passed = _shifted(passed, later_ms(case.assign))
         return passed
 
     def _back_ms(self, case: Case, layout: Layout, duration_ms: int) -> int | None:
@@ -255,7 +258,10 @@ class _Bounds:
         leaves, lag_ms = self._leaves(task, types)
         passed = window_passed(window, shape, leaves, lag_ms, held)
         if any(item.name in {"timestamp", "start", "end"} for item in case.assign):
-            passed = _earlier(passed, self._limits.event_duration_ms_max)
+            added_ms = later_ms(case.assign)
+            if task.node.post is not None:
+                added_ms += later_ms(task.node.post.assign)
+            passed = _shifted(passed, self._limits.event_duration_ms_max + added_ms)
         return passed
 
     # --- kinds ---------------------------------------------------------------------------
@@ -303,12 +309,12 @@ class _Bounds:
         return "aggregate", "partial results of its aggregates merge to the same result"
 
 
-def _earlier(passed: Passed, back_ms: int | None) -> Passed:
-    """What is passed on if each may end so much earlier, and is waited for so much longer."""
-    if back_ms is None or passed.lag_ms is None:
+def _shifted(passed: Passed, shift_ms: int | None) -> Passed:
+    """What is passed on if each may end so much earlier, or later, and is waited for longer."""
+    if shift_ms is None or passed.lag_ms is None:
         return Passed(never, None)
     flow = passed.flow
-    return Passed(lambda ms: flow(ms + back_ms), passed.lag_ms + back_ms)
+    return Passed(lambda ms: flow(ms + shift_ms), passed.lag_ms + shift_ms)
 
 
 def _ordered(case: Case, layout: Layout) -> bool:

@@ -50,10 +50,10 @@ def longest_made_ms(task: Task, longest_of: LongestOf, endless_ms: int | None) -
             if _is_reading(case.assign, layout):
                 span_ms = 0
         span_ms = endless_ms if span_ms is None else span_ms
-        later_ms = _later_ms(case.assign)
+        added_ms = later_ms(case.assign)
         if node.post is not None:  # it may add to what `pre` has added to
-            later_ms += _later_ms(node.post.assign)
-        found.append(None if span_ms is None else span_ms + later_ms)
+            added_ms += later_ms(node.post.assign)
+        found.append(None if span_ms is None else span_ms + added_ms)
     known = [span_ms for span_ms in found if span_ms is not None]
     return max(known) if len(known) == len(found) else None
 
@@ -91,7 +91,7 @@ def _stands(value: Expression, layout: Layout) -> bool:
     return False
 
 
-def _later_ms(assigned: tuple[Assignment, ...]) -> int:
+def later_ms(assigned: tuple[Assignment, ...]) -> int:
     """How long after its occurrence an event may end."""
     return max([_added_ms(one.value) for one in assigned if one.name in ENDS], default=0)
 

@@ -86,14 +86,17 @@ class JointPlan:
     def latest_dominates(self) -> bool:
         """Whether of candidates that precede all that is to come, only the latest can be chosen.
 
-        That is so where all that may be asked of a pair is that it is not too far apart.
+        That is so where all that may be asked of a pair is that it is not too far apart. Where
+        times are uncertain an older one may be near enough, too, when the latest is not.
         """
         joint = self.joint
+        if self.doubt is not None and (joint.bound is not None or joint.within_ms is not None):
+            return False
         bound_low = joint.bound is not None and joint.bound.low_ms is not None
         asks = joint.conjuncts or joint.anchors or joint.spread_m is not None or bound_low
         if joint.context != "recent" or joint.operator not in ("and", *FOLLOWS):
             return False
-        return not (asks or joint.next or joint.nth is not None or self.doubt or self.shared)
+        return not (asks or joint.next or joint.nth is not None or self.shared)
 
 
 class Further:

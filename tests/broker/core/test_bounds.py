@@ -32,7 +32,7 @@ def streams(seed, per_s, seconds, keys, lateness_ms=0):
     return [event for _, event in events]
 
 
-def held_most(text, per_s, *, seconds=60, keys=3, lateness_ms=0, batch=1):
+def held_most(text, per_s, *, seconds=60, keys=3, lateness_ms=0, batch=1, uncertainty_ms=0):
     """By (task, case): the bound, and the most that its agent was seen to hold."""
     specification = check_text(EVENTS + text).demand()
     inputs = Inputs({name: Fraction(rate) for name, rate in per_s.items()}, lateness_ms=lateness_ms)
@@ -44,6 +44,8 @@ def held_most(text, per_s, *, seconds=60, keys=3, lateness_ms=0, batch=1):
     ]
     most = [0] * len(seats)
     events = streams(1, per_s, seconds, keys, lateness_ms)
+    if uncertainty_ms:
+        events = [event | {"uncertainty": uncertainty_ms} for event in events]
     for at in range(0, len(events), batch):
         pipeline.admit(pipeline.intake.from_mappings(events[at : at + batch]).events)
         for number, seat in enumerate(seats):
@@ -189,17 +191,21 @@ def test_a_moving_window_may_begin_and_end_with_an_event():
     assert held <= bound.most()
 
 
-EARLY = [
+SHIFTED = [
     "A assign x = A.x, timestamp = start",
     "A or B assign x = A.x, start = A.start, end = B.start",
     "A and B within 5 s assign x = A.x, timestamp = A.timestamp",
     "A as a and B within 5 s assign x = a.x, timestamp = min(a.start, B.timestamp)",
+    "A assign x = A.x, end = timestamp + 4 s",
 ]
 
 
-@pytest.mark.parametrize("detect", EARLY)
-def test_what_may_end_early_is_waited_for_by_its_users(detect):
-    """An assigned time may lie before the newest event by as much as an occurrence may span."""
+@pytest.mark.parametrize("detect", SHIFTED)
+def test_what_may_end_earlier_or_later_is_waited_for_by_its_users(detect):
+    """An assigned time may lie before the newest event by as much as an occurrence may span.
+
+    It may lie after it by what is added.
+    """
     text = (
         f"define D(x) detect {detect} "
         f"define W(n) aggr range 1 s detect D assign n = Count(D) {SHORT}W"
@@ -229,6 +235,17 @@ def test_what_a_definition_detects_is_counted_for_its_users():
     assert [bound.task for bound, _ in found] == ["D", "E", "S"]
     assert all(held <= bound.most() for bound, held in found)
     assert all(held > 0 for _, held in found)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["A and[recent] B", "A then[recent] B", "(A or B) then[recent] C"]
+)
+def test_the_latest_is_kept_alone_also_of_uncertain_times(pattern):
+    """By hand: of A and B at 3 and 5 a second some 1 s before the watermark, and one of each."""
+    per_s = {"A": 3, "B": 5, "C": 2}
+    for seconds in (30, 60):
+        ((_, held),) = held_most(SHORT + pattern, per_s, seconds=seconds, uncertainty_ms=500)
+        assert held <= 40
 
 
 def test_batches_change_nothing():
