@@ -13,6 +13,17 @@ from typing import TYPE_CHECKING
 
 from broker.core.expressions import Writer, attribute_code, children
 from broker.core.list_values import aggregate
+from broker.core.operands import (
+    Count,
+    Gathered,
+    Joint,
+    Leaf,
+    Negation,
+    Operand,
+    Run,
+    Silence,
+    operands,
+)
 from broker.core.source import Constants
 from language.functions import is_aggregate
 from language.tree import Attribute, Call, Constant, Expression, Name
@@ -103,6 +114,11 @@ class PlaceScope:
             found.update(self.listed_outside(child))
         return sorted(found)
 
+    def beside(self, place: int, others: list[int]) -> list[int]:
+        """The place of a list, and those of others whose members belong to members of its own."""
+        row = _row(self._layout, place)
+        return [one for one in others if one == place or (place in row and one in row)]
+
     def _aggregate(self, node: Call) -> tuple[str, bool]:
         """An aggregate over a list (or over the one event of a plain place)."""
         value = node.arguments[0]
@@ -139,13 +155,43 @@ class PlaceScope:
 
 
 def condition_code(node: Expression, scope: PlaceScope, constants: Constants) -> str:
-    """Code of a condition; a list that is named outside an aggregate: all its members meet it."""
+    """Code of a condition; a list that is named outside an aggregate: all its members meet it.
+
+    Names of one repetition are asked together, of one of its members after the other.
+    """
     listed = scope.listed_outside(node)
     if not listed:
         return Writer(scope, constants).condition(node)
-    place = listed[0]
-    variable = f"m{constants.temporary()}"
-    items = scope.code(place) or "()"
-    with scope.each_of({place: variable}):
+    places = scope.beside(listed[0], listed)
+    members = {place: f"m{constants.temporary()}" for place in places}
+    lists = [f"({scope.code(place) or '()'} or ())" for place in places]
+    items = lists[0] if len(lists) == 1 else f"zip({', '.join(lists)})"
+    with scope.each_of(members):
         code = condition_code(node, scope, constants)
-    return f"all([{code} for {variable} in ({items} or ())])"
+    return f"all([{code} for {', '.join(members.values())} in {items}])"
+
+
+def _row(layout: Layout, place: int) -> frozenset[int]:
+    """The places that bind one event each in every member of the repetition of a place's.
+
+    Without the place where it is itself none of them.
+    """
+    around = [one for one in operands(layout.root) if isinstance(one, Count | Run)]
+    inner = next((one for one in around if one.low <= place < one.high), None)
+    return frozenset() if inner is None else _always_one(inner.operand)
+
+
+def _always_one(operand: Operand) -> frozenset[int]:
+    """The places beneath that bind exactly one event in every occurrence."""
+    if isinstance(operand, Leaf):
+        return frozenset({operand.low})
+    if isinstance(operand, Joint) and operand.operator == "or":
+        return frozenset()
+    if isinstance(operand, Silence | Count | Run):
+        return frozenset()
+    parts = operand.parts
+    if isinstance(operand, Negation):
+        parts = (operand.left,)
+    elif isinstance(operand, Gathered):
+        parts = (operand.base,)
+    return frozenset().union(*(_always_one(part) for part in parts))

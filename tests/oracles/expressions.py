@@ -36,7 +36,8 @@ class Scope:
     """What names mean where an expression stands.
 
     `events`: alias -> the events bound to it. `bare`: what a name without alias is worth.
-    `rows`: what an aggregate over a bare name runs over (`post`), in order. `tables`: the name of
+    `rows`: what an aggregate over a bare name runs over (`post`), in order. `members`: the one of a
+    list that is asked about at the moment. `tables`: the name of
     the key and the rows of each.
     """
 
@@ -44,6 +45,7 @@ class Scope:
     bare: Callable[[str], Value] = lambda _: None
     group: Mapping[str, Value] = field(default_factory=dict)
     rows: Sequence[Mapping[str, Value]] = ()
+    members: Mapping[str, Event] = field(default_factory=dict)
     sets: Mapping[str, Sequence[s.Scalar]] = field(default_factory=dict)
     regions: Mapping[str, s.Region] = field(default_factory=dict)
     tables: Mapping[str, tuple[str, Sequence[Row]]] = field(default_factory=dict)
@@ -54,6 +56,8 @@ class Scope:
             return self.bare(ref.name)
         if ref.alias == "group":
             return self.group[ref.name]
+        if ref.alias in self.members:
+            return self.members[ref.alias].value(ref.name)
         bound = self.events[ref.alias]
         assert len(bound) <= 1, "a list has no single value"
         return bound[0].value(ref.name) if bound else None

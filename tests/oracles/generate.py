@@ -311,6 +311,8 @@ _PATTERN_PROFILES: dict[str, Profile] = {
     "list-of-pairs": replace(_MORE, events_min=10),
     "times": replace(_MORE, durative=5),
     "run": replace(_MORE, durative=5),
+    "times-beside": replace(_MORE, durative=5),
+    "run-beside": replace(_MORE, durative=5),
 }
 
 _VALUE_PROFILES: dict[str, Profile] = {

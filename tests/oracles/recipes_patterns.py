@@ -342,6 +342,34 @@ def _repetition(*, times: bool) -> Callable[[Builder], Built]:
     return build
 
 
+def _repetition_beside(*, times: bool) -> Callable[[Builder], Built]:
+    """A repetition with a conjunct on its members and on another place, or another repetition."""
+
+    def build(builder: Builder) -> Built:
+        draw = builder.draw
+        atoms = builder.atoms(2, 3, conditions=10)
+        count = 2 if len(atoms) == 3 and draw.chance(50) else 1
+        repeated, (other, *more) = atoms[:count], atoms[count:]
+        beside: s.Pattern = other
+        if not more and draw.chance(25):
+            beside = s.Times(other, 2)
+        elif more and draw.chance(50):
+            beside = builder.tree([other, *more], ("then", "and"))
+        rest = [beside]
+        rest.insert(draw.integer(0, 1), _repeated(builder, repeated, times=times))
+        pattern = builder.tree(rest, ("then", "and"))
+        if draw.chance(25):
+            pattern = _within(builder, pattern, 4, 10)
+        members = s.Ref(draw.pick(repeated).name, "n")
+        if count == 2 and draw.chance(50):
+            first, second = (s.Ref(one.name, "n") for one in repeated)
+            members = s.Arith("+", first, second)
+        op = draw.pick((">=", "<=", "<=", "!="))
+        return finished(builder, _and_where(pattern, compared(members, op, s.Ref(other.name, "n"))))
+
+    return build
+
+
 PATTERN_PARTS: dict[str, Callable[[Builder], Built]] = {
     "without": without,
     "without-time": without_time,
@@ -356,4 +384,6 @@ PATTERN_PARTS: dict[str, Callable[[Builder], Built]] = {
     "list-of-pairs": listed_composites,
     "times": _repetition(times=True),
     "run": _repetition(times=False),
+    "times-beside": _repetition_beside(times=True),
+    "run-beside": _repetition_beside(times=False),
 }

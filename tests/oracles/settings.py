@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
-from itertools import combinations
+from itertools import chain, combinations, product
 from typing import Any, TypeAlias
 
 from tests.oracles import spec as s
@@ -191,11 +190,7 @@ def _tests(suffix: s.Suffix, operand: s.Pattern, setting: Setting) -> list[Judge
         case s.Where(condition):
             restricting = {one for some in setting.restrictions.values() for one in some}
             return [
-                JudgedTest(
-                    partial(_condition_holds, part, setting.scope),
-                    names_in(part),
-                    names_aggregated(part),
-                )
+                _condition_test(part, operand, setting.scope)
                 for part in conjuncts(condition)
                 if part not in restricting
             ]
@@ -209,14 +204,57 @@ def conjuncts(condition: s.Expr) -> list[s.Expr]:
     return [condition]
 
 
-def condition_holds(condition: s.Expr, scope: Scope, one: Occurrence) -> bool:
-    """Whether a condition holds of what an occurrence binds."""
+def condition_holds(
+    condition: s.Expr, scope: Scope, one: Occurrence, rows: Sequence[frozenset[str]] = ()
+) -> bool:
+    """Whether a condition holds of what an occurrence binds; of a list, of each member.
+
+    `rows`: the names that are members of one list together.
+    """
     bound: dict[str, Any] = dict(zip(one.names, one.places, strict=True))
-    return holds(condition, replace(scope, events=bound))
+    listed = one.lists & names_in(condition)
+    together = [sorted(row & listed) for row in rows if row & listed]
+    alone = listed - {name for row in together for name in row}
+    lists = [*together, *([name] for name in sorted(alone))]
+    choices = product(*(_members(names, bound) for names in lists))
+    return all(
+        holds(condition, replace(scope, events=bound, members=dict(chain.from_iterable(chosen))))
+        for chosen in choices
+    )
 
 
-def _condition_holds(condition: s.Expr, scope: Scope, one: Occurrence) -> Certainty:
-    return certainly(condition_holds(condition, scope, one))
+def _members(
+    names: Sequence[str], bound: Mapping[str, Sequence[Event]]
+) -> list[list[tuple[str, Event]]]:
+    """What the names of one list stand for, member by member."""
+    columns = [[(name, event) for event in bound[name]] for name in names]
+    return [list(member) for member in zip(*columns, strict=True)]
+
+
+def _condition_test(condition: s.Expr, operand: s.Pattern, scope: Scope) -> JudgedTest:
+    """A conjunct that names the members of one repetition alone is asked of each before runs are
+    formed; one that names something else as well, of all of them where everything is bound.
+    """
+    named, aggregated = names_in(condition), names_aggregated(condition)
+    rows = [frozenset(names_of(one)) for one in _repetitions(operand)]
+    repeated = named & frozenset().union(*rows)
+    if not aggregated and any(named <= row for row in rows):
+        repeated = frozenset()
+
+    def test(one: Occurrence) -> Certainty:
+        return certainly(condition_holds(condition, scope, one, rows))
+
+    return JudgedTest(test, named - repeated, aggregated | repeated)
+
+
+def _repetitions(pattern: s.Pattern) -> list[s.Times | s.Run]:
+    """The `P{n}` and `P+[a..b]` that bind something."""
+    if isinstance(pattern, s.Times | s.Run):
+        return [pattern]
+    if isinstance(pattern, s.Atom | s.Absent):
+        return []
+    inner = (pattern.left,) if isinstance(pattern, s.Without) else s.parts_of(pattern)
+    return [one for part in inner for one in _repetitions(part)]
 
 
 def _within_from(one: Occurrence, start: str, ms: int, drift: Fraction) -> Certainty:

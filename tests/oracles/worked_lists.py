@@ -305,6 +305,34 @@ REPEATED = (
         ],
         (Expected({"x": ["a1", "a3", "a4"], "B": ["b9"]}),),
     ),
+    single(
+        "a condition on the alias and on another place is asked of each of the run",
+        "detect A{2} as x then B where x.n <= B.n",
+        _where(
+            then(s.Times(a("A", alias="x"), 2), B),
+            compare(ref("x.n"), "<=", ref("B.n")),
+        ),
+        # Runs are a1 a2, a2 a3, a3 a4; a2 is more than the B, so that the first two have none.
+        [
+            *(event("a1", n=1), event("a2", n=3), event("a3", n=1), event("a4", n=2)),
+            event("b5", n=2),
+        ],
+        (Expected({"x": ["a3", "a4"], "B": ["b5"]}),),
+    ),
+    single(
+        "names of one of the run are taken together",
+        "detect (A then[..1 s] B){2} then C where A.n + B.n <= C.n",
+        _where(
+            then(s.Times(then(A, B, bound=s.Bound(None, 1000)), 2), C),
+            compare(s.Arith("+", ref("A.n"), ref("B.n")), "<=", ref("C.n")),
+        ),
+        # 0 + 3 and 3 + 0; that a3 and b2 would be 6 does not matter, as they are no pair.
+        [
+            *(event("a1", n=0), event("b2", n=3), event("a3", n=3), event("b4", n=0)),
+            event("c5", n=3),
+        ],
+        (Expected({"A": ["a1", "a3"], "B": ["b2", "b4"], "C": ["c5"]}),),
+    ),
 )
 
 LIST_CASES = CHAIN + WHERE + BEFORE_NTH + REPEATED
