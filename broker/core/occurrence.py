@@ -42,7 +42,7 @@ class Absence:
 
     @property
     def order(self) -> Order:
-        """Its interval alone."""
+        """Its interval alone, where it stands alone."""
         return (self.end, self.start, (), (), (), ())
 
 
@@ -86,7 +86,7 @@ def order_of(occurrence: Occurrence) -> Order:
         order: Order = occurrence.order
         return order
     members = occurrence[2:]
-    given = [event.order for event in flat(members)]
+    given = [event.order for event in flat(members) if event.__class__ is not Absence]
     if len(given) == 1:  # it stands where its event does
         return (occurrence[0], occurrence[1], *given[0][2:5], _placed(members, (0,)))
     ranked = sorted(range(len(given)), key=given.__getitem__)
@@ -107,10 +107,16 @@ def said_in_order(
 
 
 def _placed(members: Sequence[Any], ranks: Sequence[int]) -> tuple[Any, ...]:
-    """Which of the events in order are at each place; nothing comes after all that can be."""
+    """Which of the events in order are at each place; nothing comes after all that can be.
+
+    An absence is no event: where it stands, its interval does.
+    """
     placed: list[Sequence[int]] = []
     at = 0
     for member in members:
+        if member.__class__ is Absence:
+            placed.append((member.end, member.start))
+            continue
         count = len(_each(member))
         placed.append(tuple(ranks[at : at + count]) or _EMPTY_PLACE)
         at += count

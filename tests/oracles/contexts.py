@@ -92,14 +92,14 @@ class Chain:
     """Operands of like links, and what decides whether some of them may stand together.
 
     `ordered`: the operands can only come in the order of the text. `fits` gives what is filled as
-    one, or None where it may not stand. `expired(slots, filled, now)`:
-    whether the bound after the last of the filled ones has passed.
+    one, or None where it may not stand. `expired(slots, newest, now, coming)`: whether the bound
+    after the newest of the filled ones has passed, given what is still to come for the place after.
     """
 
     operands: tuple[Sequence[Occurrence], ...]
     ordered: bool
     fits: Callable[[Slots], Occurrence | None]
-    expired: Callable[[Slots, int, int], bool]
+    expired: Callable[[Slots, int, int, Sequence[Occurrence]], bool]
 
     @cached_property
     def steps(self) -> list[tuple[int, Occurrence]]:
@@ -135,11 +135,12 @@ def _run_from(
     slots = _filled((None,) * len(chain.operands), place, one)
     if not chain.fits(slots):
         return None
-    for at, candidate in steps[begin + 1 :]:
+    for number, (at, candidate) in enumerate(steps[begin + 1 :], begin + 1):
         if _is_spent(candidate, spent_ms):
             continue
         newest = sum(slot is not None for slot in slots) - 1
-        if replaces and chain.expired(slots, newest, candidate.end):
+        coming = [one for place, one in steps[number:] if place == newest + 1]
+        if replaces and chain.expired(slots, newest, candidate.end, coming):
             return None
         longer = _filled(slots, at, candidate)
         if chain.may_advance(slots, at) and (whole := chain.fits(longer)):

@@ -85,20 +85,7 @@ class Construct:
 def _case(draw: Draw, construct: str, context: s.Context) -> GeneratedCase:
     spec = _spec(draw, construct, context)
     profile = CONSTRUCTS_WHOLE[construct].profile
-    if context in ("first", "latest") and _has_bound(spec):
-        profile = replace(profile, durative=0)  # see `Builder.may_bound`
     return spec, trace(draw, primitive_types(spec), profile)
-
-
-def _has_bound(spec: s.Spec) -> bool:
-    detects = [case for one in spec.definitions for case in one.cases]
-    detects += [one.case for one in spec.subscriptions]
-    return any(_bounded(case.pattern) for case in detects)
-
-
-def _bounded(pattern: s.Pattern) -> bool:
-    own = isinstance(pattern, s.Pair) and pattern.bound is not None
-    return own or any(_bounded(part) for part in s.parts_of(pattern))
 
 
 def _spec(draw: Draw, construct: str, context: s.Context) -> s.Spec:

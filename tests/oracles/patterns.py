@@ -238,13 +238,15 @@ def _chained(pair: s.Pair, setting: Setting, context: s.Context) -> list[Occurre
                 return None
         return whole if whole and None not in slots else joined(parts).weakened(judged)
 
-    def expired(slots: contexts.Slots, newest: int, now_ms: int) -> bool:
+    def expired(
+        slots: contexts.Slots, newest: int, now_ms: int, coming: Sequence[Occurrence]
+    ) -> bool:
         bound, current = links[newest].bound, slots[newest]
         assert current is not None
         if bound is None or bound.high_ms is None or now_ms <= current.end + bound.high_ms:
             return False
         before, after = slots[: newest + 1], slots[newest + 2 :]
-        return not any(fits((*before, q, *after)) is not None for q in chain.operands[newest + 1])
+        return not any(fits((*before, q, *after)) is not None for q in coming)
 
     listed = (
         _occurrences(operands[0], setting),

@@ -161,17 +161,8 @@ class Builder:
         op = self.draw.pick(ops)
         if op == "or":
             return s.Or(left, right)
-        bounded = op in BOUNDED and self.draw.chance(bounds) and self.may_bound(op, left, right)
+        bounded = op in BOUNDED and self.draw.chance(bounds)
         return s.Pair(op, left, right, self.bound() if bounded else None)
-
-    def may_bound(self, op: Op, left: s.Pattern, right: s.Pattern) -> bool:
-        """Whether a bound between them leaves no question. Under `first` and `latest` it would, if
-        something that lasts could begin in time and end after the bound has passed.
-        """
-        if self.context not in ("first", "latest"):
-            return True
-        plain = (right,) if op != "and" else (left, right)
-        return all(isinstance(one, s.Atom) and one.type in PRIMITIVES for one in plain)
 
     def bound(self) -> s.Bound:
         """One with both ends, or open on one side."""

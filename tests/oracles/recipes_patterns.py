@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TypeAlias
 
 from tests.oracles import spec as s
@@ -154,7 +153,7 @@ def nth(builder: Builder) -> Built:
     others.insert(at, counted)
     pattern: s.Pattern = others[0]
     for operand in others[1:]:
-        bound = builder.bound() if builder.may_bound(op, pattern, operand) else None
+        bound = builder.bound()
         pattern = s.Pair(op, pattern, operand, bound if draw.chance(20) else None)
     if draw.chance(25):
         pattern = _within(builder, pattern)
@@ -213,10 +212,8 @@ def _list_of(builder: Builder, atom: s.Atom) -> s.Listed:
 def _chain(builder: Builder, elements: Sequence[s.Pattern], bounds: int) -> s.Pattern:
     draw = builder.draw
     pattern = elements[0]
-    for before, element in pairwise(elements):
-        beside = isinstance(before, s.Listed) or isinstance(element, s.Listed)
-        may = beside or builder.may_bound("then", pattern, element)
-        bound = builder.bound() if may and draw.chance(bounds) else None
+    for element in elements[1:]:
+        bound = builder.bound() if draw.chance(bounds) else None
         pattern = s.Pair("then", pattern, element, bound)
     return pattern
 

@@ -57,7 +57,7 @@ def _decided_later(builder: Builder) -> s.Pattern:
     one, two, three = builder.atoms(3, 3, conditions=10)
     ms = draw.integer(1, 4) * 1000
     silence = s.Absent(three, ms)
-    bound = s.Bound(None, ms) if builder.may_bound("and", one, silence) else None
+    bound = s.Bound(None, ms)
     patterns: tuple[s.Pattern, ...] = (
         s.Pair("then", one, s.Last(two)),
         s.Pair("and", s.Last(one), two),

@@ -33,8 +33,7 @@ def _tree(*ops: Op, bounds: int = 20, suffixes: int = 45) -> Callable[[Builder],
     def build(builder: Builder) -> Built:
         draw = builder.draw
         atoms = builder.atoms(2, 3, conditions=10)
-        share = 0 if builder.context in ("first", "latest") else bounds
-        pattern = builder.tree(atoms, ops, bounds=share)
+        pattern = builder.tree(atoms, ops, bounds=bounds)
         if draw.chance(suffixes):
             anchor = atoms[0].name if draw.chance(35) else None
             pattern = s.Suffixed(pattern, (s.Within(draw.integer(2, 6) * 1000, anchor),))
@@ -89,30 +88,11 @@ def _collected(builder: Builder) -> Built:
     return (), replace(builder.case(pattern), thin="collect")
 
 
-def _following(builder: Builder) -> Built:
-    """`next`; under `first` and `latest` without bounds (see `Builder.may_bound`): an event of an
-    uncertain time may begin in time and seem not to.
-    """
-    definitions, case = following(builder)
-    if builder.context not in ("first", "latest"):
-        return definitions, case
-    return definitions, replace(case, pattern=_unbounded(case.pattern))
-
-
-def _unbounded(pattern: s.Pattern) -> s.Pattern:
-    match pattern:
-        case s.Pair(_, left, right):
-            return replace(pattern, left=_unbounded(left), right=_unbounded(right), bound=None)
-        case s.Suffixed(operand):
-            return replace(pattern, operand=_unbounded(operand))
-    return pattern
-
-
 UNCERTAIN_PARTS: dict[str, Callable[[Builder], Built]] = {
     "uncertain-then": _tree("then", "then", "and"),
     "uncertain-relations": _related,
     "uncertain-without": _either_without,
-    "uncertain-next": _following,
+    "uncertain-next": following,
     "uncertain-list": listed,
     "uncertain-definition": _over_definition,
     "uncertain-window": _windowed,

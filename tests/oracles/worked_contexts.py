@@ -104,6 +104,19 @@ FIRST = (
     ),
 )
 
+FIRST_OF_ONE_EVENT = (
+    single(
+        "an absence beside an event does not part them: the event fills the first of two places",
+        "detect[first] (A as x and absent D for 1 s within 3 s) and A as y",
+        both(_within(both(X, s.Absent(D, 1000)), 3000), Y),
+        # Nothing came from 2 to 3. Of a2-4 and that silence x is made, and a2-4 itself fits y: x
+        # stands first in the text.
+        trace("a2-4 d5 a7"),
+        (Expected({"x": ["a2-4"], "y": ["a7"]}, start=2000, end=7000),),
+        context="first",
+    ),
+)
+
 LATEST = (
     _case(
         "latest never goes back",
@@ -145,6 +158,15 @@ LATEST = (
         then(A, D, bound=s.Bound(None, 1000)),
         "a1 d2-5 a7 d9-10",
         ("a1 d2-5",),
+        "latest",
+    ),
+    _case(
+        "no event between drops a run that goes on in time, though it ends later",
+        "detect[latest] C then A then[..2 s] B",
+        then(then(C, A), B, bound=s.Bound(None, 2000)),
+        # c5 comes after 4, by which a B must begin; b3-6 does.
+        "c1 a2 c5 b3-6",
+        ("c1 a2 b3-6",),
         "latest",
     ),
     _case(
@@ -232,4 +254,4 @@ SPENT_AND_CONSUMED = (
     ),
 )
 
-CONTEXT_CASES = FIRST + LATEST + CHRONICLE + SPENT_AND_CONSUMED
+CONTEXT_CASES = FIRST + FIRST_OF_ONE_EVENT + LATEST + CHRONICLE + SPENT_AND_CONSUMED

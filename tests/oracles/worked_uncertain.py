@@ -52,6 +52,23 @@ def _within(pattern: s.Pattern, ms: int, start: str | None = None) -> s.Suffixed
 
 PATTERNS = (
     _case(
+        "the uncertainty of one event lets no bound of others last longer",
+        "detect[latest] C then A then[..0 s] B",
+        then(then(C, A), B, bound=s.Bound(None, 0)),
+        # a5 comes after a3's bound, and b6 is not before 5: the run is dropped.
+        "c1 a3 a5 b6~",
+        context="latest",
+    ),
+    _case(
+        "a bound has not passed where one may be in time that seems not to be",
+        "detect[latest] C then A then[..1 s] B",
+        then(then(C, A), B, bound=s.Bound(None, 1000)),
+        # a5 comes after 4, but b5 is in [4, 6] and goes with a3: so a5 takes its place.
+        "c1 a3 a5 b5~",
+        "c1 a5 b5?",
+        context="latest",
+    ),
+    _case(
         "within is asked of the one that nth counted",
         "detect nth 2 A within 3 s",
         _within(s.Nth(2, A), 3000),

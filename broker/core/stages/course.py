@@ -19,7 +19,16 @@ from typing import Any, Literal
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.operands import FOLLOWS, Joint, Leaf, composite
-from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of
+from broker.core.stages.base import (
+    Inbox,
+    Over,
+    Site,
+    Stage,
+    end_of,
+    least,
+    next_of,
+    start_of,
+)
 from broker.core.stages.ends import Ends, longer
 from broker.core.stages.joint import Further, JointPlan
 from broker.core.stages.judge import Judge
@@ -116,8 +125,9 @@ class CourseStage(Over):
         entries = self._entries
         while run.at < len(entries):
             element, item = entries[run.at]
-            if self._latest and self._is_passed(run, element, item):
-                return self._drop(run)
+            if self._latest and self._is_late(run, item) and not self._advances_later(run):
+                # Where one may yet come that began in time, that has to be waited for.
+                return self._drop(run) if self._is_over(run) else False
             run.at += 1
             self._try(run, element, item, run.at - 1)
             if len(run.filled) == len(self.inboxes):
@@ -138,18 +148,34 @@ class CourseStage(Over):
         self._run = None
         return True
 
-    def _is_passed(self, run: Run, element: int, item: Occurrence) -> bool:
-        """Whether the time for the next element is over: nothing replaces the last one then.
+    def _is_late(self, run: Run, item: Occurrence) -> bool:
+        """Whether the time for the next element was over, by nominal times, when this came.
 
-        What began in time and lasts is in time, whenever it ends.
+        Then nothing replaces the last one any more, unless the run goes on: what began in time and
+        lasts is in time, whenever it ends, and what is past by nominal times alone may be in time.
         """
         bound = self._plans[len(run.filled) - 1].joint.bound
         if bound is None or bound.high_ms is None:
             return False
-        last = end_of(run.filled[len(run.filled) - 1])
-        advances = element == len(run.filled) and self._fits(run.filled, element, item)
-        limit_ms = longer(self._plans[len(run.filled) - 1], bound.high_ms)
-        return not advances and end_of(item) > last + limit_ms
+        return end_of(item) > end_of(run.filled[len(run.filled) - 1]) + bound.high_ms
+
+    def _advances_later(self, run: Run) -> bool:
+        """Whether one of the candidates that are still to be seen advances the run as it is."""
+        step = len(run.filled)
+        plan = self._plans[step - 1]
+        assert plan.joint.bound is not None
+        high_ms = plan.joint.bound.high_ms or 0
+        start = end_of(run.filled[step - 1]) + longer(plan, high_ms)
+        until = WATERMARK_END  # of one that begins in time
+        if not composite(self._elements[step]):
+            until = start + self.site.durations.longest_of_all_ms()
+        for element, item in islice(self._entries, run.at, None):
+            if end_of(item) > until:
+                return False
+            in_time = element == step and start_of(item) <= start
+            if in_time and self._fits(run.filled, element, item):
+                return True
+        return False
 
     def _next_run(self) -> Run | None:
         for at, (element, item) in enumerate(self._entries):
@@ -270,6 +296,8 @@ class CourseStage(Over):
         run = self._run
         if run is None:
             return hold
+        if run.at < len(self._entries):  # it waits before that one
+            hold = min(hold, end_of(self._entries[run.at][1]) - 1)
         starts = (
             end_of(item)
             for element, item in islice(self._entries, run.start + 1, None)
