@@ -29,6 +29,7 @@ from broker.core.operands import (
     span_max_ms,
 )
 from broker.core.pattern import Layout
+from broker.core.stages.base import end_of
 from broker.core.stages.lasting import Foresight
 from broker.core.verdicts import Doubt
 
@@ -168,9 +169,15 @@ def closing(
     limits = [
         limit for joint in above for limit in _limits(joint, low, high, duration_max_ms, foresight)
     ]
-    if not limits:
-        return lambda _: WATERMARK_END
-    return lambda occurrence: min(limit(events_of(occurrence)) for limit in limits)
+    others_bind = any(joint.operator == "or" for joint in above)
+
+    def close(occurrence: Any) -> int:
+        events = events_of(occurrence)
+        if others_bind and not flat(events[low:high]):
+            return int(end_of(occurrence))  # who agrees with this side of an `or` is on it, too
+        return min([limit(events) for limit in limits], default=WATERMARK_END)
+
+    return close
 
 
 def _limits(
@@ -185,27 +192,42 @@ def _limits(
     for anchor, anchor_ms in joint.anchors:
         if not low <= anchor < high:
             found.append(_after_anchor(anchor, anchor_ms))
-    bound = joint.bound
-    if bound is not None and bound.high_ms is not None and low >= joint.right.low:
-        found += _after_left(joint, bound.high_ms, duration_max_ms, foresight)
+    gap_ms = _gap_ms(joint)
+    if gap_ms is not None:
+        sides = (joint.left, joint.right)
+        own, other = sides if high <= joint.left.high else sides[::-1]
+        found += _after_other(own, other, gap_ms, duration_max_ms, foresight)
     return found
 
 
-def _after_left(
-    joint: Joint, high_ms: int, duration_max_ms: int, foresight: Foresight | None
+def _gap_ms(joint: Joint) -> int | None:
+    """How long after the end of one side the other begins at most; None: any time."""
+    if joint.bound is not None and joint.bound.high_ms is not None:
+        return joint.bound.high_ms
+    if joint.operator in {"and", "or"} or joint.operator in FOLLOWS:
+        return None
+    return 0  # they share an instant
+
+
+def _after_other(
+    own: Operand,
+    other: Operand,
+    gap_ms: int,
+    duration_max_ms: int,
+    foresight: Foresight | None,
 ) -> list[Callable[[Sequence[Any]], int]]:
-    """The right side begins so long after the left one at most, and then lasts for its span."""
-    right, left = joint.right, range(joint.left.low, joint.left.high)
-    span = span_max_ms(right, duration_max_ms)
+    """A side begins so long after the other one ends at most, and then lasts for its span."""
+    places = range(other.low, other.high)
+    span = span_max_ms(own, duration_max_ms)
     if span is None:
         return []
-    after_ms = high_ms + span
+    after_ms = gap_ms + span
     if foresight is None:
-        return [lambda events: _greatest_end(events, left) + after_ms]
+        return [lambda events: _greatest_end(events, places) + after_ms]
 
     def limit(events: Sequence[Any]) -> int:
-        span_ms = span_max_ms(right, foresight.longest_ms)
-        return _greatest_end(events, left) + high_ms + (span_ms or 0)
+        span_ms = span_max_ms(own, foresight.longest_ms)
+        return _greatest_end(events, places) + gap_ms + (span_ms or 0)
 
     return [limit]
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.oracles import spec as s
 from tests.oracles.draw import Draw, HypothesisDraw, SeededDraw
 from tests.oracles.recipes import Builder, Op
+from tests.oracles.recipes_choices import CHOICE_PARTS
 from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS, Built, definition, tied
 from tests.oracles.recipes_mixed import defined, mixed
 from tests.oracles.recipes_open import open_definition
@@ -298,6 +299,7 @@ _PATTERN_PROFILES: dict[str, Profile] = {
     "list-of-pairs": replace(_MORE, events_min=10),
     "times": replace(_MORE, durative=5),
     "run": replace(_MORE, durative=5),
+    "last-beside-or": _MORE,
     "times-beside": replace(_MORE, durative=5),
     "run-beside": replace(_MORE, durative=5),
 }
@@ -350,7 +352,7 @@ CONSTRUCTS_WHOLE: dict[str, Construct] = {
     **CONSTRUCTS,
     **{
         name: Construct(part, _PATTERN_PROFILES.get(name, _USUAL))
-        for name, part in (PATTERN_PARTS | THINNED_PARTS).items()
+        for name, part in (PATTERN_PARTS | CHOICE_PARTS | THINNED_PARTS).items()
     },
     **{
         name: Construct(part, _UNCERTAIN_PROFILES.get(name, _UNCERTAIN))
