@@ -154,6 +154,7 @@ def test_in_many_generated_streams_time_decides_when_it_is_due(
         (3, "parallel", "first"),  # what the end decides is known of, whoever asks before
         (2, "uncertain-list", "unrestricted"),  # what waits when times become uncertain, moves
         (3, "last", "first"),  # what is anchored to an event that can come no more is over
+        (5, "last", "latest"),  # what ends after a bound may have begun in time
         (0, "last-beside-or", "recent"),  # what is on the other side of `or` competes with nobody
         (0, "every", "recent"),  # what is of a window that is open waits for it
     ],

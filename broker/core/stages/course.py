@@ -62,6 +62,8 @@ class CourseStage(Over):
         "_judge",
         "_latest",
         "_limit",
+        "_longest_ms",
+        "_measures",
         "_plans",
         "_run",
         "_sign",
@@ -86,6 +88,8 @@ class CourseStage(Over):
         self._run: Run | None = None
         self._spent = -WATERMARK_END  # all that binds an event ending by then is spent
         self._limit = -WATERMARK_END
+        self._longest_ms = 0  # of all candidates, where runs ask for it
+        self._measures = self._latest and any(_high_ms(plan) is not None for plan in plans)
         self._chosen: list[Occurrence] | None = None
         self._before: list[Occurrence] = []
         if site.memory is not None:
@@ -100,12 +104,20 @@ class CourseStage(Over):
         taken = [inbox.take(limit) for inbox in self.inboxes]
         for further, items in zip(self._further, taken[1:], strict=True):
             further.arrived(items)
-        self._entries += [one for one in in_order(taken, self._sign) if not self._is_spent(one[1])]
+        entries = [one for one in in_order(taken, self._sign) if not self._is_spent(one[1])]
+        if self._measures:
+            self._measure(entries)
+        self._entries += entries
         made, self._before = self._before, []
         while self._go_on(made):
             pass
         self._expire()
         return made
+
+    def _measure(self, entries: list[Entry]) -> None:
+        """Know how long any candidate lasts."""
+        spans = [end_of(item) - start_of(item) for _, item in entries]
+        self._longest_ms = max([self._longest_ms, *spans])
 
     def _is_spent(self, item: Occurrence) -> bool:
         if item.__class__ is not tuple:
@@ -154,23 +166,17 @@ class CourseStage(Over):
         Then nothing replaces the last one any more, unless the run goes on: what began in time and
         lasts is in time, whenever it ends, and what is past by nominal times alone may be in time.
         """
-        bound = self._plans[len(run.filled) - 1].joint.bound
-        if bound is None or bound.high_ms is None:
-            return False
-        return end_of(item) > end_of(run.filled[len(run.filled) - 1]) + bound.high_ms
+        step = len(run.filled)
+        high_ms = _high_ms(self._plans[step - 1])
+        return high_ms is not None and end_of(item) > end_of(run.filled[step - 1]) + high_ms
 
     def _advances_later(self, run: Run) -> bool:
         """Whether one of the candidates that are still to be seen advances the run as it is."""
         step = len(run.filled)
         plan = self._plans[step - 1]
-        assert plan.joint.bound is not None
-        high_ms = plan.joint.bound.high_ms or 0
-        start = end_of(run.filled[step - 1]) + longer(plan, high_ms)
-        until = WATERMARK_END  # of one that begins in time
-        if not composite(self._elements[step]):
-            until = start + self.site.durations.longest_of_all_ms()
+        start = end_of(run.filled[step - 1]) + longer(plan, _high_ms(plan) or 0)
         for element, item in islice(self._entries, run.at, None):
-            if end_of(item) > until:
+            if end_of(item) > start + self._longest_ms:
                 return False
             in_time = element == step and start_of(item) <= start
             if in_time and self._fits(run.filled, element, item):
@@ -357,11 +363,17 @@ class CourseStage(Over):
         """See base.Stage."""
         self.watermark, self._limit, self._spent, entries, run, rights, inboxes = state
         self._entries = [(element, item) for element, item in entries]
+        self._measure(self._entries)
         self._run = None if run is None else Run(dict(map(tuple, run[0])), run[1], run[2])
         for further, items in zip(self._further, rights, strict=True):
             further.keep(items)
         for inbox, part in zip(self.inboxes, inboxes, strict=True):
             inbox.restore(part)
+
+
+def _high_ms(plan: JointPlan) -> int | None:
+    """The greatest gap that a bound allows; None: any."""
+    return None if plan.joint.bound is None else plan.joint.bound.high_ms
 
 
 def _end_of_entry(entry: Entry) -> int:
