@@ -6,7 +6,8 @@ is stated here (`Agent.held`); what has no limit by its text is held to a named 
 
 A rate of r events a second means that in any closed interval of T ms at most r·T/1000 + 1 events
 end. Inputs are readings: an event that lasts makes some tasks wait and keep longer, up to the limit
-of durations (limits.event_duration_ms_max); what is detected may always last so long.
+of durations (limits.event_duration_ms_max); what is detected may always last so long. Their times
+are exact, or uncertain by so much at most as the inputs say.
 """
 
 from __future__ import annotations
@@ -83,6 +84,12 @@ class Inputs:
     per_s: Mapping[str, Fraction] = field(default_factory=dict)
     usual: Fraction = Fraction(1)
     lateness_ms: int = 0
+    uncertainty_ms: int = 0  # the greatest ε
+
+    @property
+    def unsure_ms(self) -> int:
+        """How far nominal times may miss a limit that is met all the same; see verdicts.Doubt."""
+        return 2 * self.uncertainty_ms + 1 if self.uncertainty_ms else 0
 
     def flow(self, event_type: str) -> Flow:
         """The flow of a declared type."""
@@ -190,9 +197,10 @@ class _Bounds:
             held.add(None, matches=False, reason="it waits for what may never be decided")
             return Passed(lambda _: None, None)
         slack_ms = max(SWEEP_MS, _horizon_ms(layout, duration_ms))
-        terms = Terms(layout, leaves, lag_ms, duration_ms, slack_ms, bool(case.group_by))
+        unsure_ms = self._inputs.unsure_ms
+        terms = Terms(layout, leaves, lag_ms, duration_ms, slack_ms, bool(case.group_by), unsure_ms)
         subscription = task.node if isinstance(task.node, Subscription) else None
-        staged = needs_stages(case, layout, subscription)
+        staged = needs_stages(case, layout, subscription) or bool(unsure_ms)
         chained = not staged and bool(self._limits.chain_events_max and links_of(case, layout))
         operators = Operators(terms, Held() if chained else held)
         passed = operators.passed(layout.root)
@@ -205,10 +213,13 @@ class _Bounds:
         if case.consuming:
             hold_for_choice(case, operators, passed, held, staged=staged)
         if case.detect.report == "collect":  # a group holds back what ends later
-            after_ms = total(passed.lag_ms, Completion(layout.root).after_ms())
+            after_ms = total(passed.lag_ms, Completion(layout.root).after_ms(), unsure_ms)
             passed = replace(passed, lag_ms=after_ms)
-        if case.assign and assigned_end(case, layout) in {"an event", "within"}:
+        place = assigned_end(case, layout)
+        if place in {"an event", "within"}:
             passed = _shifted(passed, self._back_ms(case, layout, duration_ms))
+        elif place == "last event":  # by nominal times another may end after it
+            passed = _shifted(passed, unsure_ms)
         if case.assign:
             passed = _shifted(passed, later_ms(case.assign))
         return passed
@@ -220,7 +231,11 @@ class _Bounds:
         """
         begun = types_begun_at_ends(case, layout)
         longest_ms = self._limits.event_duration_ms_max
-        return span_max_ms(layout.root, lambda one: longest_ms if one in begun else duration_ms)
+        return span_max_ms(
+            layout.root,
+            lambda one: longest_ms if one in begun else duration_ms,
+            lambda _: self._inputs.unsure_ms,
+        )
 
     def _turns(self, case: Case, layout: Layout, passed: Passed, held: Held) -> None:
         """What waits for its turn to be reported."""
@@ -229,9 +244,14 @@ class _Bounds:
             return
         wait_ms: int | None = 0
         if chosen:
-            wait_ms = span_max_ms(layout.root, self._limits.event_duration_ms_max)
+            wait_ms = span_max_ms(
+                layout.root,
+                self._limits.event_duration_ms_max,
+                lambda _: 2 * self._inputs.unsure_ms,
+            )
         if case.detect.report == "collect":
-            wait_ms = total(wait_ms, Completion(layout.root).after_ms())
+            after_ms = Completion(layout.root).after_ms()
+            wait_ms = total(wait_ms, after_ms, self._inputs.unsure_ms)
         count = None
         if wait_ms is not None and passed.lag_ms is not None:
             count = passed.flow(2 * wait_ms + passed.lag_ms + 1)

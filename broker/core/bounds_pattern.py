@@ -2,7 +2,8 @@
 
 Owns, for each kind of operand, how long it keeps what, and how much it passes on. Must not know
 tasks or agents. Invariant: never less than what the stages of the operand hold (see stages/), for
-inputs that keep to their rates and are readings.
+inputs that keep to their rates and are readings. Where times are uncertain, what is out of reach by
+nominal times may be in reach, and what follows may seem to precede: both are kept for longer.
 
 All lengths are of event time before the newest event: an operand's input lags so far behind the
 newest event as the watermark does, and as what waits beneath it holds it back.
@@ -37,6 +38,7 @@ class Terms:
     """What holds for all operands of one pattern.
 
     `slack_ms`: how long what has expired may stay, as partitions are looked at only now and then.
+    `unsure_ms`: by how much nominal times may miss a limit; 0 where times are exact.
     """
 
     layout: Layout
@@ -45,6 +47,7 @@ class Terms:
     duration_max_ms: int
     slack_ms: int
     grouped: bool
+    unsure_ms: int = 0
 
 
 class Operators:
@@ -83,6 +86,7 @@ class Operators:
         if kept_ms is None or lag_ms is None:
             count = self.reach_ms = None
         else:
+            kept_ms += 2 * self.terms.unsure_ms
             span_ms = kept_ms + lag_ms + 1
             if self.terms.grouped:
                 span_ms += kept_ms + self.terms.slack_ms
@@ -135,14 +139,33 @@ class Operators:
             follows = joint.operator in FOLLOWS  # the right side of `then` is not kept
             latest_ms = self.terms.duration_max_ms if follows else 0
             self._keep(joint.left, left, latest_ms, lag_ms, why)
-            if not follows:
+            if not follows or self.terms.unsure_ms:
                 self._keep(joint.right, right, latest_ms, lag_ms, why)
         else:
             self._keep(joint.left, left, kept[0], lag_ms, why)
             self._keep(joint.right, right, kept[1], lag_ms, why)
         if joint.next:
             self._named(kept, lag_ms)
-        return Passed(_pairs(joint, left.flow, right.flow, kept), lag_ms)
+        return Passed(self._pairs(joint, left.flow, right.flow, kept), lag_ms)
+
+    def _pairs(
+        self, joint: ops.Joint, left: Flow, right: Flow, kept: tuple[int | None, int | None]
+    ) -> Flow:
+        """How many occurrences end within an interval: new ones times those kept for them."""
+        unsure_ms = self.terms.unsure_ms
+        follows = joint.operator in FOLLOWS and not unsure_ms
+        if joint.context in {"recent", "chronicle"}:
+            return right if follows else _sum(left, right)
+
+        def flow(span_ms: int) -> int | None:
+            before = None if kept[0] is None else left(kept[0] + unsure_ms)
+            made = product(right(span_ms), before)
+            if follows:
+                return made
+            beside = None if kept[1] is None else right(kept[1] + unsure_ms)
+            return total(made, product(left(span_ms), beside))
+
+        return flow
 
     def _gap_ms(self, joint: ops.Joint) -> int | None:
         """How far apart both sides can be, as a list between them must not be empty."""
@@ -184,8 +207,10 @@ class Operators:
             self._waits(operand, one, lag_ms)
             self._keep(operand, one, span_ms, lag_ms, why)
         self.held.matches_each += len(elements)
-        flow = passed[-1].flow if joint.operator in FOLLOWS else _sum(*(p.flow for p in passed))
-        delay_ms = None if lag_ms is None or span_ms is None else lag_ms + span_ms
+        follows = joint.operator in FOLLOWS and not self.terms.unsure_ms
+        flow = passed[-1].flow if follows else _sum(*(p.flow for p in passed))
+        unsure_ms = self.terms.unsure_ms
+        delay_ms = None if lag_ms is None or span_ms is None else lag_ms + span_ms + unsure_ms
         return Passed(flow, delay_ms)
 
     def _negation(self, negation: ops.Negation) -> Passed:
@@ -193,7 +218,7 @@ class Operators:
         lag_ms = _most(left.lag_ms, right.lag_ms)
         own_ms = self.span_ms(negation.left)
         window_ms = negation.window_ms
-        open_ms = 0 if window_ms is None else window_ms
+        open_ms = self.terms.unsure_ms + (0 if window_ms is None else window_ms)
         why = "`without` keeps every {}"
         self._keep(negation.left, left, open_ms, lag_ms, why)
         kept_ms = None if own_ms is None else max(open_ms, own_ms)
@@ -255,6 +280,8 @@ class Operators:
         lag_ms = _most(base.lag_ms, *(one.lag_ms for one in lists))
         span_ms = self.span_ms(gathered.base)
         open_ms = self._open_ms(gathered)
+        if gathered.trailing and open_ms is not None:
+            open_ms += self.terms.unsure_ms
         why = "a chain with lists keeps every {}, as nothing closes it"
         self._keep(gathered.base, base, open_ms, lag_ms, why)
         for member, one in zip(gathered.members, lists, strict=True):
@@ -264,7 +291,7 @@ class Operators:
                 before_ms = None if bound is None else bound.high_ms
                 kept_ms = ops.least(gathered.within_ms, before_ms)
             if kept_ms is not None and span_ms is not None and open_ms is not None:
-                kept_ms += span_ms + open_ms
+                kept_ms += span_ms + open_ms + self.terms.unsure_ms
             else:
                 kept_ms = None
             self._keep(member.operand, one, kept_ms, lag_ms, "the list keeps every {}")
@@ -285,12 +312,14 @@ class Operators:
         """The longest span of what an operand passes on; that of a reading is 0."""
         if not composite(operand):
             return 0
-        span_ms = span_max_ms(operand, self.terms.duration_max_ms)
+        unsure_ms = self.terms.unsure_ms
+        span_ms = span_max_ms(operand, self.terms.duration_max_ms, lambda _: unsure_ms)
         if span_ms is None and isinstance(operand, ops.Gathered) and not operand.trailing:
             # A member lies between two of the other elements, unless nothing stands before it.
             return self.span_ms(operand.base) if all(m.after for m in operand.members) else None
         if span_ms is None and isinstance(operand, ops.Joint) and operand.operator in FOLLOWS:
             gap_ms = None if operand.bound is None else operand.bound.high_ms
+            gap_ms = None if gap_ms is None else gap_ms + unsure_ms
             sides = [self.span_ms(operand.left), ops.least(gap_ms, self._gap_ms(operand))]
             sides.append(self.span_ms(operand.right))
             known = [one for one in sides if one is not None]
@@ -305,23 +334,6 @@ def _most(*times: int | None) -> int | None:
 
 def _sum(*flows: Flow) -> Flow:
     return lambda span_ms: total(*(flow(span_ms) for flow in flows))
-
-
-def _pairs(joint: ops.Joint, left: Flow, right: Flow, kept: tuple[int | None, int | None]) -> Flow:
-    """How many occurrences end within an interval: new ones times the partners kept for them."""
-    follows = joint.operator in FOLLOWS
-    if joint.context in {"recent", "chronicle"}:
-        return right if follows else _sum(left, right)
-
-    def flow(span_ms: int) -> int | None:
-        before = None if kept[0] is None else left(kept[0])
-        made = product(right(span_ms), before)
-        if follows:
-            return made
-        beside = None if kept[1] is None else right(kept[1])
-        return total(made, product(left(span_ms), beside))
-
-    return flow
 
 
 def _latest_only(joint: ops.Joint) -> bool:

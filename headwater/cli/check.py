@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         type=lateness_ms,
         default=0,
-        help="for --operators: how uncertain times may be, as 100ms; default: certain",
+        help="for --bounds, --operators: how uncertain times may be, as 100ms; default: certain",
     )
     parser.add_argument(
         "--drift",
@@ -93,7 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
         return status
     rates = dict(arguments.rate)
     usual = rates.pop("", Fraction(1))
-    inputs = entry("broker.core.bounds", "Inputs")(rates, usual, arguments.lateness)
+    inputs = entry("broker.core.bounds", "Inputs")(
+        rates, usual, arguments.lateness, arguments.uncertainty
+    )
     times = None
     if arguments.operators:
         times = entry("broker.core.operators.times", "Times")(

@@ -32,7 +32,7 @@ def stream(seed: int, seconds: int, lateness_ms: int) -> list[dict[str, Any]]:
     Of every third seed all times are uncertain.
     """
     draw = random.Random(seed)
-    uncertain = {"uncertainty": draw.choice((500, 1000))} if seed % 3 == 2 else {}
+    uncertain = {"uncertainty": unsure_ms(seed)} if unsure_ms(seed) else {}
     arrivals = []
     for name, rate in RATES.items():
         at_s = draw.random() / rate
@@ -45,6 +45,11 @@ def stream(seed: int, seconds: int, lateness_ms: int) -> list[dict[str, Any]]:
             event |= {"tag": draw.choice(TAGS), "flag": draw.random() < 0.5, **uncertain}
             arrivals.append((at_ms + draw.randint(0, lateness_ms), event["id"], event))
     return [event for *_, event in sorted(arrivals, key=lambda one: one[:2])]
+
+
+def unsure_ms(seed: int) -> int:
+    """By how much the times of a seed's stream may be wrong."""
+    return random.Random(seed).choice((500, 1000)) if seed % 3 == 2 else 0
 
 
 def groups_of(events: list[dict[str, Any]], keys: tuple[str, ...]) -> int:
@@ -60,7 +65,8 @@ def hold_to(construct: str, context: str, seed: int, seconds: int, beside: Path)
     text = text_of(spec)
     checked = check_text(text, tables=tables_beside(str(beside / "text.hw"))).demand()
     lateness_ms = random.Random(seed).choice((0, 0, 3_000))
-    inputs = Inputs({name: Fraction(rate) for name, rate in RATES.items()}, lateness_ms=lateness_ms)
+    rates = {name: Fraction(rate) for name, rate in RATES.items()}
+    inputs = Inputs(rates, lateness_ms=lateness_ms, uncertainty_ms=unsure_ms(seed))
     bounds = bounds_of(checked.graph, inputs)
     pipeline = Pipeline(checked, IntakeOptions(lateness_ms=lateness_ms))
     seats = list(pipeline.matcher._seats.values())
