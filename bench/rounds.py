@@ -215,7 +215,7 @@ def price_table(arguments: argparse.Namespace) -> None:
 
 def changing(network: Problem, price: float, seed: int) -> list[tuple[int, int, float]]:
     """After each change of rates: how many pieces moved, and back where they were, and the flow."""
-    trial = rounds(network, 3, effort=Effort(deep_for_each=0))
+    trial = rounds(network, 3, effort=Effort(steps=0))
     for machine in trial.machines:  # what has not run yet has no state to take along
         machine.settings = replace(machine.settings, price=price)
     random = Random(seed)

@@ -11,7 +11,7 @@ number of partial results that leave, and count as broken where they do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from planner.layout import Aggregate
 from planner.rounds.units import PARTS, SCALE, broken
@@ -54,7 +54,7 @@ class Ball:
         self.egress = [summary.egress for summary in view.summaries]
         self.at = dict(view.at)
         self.start = dict(view.at)
-        self._prices = prices or {}
+        self.prices = prices or {}
         self._cost = {
             one.piece: one.cost for summary in view.summaries for one in summary.tables.hosted
         }
@@ -68,7 +68,7 @@ class Ball:
             for piece in self.at
         }
         for piece, node in self.at.items():
-            self._work(node, self._costs_at(piece, node))
+            self._work(node, self.cost_at(piece, node))
         self._lay_streams()
         self._lay_joints()
 
@@ -81,9 +81,9 @@ class Ball:
 
     def step(self, piece: int, a: int, b: int) -> None:
         """Move a piece from `a` over the link to its neighbour `b`."""
-        self._work(a, -self._costs_at(piece, a))
-        self._work(b, self._costs_at(piece, b))
-        if self._prices and (price := self._prices.get(piece, 0)):
+        self._work(a, -self.cost_at(piece, a))
+        self._work(b, self.cost_at(piece, b))
+        if self.prices and (price := self.prices.get(piece, 0)):
             start = self.start[piece]
             self.flow += price if a == start else -price if b == start else 0
         self.at[piece] = b
@@ -121,6 +121,33 @@ class Ball:
     def consumed(self, piece: int) -> Sequence[int]:
         """The streams that a piece consumes."""
         return self._consumed.get(piece, ())
+
+    def streams_of(self, piece: int) -> list[int]:
+        """The streams that a piece consumes, and those that it sends."""
+        return [*self._consumed.get(piece, ()), *self._sent_by.get(piece, ())]
+
+    def ends(self, stream: int) -> list[int]:
+        """The pieces among the members that consume or send a stream."""
+        maker = self.view.layout.streams[stream].piece
+        return [*self.consumers(stream), *([maker] if maker in self.at else [])]
+
+    def aggregates_of(self, pieces: Iterable[int]) -> list[int]:
+        """The aggregates that some pieces are parts or headers of."""
+        found: dict[int, None] = {}
+        for piece in pieces:
+            for number in (self._part.get(piece), self._heads.get(piece)):
+                if number is not None:
+                    found[number] = None
+        return list(found)
+
+    def cost(self, piece: int) -> int:
+        """What a piece costs where it may be."""
+        return self._cost[piece]
+
+    def cost_at(self, piece: int, node: int) -> int:
+        """What a piece costs; where it is to go away, at least as much as is felt."""
+        cost = self._cost[piece]
+        return max(cost, SCALE) if self.drained[node] else cost
 
     def overloaded(self) -> list[int]:
         """The members at which work or egress is over its limit, or that a full link leaves."""
@@ -162,13 +189,13 @@ class Ball:
     def _lay_streams(self) -> None:
         self.source: dict[int, int] = {}
         self.rate: dict[int, int] = {}
-        self._below: dict[int, list[int]] = {}
+        self.below: dict[int, list[int]] = {}
         self._total: dict[int, int] = {}
         self._consumed: dict[int, list[int]] = {}
         self._sent_by: dict[int, list[int]] = {}
         for stream, ends in self.view.streams.items():
             self.source[stream], self.rate[stream] = ends.source, ends.rate
-            below = self._below[stream] = self._sums(ends.at)
+            below = self.below[stream] = self._sums(ends.at)
             total = self._total[stream] = below[0]
             for node in range(1, len(below)):
                 if 0 < below[node] < total:
@@ -189,7 +216,7 @@ class Ball:
         self._heads: dict[int, int] = {}
         self.header: dict[int, int] = {}
         self.made: dict[int, int] = {}
-        self._made_first: dict[int, int] = {}
+        self.made_first: dict[int, int] = {}
         for number, joint in self.view.joints.items():
             aggregate: Aggregate = self.view.layout.aggregates[number]
             self.header[number] = joint.header
@@ -201,7 +228,7 @@ class Ball:
             if aggregate.header in self.at:
                 self._heads[aggregate.header] = number
             at = {node: 1 for node, count in enumerate(keys) if count}
-            self.made[number] = self._made_first[number] = len(at)
+            self.made[number] = self.made_first[number] = len(at)
             for node, _, count in joint.come:
                 at[node] = at.get(node, 0) + count
             below = self._joined_below[number] = self._sums(at)
@@ -225,16 +252,11 @@ class Ball:
     def _holds(self, node: int, other: int) -> bool:
         return self._first[node] <= self._first[other] < self._past[node]
 
-    def _costs_at(self, piece: int, node: int) -> int:
-        """What a piece costs; where it is to go away, at least as much as is felt."""
-        cost = self._cost[piece]
-        return max(cost, SCALE) if self.drained[node] else cost
-
     # --- one link, one limit ----------------------------------------------------------------
 
     def _shift(self, stream: int, edge: int, change: int) -> None:
         """One end more or less below a link."""
-        below, total = self._below[stream], self._total[stream]
+        below, total = self.below[stream], self._total[stream]
         before = below[edge]
         below[edge] = after = before + change
         carried = 0 < before < total
@@ -244,7 +266,7 @@ class Ball:
 
     def _shift_source(self, stream: int, edge: int, change: int, to: int) -> None:
         """The beginning of a stream goes over a link: what it carries turns round."""
-        below, total = self._below[stream], self._total[stream]
+        below, total = self.below[stream], self._total[stream]
         rate, was_below = self.rate[stream], change < 0
         if 0 < below[edge] < total:
             self._load(edge, was_below, -rate)
@@ -278,7 +300,7 @@ class Ball:
             at = onward
         if joint.beyond >= 0:
             self._send(header, change * joint.rate)
-            first = self._made_first[number]
+            first = self.made_first[number]
             self.violation -= OUTSIDE_PARTS * abs(self.made[number] - first)
             self.violation += OUTSIDE_PARTS * abs(self.made[number] + change - first)
         self.made[number] += change

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from planner.rounds.ball import Ball
+from planner.rounds.ball import Ball, Value
 from planner.rounds.improve import improve
 from planner.rounds.outcome import changed
 from planner.rounds.settings import Settings
 from planner.rounds.tables import HERE, Tables
+from planner.rounds.thorough import Thorough
 from planner.rounds.tree import Tree
 from planner.rounds.units import broken
 from planner.rounds.view import Summary, View
@@ -31,15 +32,35 @@ class Proposal:
     moves: tuple[tuple[int, int, int], ...]
 
 
-def look(view: View, settings: Settings, random: Random, *, deep: bool) -> Proposal | None:
-    """The best plan found, where it is worth a turn; `deep`: for all pieces, not its own first."""
+def look(view: View, settings: Settings, random: Random) -> Proposal | None:
+    """The best plan found for what the leader runs, where it is worth a turn."""
     ball = Ball(view, prices(view, settings))
     before = ball.value
-    if deep:
-        moves = improve(ball, settings.effort.deep(), random)
-    else:
-        moves = improve(ball, settings.effort, random, focus(ball))
-    after = ball.value
+    improve(ball, settings.effort, random, focus(ball))
+    return _proposal(ball, before, settings)
+
+
+class ThoroughLook:
+    """A look at all pieces of a vicinity, in slices; `go_on` says when it is done."""
+
+    def __init__(self, view: View, settings: Settings, random: Random) -> None:
+        self._settings = settings
+        self._ball = Ball(view, prices(view, settings))
+        self._before = self._ball.value
+        own = Random(random.getrandbits(64))  # the same, whatever happens between slices
+        self._search = Thorough(self._ball, settings.effort, own)
+
+    def go_on(self) -> bool:
+        """One slice more; whether that was the last."""
+        return self._search.go_on()
+
+    def proposal(self) -> Proposal | None:
+        """The best plan found, where it is worth a turn; once the look is done."""
+        return _proposal(self._ball, self._before, self._settings)
+
+
+def _proposal(ball: Ball, before: Value, settings: Settings) -> Proposal | None:
+    view, after = ball.view, ball.value
     least = int(settings.gain * before[1])
     if after[0] >= before[0] and before[1] - after[1] <= least:
         return None
@@ -52,7 +73,8 @@ def look(view: View, settings: Settings, random: Random, *, deep: bool) -> Propo
         versions,
         tuple(
             (piece, view.brokers[ball.start[piece]], view.brokers[node])
-            for piece, node in moves.items()
+            for piece, node in sorted(ball.at.items())
+            if node != ball.start[piece]
         ),
     )
 

@@ -25,6 +25,7 @@ class Settings:
     spread_ms: int = 1000  # brokers that learn the same look one after the other, not all at once
     retry_ms: int = 150  # about a turn: somebody else's is over by then
     widen_ms: int = 2500  # longer than the others take to look: they may still help
+    pause_ms: int = 50  # between slices of a thorough look, so that all else has its turn
     adopt_ms: int = 1000  # longer than a word takes through the network: nobody runs the piece
     gain: float = 0.0005  # of the vicinity's flow: for less the messages are not worth it
     effort: Effort = field(default_factory=Effort)

@@ -47,6 +47,20 @@ class Tree:
         """The vicinity of `a`, itself first, nearer ones before those farther away."""
         return [node for node, hops in self.hops(a).items() if hops <= radius]
 
+    def overseen(self, a: int, radius: int, others: int) -> bool:
+        """Whether another's vicinity is all that `a` sees, and it sees more or is ahead in rank.
+
+        `radius` is how far `a` sees, `others` how far the others do.
+        """
+        own = self.within(a, radius)
+        for other in own[1:]:
+            there = self.hops(other)
+            if all(there[one] <= others for one in own) and (
+                other < a or len(self.within(other, others)) > len(own)
+            ):
+                return True
+        return False
+
     def _look(self, a: int) -> tuple[dict[int, int], dict[int, int]]:
         if (found := self._toward.get(a)) is None:
             hops, nearer = {a: 0}, {}

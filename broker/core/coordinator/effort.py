@@ -2,7 +2,8 @@
 
 Owns the effort. Must not know what is planned. Invariant: beyond the first descent a look takes
 about so many steps and no more. In that descent each task that runs here is tried at each broker of
-the vicinity, with what shares its inputs; those of others, too, while these are not too many.
+the vicinity, with what shares its inputs. A thorough look, at those of others too, is bounded by
+itself, and is taken in slices between which all else has its turn.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ def rounds_settings(
             min(usual.kicks, kicks),
             min(usual.kicks_for_each, kicks / pieces),
             usual.worse,
-            min(usual.deep_for_each, kicks / pieces) if tried <= LOOK_STEPS else 0.0,
         )
     price = settings.price_percent / 100
     return Settings(radius=settings.radius, price=price, effort=effort)

@@ -20,7 +20,7 @@ def fault_of(seed: int, radius: int = 2) -> str:
     """What is wrong with a run: nothing, or in a word."""
     random = Random(seed)
     problem = generated(random, 8, 7, (None, 3), ring=True)
-    effort = Effort(3, 0, deep_for_each=0)
+    effort = Effort(3, 0, steps=0)
     conditions = Conditions(delay_ms=(2, 60), loss=0.2)
     trial = Trial(problem, Settings(radius=radius, price=0, effort=effort), seed, conditions)
     try:

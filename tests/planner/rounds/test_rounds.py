@@ -20,7 +20,7 @@ from planner.rounds.units import scaled
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 
 ROOT = Path(__file__).resolve().parents[3]
-QUICK = Effort(4, 0, deep_for_each=0)
+QUICK = Effort(4, 0, steps=0)
 
 
 def quick(radius: int, price: float = 0.0) -> Settings:
