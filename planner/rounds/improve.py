@@ -33,7 +33,7 @@ class Effort:
     kicks: int = 10
     kicks_for_each: float = 0.25
     worse: float = 0.08
-    steps: int = 600_000
+    steps: int = 3_000_000
     steps_for_each: int = 1_500
     steps_at_once: int = 100_000
 
