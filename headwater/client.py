@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.cli import http_client
 from headwater.cli.output import CommandError
-from headwater.cli.reach import DEFAULT_BROKER, Broker, broker_at
+from headwater.cli.reach import DEFAULT_BROKER, EXIT_UNREACHABLE, Broker, broker_at
 from headwater.events import Event
 from headwater.remote import ClientError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 BATCH_EVENTS = 500  # of one payload
 ROWS = 1_000  # of the log at a time
 LOOK_EVERY_S = 0.1
-EXIT_UNREACHABLE = 3
 
 
 class Client:

@@ -1,33 +1,47 @@
 """Events of a program on their way to a broker: MQTT 5 at QoS 1, until all are acknowledged.
 
-Owns the connection and what is not acknowledged yet. Must not know where events come from.
-Invariant: an event that was handed over is acknowledged, counted as refused, or named in an error.
+Owns the connection, through aiomqtt, and what is not acknowledged yet. Must not know where events
+come from. Invariant: an event that was handed over is acknowledged, counted as refused, or named in
+an error.
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import asyncio
+import logging
+import math
+import random
 import ssl
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
-from paho.mqtt.client import Client, MQTTv5
-from paho.mqtt.enums import CallbackAPIVersion
-from paho.mqtt.properties import Properties
-from paho.mqtt.reasoncodes import ReasonCode
+import aiomqtt
 
 from broker.core import topics
-from headwater.cli.mqtt_client import DEFAULT_PREFIX
-from headwater.cli.reach import Broker, tls_reason
+from headwater.cli.mqtt_client import DEFAULT_PREFIX, why
+from headwater.cli.reach import EXIT_UNREACHABLE, Broker
+from headwater.payloads import batches, encoded
 from headwater.remote import ClientError
 
-BATCH_BYTES = 131_072  # of one payload: a broker takes eight times as much
 INFLIGHT_MAX = 100  # on their way to the broker at a time; it takes 500 of a client
 WAITING_MAX = 10_000  # messages that are not sent; then who publishes has to wait
-RECONNECT_S = (1, 30)  # a lost broker is dialled anew after the first, at last after the second
+RECONNECT_S = (1.0, 30.0)  # a lost broker is dialled anew after the one, at last after the other
+CLOSE_S = 2.0  # for the farewell; an attempt to connect cannot be broken off and ends by itself
+FRAME_BYTES = 10  # of a packet, at most, beside its topic and its payload
+
+# What the libraries tell is told here in an error, or is over when the broker is dialled anew.
+_theirs = logging.getLogger(f"{__name__}.library")
+_theirs.setLevel(logging.CRITICAL + 1)
+
+_Message = tuple[str, bytes, bool]  # topic, payload, whether it is retained
+
+
+class _OverError(Exception):
+    """The publisher was closed."""
 
 
 class Publisher:
@@ -41,49 +55,40 @@ class Publisher:
         self.refused = 0
         self._patience_s = patience_s
         self._broker = broker
+        self._client_id = client_id
         self._prefix = broker.path or DEFAULT_PREFIX
+        self._tls = ssl.create_default_context() if broker.encrypted else None
+        # Guards what the threads share, which is all up to `_wrong`.
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[str, bytes, bool]] = deque()
-        self._open = 0  # messages that were given to the connection and are not acknowledged
-        self._connected = False
-        self._behind = False  # whether these are sent again, so that others have to wait
-        self._ended = False
-        # One thread alone hands messages to the connection, which keeps their order.
-        self._sender = threading.Thread(target=self._send_all, daemon=True)
-        self._wrong = ""  # why the broker does not let this client in
-        self._client = Client(CallbackAPIVersion.VERSION2, client_id, protocol=MQTTv5)
-        self._client.max_inflight_messages_set(INFLIGHT_MAX)
-        self._client.reconnect_delay_set(*RECONNECT_S)
-        if broker.user is not None:
-            self._client.username_pw_set(broker.user, broker.password)
-        if broker.encrypted:
-            self._client.tls_set_context(ssl.create_default_context())
-        self._client.on_connect = self._on_connect
-        self._client.on_disconnect = self._on_disconnect
-        self._client.on_publish = self._on_publish
+        self._waiting: deque[_Message] = deque()
+        self._sent: dict[int, _Message] = {}  # given to the connection and not acknowledged
+        self._opened = self._ended = False
+        self._wrong: Exception | None = None  # why there was no connection to begin with
+        self._numbers = count()
+        self._inflight_max, self._packet_bytes_max = INFLIGHT_MAX, math.inf
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        # There may be something to send; and nothing more is to be sent.
+        self._more, self._closing = asyncio.Event(), asyncio.Event()
 
     def open(self) -> None:
         """Connect. Raises ClientError where the broker cannot be reached or refuses."""
-        try:
-            self._client.connect(self._broker.host, self._broker.port)
-        except (OSError, ValueError) as error:
-            reason = tls_reason(error) or getattr(error, "strerror", None) or str(error)
-            raise self._unreachable(reason.lower()) from None
-        self._client.loop_start()
+        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = runner.get_loop()
+        self._thread = threading.Thread(target=self._run, args=(runner,), daemon=True)
+        self._thread.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._connected or self._wrong, self._broker.timeout_s)
-            if self._connected:
-                self._sender.start()
+            self._changed.wait_for(lambda: self._opened or self._ended, self._broker.timeout_s)
+            if self._opened:
                 return
-            wrong = self._wrong
+            wrong = self._wrong or TimeoutError("no answer in time")
         self.close()
-        if wrong:
-            raise ClientError(f"{self._broker.url} refused the connection: {wrong}")
-        raise self._unreachable("no answer in time")
+        told = why(self._broker, wrong)
+        raise ClientError(str(told), reached=told.status != EXIT_UNREACHABLE)
 
     def advertise(self, source: str, stated: Mapping[str, Any] | None) -> None:
         """State what a source sends, or with None withdraw it."""
-        data = b"" if stated is None else _encoded(dict(stated))
+        data = b"" if stated is None else encoded(dict(stated))
         self._publish(f"{self._prefix}/{topics.source(source)}", data, retain=True)
 
     def send(self, event_type: str, source: str, events: list[dict[str, Any]]) -> None:
@@ -91,112 +96,155 @@ class Publisher:
         if not event_type or not source:
             raise ClientError("an event that is published needs a type and a source")
         topic = f"{self._prefix}/{topics.events(event_type, source)}"
-        for data in _batches([_encoded(one) for one in events]):
+        for data in batches([encoded(one) for one in events]):
             self._publish(topic, data, retain=False)
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Until all is acknowledged. Raises ClientError where it is not in time."""
         with self._changed:
-            if not self._changed.wait_for(lambda: not self._waiting and not self._open, timeout_s):
-                left = len(self._waiting) + self._open
+            self._changed.wait_for(lambda: self._ended or not self._left(), timeout_s)
+            if left := self._left():
                 raise ClientError(f"{left} messages were not acknowledged in time")
 
     def close(self) -> None:
         """End the connection; what is not acknowledged is given up."""
+        self._end()
+        if self._thread is not None:
+            self._set(self._closing)
+            self._set(self._more)
+            self._thread.join(CLOSE_S)
+
+    def _end(self) -> None:
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-        if self._sender.is_alive():
-            self._sender.join()
-        self._client.disconnect()
-        self._client.loop_stop()
+
+    def _left(self) -> int:
+        return len(self._waiting) + len(self._sent)
 
     def _publish(self, topic: str, data: bytes, *, retain: bool) -> None:
         with self._changed:
-            if not self._changed.wait_for(
-                lambda: len(self._waiting) < WAITING_MAX, self._patience_s
-            ):
+            self._changed.wait_for(
+                lambda: self._ended or len(self._waiting) < WAITING_MAX, self._patience_s
+            )
+            if self._ended:
+                raise ClientError(f"the connection to {self._broker.url} is closed")
+            if len(self._waiting) >= WAITING_MAX:
                 raise ClientError(f"{WAITING_MAX} messages wait for {self._broker.url}")
             self._waiting.append((topic, data, retain))
-            self._changed.notify_all()
+        self._set(self._more)
 
-    def _may_send(self) -> bool:
-        return self._connected and bool(self._waiting) and not (self._behind and self._open)
+    def _set(self, event: asyncio.Event) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(event.set)
 
-    def _send_all(self) -> None:
-        """What is sent again after a fault comes before what was not sent yet: else the broker
-        would find the former late.
-        """
-        while True:
+    # --- what the connection's thread does ----------------------------------------------------
+
+    def _run(self, runner: asyncio.Runner) -> None:
+        try:
+            with runner:
+                runner.run(self._keep_connected())
+        finally:
+            self._end()
+
+    async def _keep_connected(self) -> None:
+        delay_s, last_s = RECONNECT_S
+        while not self._closing.is_set():
+            error = await self._connection()
+            if error is not None and not self._opened:
+                self._wrong = error
+                return
+            delay_s = RECONNECT_S[0] if error is None else min(2 * delay_s, last_s / 2)
+            # At random, for many that have lost one broker shall not come back in one moment.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), delay_s * random.uniform(1, 2))
+
+    async def _connection(self) -> Exception | None:
+        """One connection until its end; why there was none."""
+        client = self._client()
+        try:
+            async with client:
+                with self._changed:
+                    self._opened = True
+                    self._changed.notify_all()
+                await self._send_all(client)
+        except (aiomqtt.MqttError, ValueError) as error:
+            return error
+        finally:
+            client._client._sock_close()  # noqa: SLF001  aiomqtt leaves it open where none answers
             with self._changed:
-                self._changed.wait_for(lambda: self._ended or self._may_send())
-                if self._ended:
-                    return
-                self._behind = False
-                topic, data, retain = self._waiting.popleft()
-                self._open += 1
-                self._changed.notify_all()
-            try:
-                self._client.publish(topic, data, qos=1, retain=retain)
-            except ValueError:  # longer than a packet may be
-                self.refused += 1
-                self._done()
+                # Before what was not sent yet: else the broker would find it late.
+                self._waiting.extendleft(reversed(self._sent.values()))
+                self._sent.clear()
+        return None
 
-    def _unreachable(self, reason: str) -> ClientError:
-        return ClientError(str(self._broker.unreachable(reason)), reached=False)
+    async def _send_all(self, client: aiomqtt.Client) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._lost(client))
+                while not self._closing.is_set():
+                    # Tasks begin in the order of their creation, which keeps that of the messages.
+                    for number, message in self._next().items():
+                        group.create_task(self._deliver(client, number, message))
+                    await self._more.wait()
+                    self._more.clear()
+                raise _OverError
+        except* (aiomqtt.MqttError, _OverError):
+            pass  # what comes next is the caller's
 
-    def _done(self) -> None:
+    async def _lost(self, client: aiomqtt.Client) -> None:
+        async for _ in client.messages:  # nothing is subscribed; it ends by an MqttError
+            pass
+
+    def _next(self) -> dict[int, _Message]:
         with self._changed:
-            self._open -= 1
+            room = self._inflight_max - len(self._sent)
+            taken = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
+            numbered = {next(self._numbers): one for one in taken}
+            self._sent |= numbered
             self._changed.notify_all()
+        return numbered
 
-    # --- what comes from the connection's thread ----------------------------------------------
-
-    def _on_connect(
-        self, _client: Client, _data: Any, _flags: Any, code: ReasonCode, _said: Properties | None
-    ) -> None:
-        with self._changed:
-            self._connected = not code.is_failure
-            self._wrong = str(code).lower() if code.is_failure else ""
-            self._changed.notify_all()
-
-    def _on_disconnect(
-        self, _client: Client, _data: Any, _flags: Any, _code: ReasonCode, _said: Properties | None
-    ) -> None:
-        with self._changed:
-            self._connected, self._behind = False, True
-
-    def _on_publish(
-        self, _client: Client, _data: Any, _mid: int, code: ReasonCode, _said: Properties
-    ) -> None:
-        if code.is_failure:
+    async def _deliver(self, client: aiomqtt.Client, number: int, message: _Message) -> None:
+        topic, data, retain = message
+        try:
+            if len(topic.encode()) + len(data) + FRAME_BYTES > self._packet_bytes_max:
+                raise ValueError("the broker would end the connection")
+            await client.publish(topic, data, qos=1, retain=retain, timeout=math.inf)
+        except ValueError:  # longer than a packet may be
             self.refused += 1
-        self._done()
+        with self._changed:
+            del self._sent[number]
+            self._changed.notify_all()
+        self._more.set()
 
+    def _client(self) -> aiomqtt.Client:
+        broker = self._broker
+        client = aiomqtt.Client(
+            broker.host,
+            broker.port,
+            username=broker.user,
+            password=broker.password,
+            identifier=self._client_id,
+            protocol=aiomqtt.ProtocolVersion.V5,
+            timeout=broker.timeout_s,
+            max_inflight_messages=INFLIGHT_MAX,
+            tls_context=self._tls,
+            logger=_theirs,
+        )
+        # aiomqtt has no words for what the broker grants and refuses; paho's own interface has.
+        paho: Any = client._client  # noqa: SLF001
+        on_connect, on_publish = paho.on_connect, paho.on_publish
 
-def _batches(events: list[bytes]) -> Iterator[bytes]:
-    """Payloads of several events each; one that is too large goes alone, as the broker decides."""
-    begin, size = 0, 0
-    for at, event in enumerate(events):
-        if at > begin and size + len(event) > BATCH_BYTES:
-            yield _joined(events[begin:at])
-            begin, size = at, 0
-        size += len(event) + 1
-    yield _joined(events[begin:])
+        def connected(client: Any, data: Any, flags: Any, code: Any, granted: Any) -> None:
+            self._inflight_max = min(INFLIGHT_MAX, getattr(granted, "ReceiveMaximum", INFLIGHT_MAX))
+            self._packet_bytes_max = getattr(granted, "MaximumPacketSize", math.inf)
+            on_connect(client, data, flags, code, granted)
 
+        def published(client: Any, data: Any, mid: int, code: Any, said: Any) -> None:
+            self.refused += code.is_failure
+            on_publish(client, data, mid, code, said)
 
-def _joined(events: list[bytes]) -> bytes:
-    return events[0] if len(events) == 1 else b"[" + b",".join(events) + b"]"
-
-
-def _encoded(value: Any) -> bytes:
-    try:
-        return json.dumps(value, allow_nan=False, default=_plain, ensure_ascii=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ClientError(f"this is no event as JSON has it: {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes | bytearray):
-        return base64.b64encode(value).decode()
-    raise TypeError(f"found a value of type {type(value).__name__}")
+        paho.on_connect, paho.on_publish = connected, published
+        return client

@@ -96,14 +96,18 @@ async def _connected(broker: Broker) -> AsyncIterator[aiomqtt.Client]:
     try:
         async with client:
             yield client
-    except MqttConnectError as error:
-        reason = re.sub(r"^\[code:\d+\] ", "", str(error)).lower()
-        raise CommandError(2, f"{broker.url} refused the connection: {reason}") from None
-    except UnicodeError:  # of a name that cannot be one
-        raise broker.unreachable("no such host") from None
-    except aiomqtt.MqttError as error:
-        reason = re.sub(r"^\[(Errno|code).*?\] ", "", str(error)).lower()
-        raise broker.unreachable(tls_reason(error) or reason or "the connection ended") from None
+    except (aiomqtt.MqttError, UnicodeError) as error:
+        raise why(broker, error) from None
+
+
+def why(broker: Broker, error: Exception) -> CommandError:
+    """What to tell of an error on connecting, or of the end of a connection."""
+    if isinstance(error, UnicodeError):  # of a name that cannot be one
+        return broker.unreachable("no such host")
+    reason = re.sub(r"^\[(Errno|code).*?\] ", "", str(error)).lower()
+    if isinstance(error, MqttConnectError):
+        return CommandError(2, f"{broker.url} refused the connection: {reason}")
+    return broker.unreachable(tls_reason(error) or reason or "the connection ended")
 
 
 def _decoded(payload: bytes) -> dict[str, Any]:

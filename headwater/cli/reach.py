@@ -17,6 +17,7 @@ from headwater.cli.output import CommandError, ask_password
 DEFAULT_BROKER = "http://127.0.0.1:8080"
 PORTS = {"http": 8080, "https": 443, "mqtt": 1883, "mqtts": 8883}
 DEFAULT_CLIENT = "cli"
+EXIT_UNREACHABLE = 3
 NOT_IN_TIME = "accepted, but not active everywhere in time"
 ENVIRONMENT = (
     "HEADWATER_BROKER names the broker where --broker does not; HEADWATER_PASSWORD\n"
@@ -59,7 +60,7 @@ class Broker:
 
     def unreachable(self, reason: str) -> CommandError:
         """The error for a broker that does not answer."""
-        return CommandError(3, f"cannot reach {self.url}: {reason}; {self.remedy}")
+        return CommandError(EXIT_UNREACHABLE, f"cannot reach {self.url}: {reason}; {self.remedy}")
 
 
 def tls_reason(error: BaseException | None) -> str | None:
