@@ -193,9 +193,9 @@ def _limits(
         if not low <= anchor < high:
             found.append(_after_anchor(anchor, anchor_ms))
     gap_ms = _gap_ms(joint)
-    if gap_ms is not None:
-        sides = (joint.left, joint.right)
-        own, other = sides if high <= joint.left.high else sides[::-1]
+    is_left, is_right = high <= joint.left.high, low >= joint.right.low  # else it is beneath
+    if gap_ms is not None and (is_left or is_right):
+        own, other = (joint.left, joint.right) if is_left else (joint.right, joint.left)
         found += _after_other(own, other, gap_ms, duration_max_ms, foresight)
     return found
 

@@ -30,6 +30,8 @@ def beside_others(builder: Builder) -> Built:
         s.Pair("and", s.Or(s.First(three), s.Pair("then", two, last, bound)), four),
         s.Pair("then", four, s.Or(s.Suffixed(pair, closed), three), bound),
         s.Suffixed(s.Pair("and", last, s.Or(two, s.First(three))), closed),
+        s.Pair("then", two, s.Last(s.Pair("then", one, three, bound)), bound),
+        s.Suffixed(s.Pair("and", s.Last(s.Pair("and", one, three, bound)), two), closed),
     )
     return finished(builder, draw.pick(patterns))
 
