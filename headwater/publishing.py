@@ -8,7 +8,6 @@ an error.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import random
 import ssl
@@ -24,6 +23,7 @@ import aiomqtt
 from broker.core import topics
 from headwater.cli.mqtt_client import DEFAULT_PREFIX, why
 from headwater.cli.reach import EXIT_UNREACHABLE, Broker
+from headwater.dialling import PACKET_BYTES_MAX, client_of, hang_up, hush
 from headwater.payloads import batches, encoded
 from headwater.remote import ClientError
 
@@ -32,10 +32,6 @@ WAITING_MAX = 10_000  # messages that are not sent; then who publishes has to wa
 RECONNECT_S = (1.0, 30.0)  # a lost broker is dialled anew after the one, at last after the other
 CLOSE_S = 2.0  # for the farewell; an attempt to connect cannot be broken off and ends by itself
 FRAME_BYTES = 10  # of a packet, at most, beside its topic and its payload
-
-# What the libraries tell is told here in an error, or is over when the broker is dialled anew.
-_theirs = logging.getLogger(f"{__name__}.library")
-_theirs.setLevel(logging.CRITICAL + 1)
 
 _Message = tuple[str, bytes, bool]  # topic, payload, whether it is retained
 
@@ -65,11 +61,11 @@ class Publisher:
         self._opened = self._ended = False
         self._wrong: Exception | None = None  # why there was no connection to begin with
         self._numbers = count()
-        self._inflight_max, self._packet_bytes_max = INFLIGHT_MAX, math.inf
+        self._inflight_max, self._packet_bytes_max = INFLIGHT_MAX, PACKET_BYTES_MAX
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        # There may be something to send; and nothing more is to be sent.
-        self._more, self._closing = asyncio.Event(), asyncio.Event()
+        self._more = asyncio.Event()  # there may be something to send
+        self._closing = asyncio.Event()
 
     def open(self) -> None:
         """Connect. Raises ClientError where the broker cannot be reached or refuses."""
@@ -149,6 +145,7 @@ class Publisher:
             self._end()
 
     async def _keep_connected(self) -> None:
+        hush(asyncio.get_running_loop())
         delay_s, last_s = RECONNECT_S
         while not self._closing.is_set():
             error = await self._connection()
@@ -162,7 +159,7 @@ class Publisher:
 
     async def _connection(self) -> Exception | None:
         """One connection until its end; why there was none."""
-        client = self._client()
+        client = client_of(self._broker, self._client_id, self._tls, self._granted, self._refuse)
         try:
             async with client:
                 with self._changed:
@@ -172,7 +169,7 @@ class Publisher:
         except (aiomqtt.MqttError, ValueError) as error:
             return error
         finally:
-            client._client._sock_close()  # noqa: SLF001  aiomqtt leaves it open where none answers
+            hang_up(client)
             with self._changed:
                 # Before what was not sent yet: else the broker would find it late.
                 self._waiting.extendleft(reversed(self._sent.values()))
@@ -194,8 +191,9 @@ class Publisher:
             pass  # what comes next is the caller's
 
     async def _lost(self, client: aiomqtt.Client) -> None:
-        async for _ in client.messages:  # nothing is subscribed; it ends by an MqttError
-            pass
+        """Wait for the end of the connection, which is an MqttError."""
+        async for _ in client.messages:
+            pass  # nothing is subscribed
 
     def _next(self) -> dict[int, _Message]:
         with self._changed:
@@ -213,38 +211,15 @@ class Publisher:
                 raise ValueError("the broker would end the connection")
             await client.publish(topic, data, qos=1, retain=retain, timeout=math.inf)
         except ValueError:  # longer than a packet may be
-            self.refused += 1
+            self._refuse()
         with self._changed:
             del self._sent[number]
             self._changed.notify_all()
         self._more.set()
 
-    def _client(self) -> aiomqtt.Client:
-        broker = self._broker
-        client = aiomqtt.Client(
-            broker.host,
-            broker.port,
-            username=broker.user,
-            password=broker.password,
-            identifier=self._client_id,
-            protocol=aiomqtt.ProtocolVersion.V5,
-            timeout=broker.timeout_s,
-            max_inflight_messages=INFLIGHT_MAX,
-            tls_context=self._tls,
-            logger=_theirs,
-        )
-        # aiomqtt has no words for what the broker grants and refuses; paho's own interface has.
-        paho: Any = client._client  # noqa: SLF001
-        on_connect, on_publish = paho.on_connect, paho.on_publish
+    def _granted(self, inflight_max: int, packet_bytes_max: int) -> None:
+        self._inflight_max = min(inflight_max, INFLIGHT_MAX)
+        self._packet_bytes_max = packet_bytes_max
 
-        def connected(client: Any, data: Any, flags: Any, code: Any, granted: Any) -> None:
-            self._inflight_max = min(INFLIGHT_MAX, getattr(granted, "ReceiveMaximum", INFLIGHT_MAX))
-            self._packet_bytes_max = getattr(granted, "MaximumPacketSize", math.inf)
-            on_connect(client, data, flags, code, granted)
-
-        def published(client: Any, data: Any, mid: int, code: Any, said: Any) -> None:
-            self.refused += code.is_failure
-            on_publish(client, data, mid, code, said)
-
-        paho.on_connect, paho.on_publish = connected, published
-        return client
+    def _refuse(self) -> None:
+        self.refused += 1

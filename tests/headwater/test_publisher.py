@@ -1,7 +1,9 @@
 """How `headwater.publishing` gets events to a broker that fails, refuses, waits or goes away."""
 
 import json
+import random
 import socket
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -151,6 +153,34 @@ def test_what_was_not_acknowledged_comes_first_and_in_its_order(opened, quick):
         first = begin * acknowledged
         assert numbers == list(range(first, first + acknowledged + publishing.INFLIGHT_MAX))
     assert last == list(range(connections * acknowledged, 2_000))
+
+
+def test_connections_that_break_at_any_moment_lose_nothing_and_stay_unheard(opened, monkeypatch):
+    """Also where a socket goes in the moment in which a message is given to it."""
+    monkeypatch.setattr(publishing, "RECONNECT_S", (0.001, 0.002))
+    count = 14_000
+    drawn = random.Random(5)
+    at_once = struct.pack("ii", 1, 0)
+    ends = iter([drawn.randrange(100, 300) for _ in range(60)] + [count])
+
+    def answer(number):
+        if len(server.received[-1]) == 1:
+            server.last = next(ends)
+        if len(server.received[-1]) == server.last:
+            server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            raise OSError
+        return 0
+
+    with Served(answer) as server:
+        publisher = opened(server.port)
+        send(publisher, range(count))
+        publisher.wait(2 * PATIENCE_S)
+    assert publisher.refused == 0
+    assert len(server.received) == 61
+    assert {number for numbers in server.received for number in numbers} == set(range(count))
+    for numbers, after in pairwise(server.received):
+        assert numbers == list(range(numbers[0], numbers[-1] + 1))
+        assert after[0] <= numbers[-1] + 1
 
 
 def test_no_event_is_lost_or_late_where_the_broker_is_killed_under_load(tmp_path, opened):
