@@ -24,7 +24,7 @@ from broker.core.own import Function
 from headwater.events import Event
 from headwater.release import Release
 from headwater.tables import tables_among, tables_beside
-from language import Specification, check_text
+from language import Program, Specification, check_text
 from language.errors import HeadwaterError
 
 BATCH_EVENTS = 4_096  # of a recording fed at once: results wait for no more than that
@@ -76,7 +76,7 @@ class Pipeline:
 
     def __init__(
         self,
-        specification: Specification,
+        specification: Specification | Program,
         options: IntakeOptions,
         drift: float = 0.0,
         *,
@@ -268,16 +268,14 @@ class Engine:
             raise ValueError(f"found lateness_ms {lateness_ms!r}, expected 0 or more, or None")
         if not 0 <= drift < 1:
             raise ValueError(f"found drift {drift}, expected 0 or more, and less than 1")
-        self.specification = check_text(
-            text,
-            file=file,
-            functions=functions,
-            tables=tables_beside(file) if tables is None else tables_among(tables),
-        ).demand()
+        known = tables_beside(file) if tables is None else tables_among(tables)
+        checked = check_text(text, file=file, functions=functions, tables=known)
+        self._program = checked.demand().program
+        del checked  # its text's tree goes before agents are made, which then take its room
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
         self._options = IntakeOptions(lateness_ms=lateness_ms or 0, typed=True)
         self._drift, self._longest_ms = drift, longest_ms
-        self._pipeline = Pipeline(self.specification, self._options, drift, longest_ms=longest_ms)
+        self._pipeline = Pipeline(self._program, self._options, drift, longest_ms=longest_ms)
         self._finished = False
 
     def push(
@@ -333,7 +331,7 @@ class Engine:
             if version != STATE_VERSION:
                 raise StateError(f"found a state of version {version}, expected {STATE_VERSION}")
             self._pipeline = Pipeline(
-                self.specification,
+                self._program,
                 self._options,
                 self._drift,
                 longest_ms=self._longest_ms,

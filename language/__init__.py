@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from language.diagnostics import Collector, Diagnostic, report
 from language.errors import HeadwaterError, LanguageError
-from language.specification import EventType, Specification
+from language.specification import EventType, Program, Specification
 from language.tables import ReadTable, TableError
 from language.taskgraph import Task, TaskGraph
 
@@ -25,6 +25,7 @@ __all__ = [
     "EventType",
     "HeadwaterError",
     "LanguageError",
+    "Program",
     "ReadTable",
     "Specification",
     "TableError",

@@ -41,3 +41,16 @@ class Specification:
     definitions: dict[str, tree.Definition]
     subscriptions: dict[tuple[str, str], tree.Subscription]
     graph: TaskGraph
+
+    @property
+    def program(self) -> Program:
+        """What of it runs."""
+        return Program(self.event_types, self.graph)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Types and tasks without the text's tree, which is as large as both and which errors need."""
+
+    event_types: dict[str, EventType]
+    graph: TaskGraph
