@@ -268,6 +268,7 @@ def test_without_an_outbox_the_oldest_results_go_and_are_counted(started):
             async with Scene(small) as site:
                 await site.up()
                 site.submit()
+                await until(lambda: site.join.counts()["waiting"] == 0)  # its own status
                 line.silence(on=True)
                 begin = now_ms()
                 for number in range(20):
