@@ -14,7 +14,8 @@ from random import Random
 
 import numpy as np
 
-from planner.search.kicks import Moves, recreate, some_around
+from planner.search.attempts import Attempts
+from planner.search.kicks import recreate, some_around
 from planner.search.metric import Vector
 from planner.search.traffic import TrafficState
 
@@ -26,19 +27,15 @@ SWAPPED_TRIED = 8  # pieces to change places with
 SWAPS = 0.5  # of the steps
 RENEWED = 0.06
 RENEWED_MIN, RENEWED_MAX = 2, 6
-GAIN = 1e-12
 
 
-class Breakout:
+class Breakout(Attempts):
     """Brings a state with its ways to keep limits, by small moves that are undone if in vain."""
 
+    sideways = False
+
     def __init__(self, state: TrafficState, random: Random) -> None:
-        self.state = state
-        self.random = random
-        self.at: list[dict[int, None]] = [{} for _ in range(state.model.nodes)]
-        for piece, host in enumerate(state.hosts):
-            self.at[host][piece] = None
-        self.excess = state.excess()
+        super().__init__(state, random)
         self.vain = 0
 
     def step(self) -> bool:
@@ -77,7 +74,7 @@ class Breakout:
         number = random.choice(users)
         flow, before = state.flow, self.excess
         state.lay_again([number])
-        if self._kept(flow) and self.excess < before:
+        if self.kept(flow) and self.excess < before:
             return True
         pieces = state.pieces_of(number)
         return bool(pieces) and self._displace(random.choice(pieces))
@@ -87,7 +84,7 @@ class Breakout:
         size = random.randint(RENEWED_MIN, RENEWED_MAX)
         first = random.randrange(self.state.model.pieces)
         some = some_around(self.state, self.at, random, first, size)
-        return self._attempt(recreate(self.state, random, some))
+        return self.attempt(recreate(self.state, random, some))
 
     def _displace(self, piece: int) -> bool:
         """Tries a piece elsewhere, or changes its place with another's."""
@@ -110,7 +107,7 @@ class Breakout:
         some += random.sample(order.tolist(), min(ANY_TRIED, len(order)))
         before = self.excess
         return any(
-            self._attempt([(piece, host)]) and self.excess < before for host in dict.fromkeys(some)
+            self.attempt([(piece, host)]) and self.excess < before for host in dict.fromkeys(some)
         )
 
     def _swap(self, piece: int, row: Vector) -> bool:
@@ -129,35 +126,6 @@ class Breakout:
         noise = np.array([self.random.random() for _ in others])
         order = np.lexsort((row[there] * (1 + noise), np.round(more, 9)))
         return any(
-            self._attempt([(piece, int(hosts[other])), (int(other), here)]) and self.excess < before
+            self.attempt([(piece, int(hosts[other])), (int(other), here)]) and self.excess < before
             for other in others[order[:SWAPPED_TRIED]].tolist()
         )
-
-    # --- what is kept -------------------------------------------------------------------------
-
-    def _attempt(self, moves: Moves) -> bool:
-        """Makes moves; undone where limits are broken more or, if no less, the flow is more."""
-        state = self.state
-        moves = [(piece, host) for piece, host in moves if state.hosts[piece] != host]
-        if not moves:
-            return False
-        flow = state.flow
-        back = [(piece, state.hosts[piece]) for piece, _ in moves]
-        state.move(moves)
-        if not self._kept(flow):
-            return False
-        for piece, host in back:
-            del self.at[host][piece]
-        for piece, host in moves:
-            self.at[host][piece] = None
-        return True
-
-    def _kept(self, flow: float) -> bool:
-        """Whether the state is no worse than with that flow; else it is put back."""
-        excess = self.state.excess()
-        better = excess < self.excess - GAIN
-        if not better and (excess > self.excess + GAIN or self.state.flow >= flow):
-            self.state.undo()
-            return False
-        self.excess = excess
-        return True

@@ -11,33 +11,28 @@ from random import Random
 
 import numpy as np
 
-from planner.search.kicks import Moves, recreate, some_around
+from planner.search.attempts import Attempts
+from planner.search.kicks import recreate, some_around
 from planner.search.traffic import TrafficState
 
 RENEWED_MIN, RENEWED_MAX = 2, 7
 TRIED_BEST, TRIED_ANY = 3, 4  # of a piece's brokers, to relieve a limit
 AMONG = 40  # the brokers that any are taken from: the cheapest so many
-GAIN = 1e-12
 RENEWED, SQUEEZED = 0.3, 0.3  # of what may relieve a limit; else one piece goes elsewhere
 RELIEVED = 0.7  # of the steps, while a limit is broken and the descent is over
 
 
-class Relief:
+class Relief(Attempts):
     """Improves a state with its ways by small moves that are undone where they are no better."""
 
     def __init__(self, state: TrafficState, random: Random) -> None:
-        self.state = state
-        self.random = random
-        self.at: list[dict[int, None]] = [{} for _ in range(state.model.nodes)]
-        for piece, host in enumerate(state.hosts):
-            self.at[host][piece] = None
+        super().__init__(state, random)
         self.queue: list[int] = []
         rates = [sum(state.rates[number] for number in of) for of in state.model.of_piece]
         mean = sum(rates) / max(1, len(rates)) or 1.0
         self.order = [int(piece) for piece in np.argsort(rates, kind="stable")]
         self.weights = list(accumulate(rate + mean for rate in rates))
         """Half of what is renewed is chosen by chance alone, half by what it gets and sends."""
-        self.excess = state.excess()
 
     def descend_again(self) -> None:
         """All pieces again, each to its best broker: those that get and send most first."""
@@ -49,33 +44,7 @@ class Relief:
             return self._relieve()
         if self.queue:
             return self._descend(self.queue.pop())
-        return self._attempt(recreate(self.state, self.random, self._some()))
-
-    def _attempt(self, moves: Moves) -> bool:
-        """Makes moves; undone where limits are broken more or, if no less, the flow is more."""
-        state = self.state
-        moves = [(piece, host) for piece, host in moves if state.hosts[piece] != host]
-        if not moves:
-            return False
-        flow = state.flow
-        back = [(piece, state.hosts[piece]) for piece, _ in moves]
-        state.move(moves)
-        if not self._kept(flow):
-            return False
-        for (piece, old), (_, host) in zip(back, moves, strict=True):
-            del self.at[old][piece]
-            self.at[host][piece] = None
-        return True
-
-    def _kept(self, flow: float) -> bool:
-        """Whether the state is no worse than with that flow; else it is put back."""
-        excess = self.state.excess()
-        better = excess < self.excess - GAIN
-        if not better and (excess > self.excess + GAIN or self.state.flow > flow):
-            self.state.undo()
-            return False
-        self.excess = excess
-        return True
+        return self.attempt(recreate(self.state, self.random, self._some()))
 
     def _descend(self, piece: int) -> bool:
         """Brings a piece to the broker with room where it costs least."""
@@ -84,7 +53,7 @@ class Relief:
         here = self.state.hosts[piece]
         if host == here or not row[host] < row[here]:
             return False
-        return self._attempt([(piece, host)])
+        return self.attempt([(piece, host)])
 
     def _row(self, piece: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """What a piece costs at each broker with room for it."""
@@ -106,14 +75,14 @@ class Relief:
             here = list(self.at[full[place]])
             return bool(here) and self._elsewhere(random.choice(here))
         if not state.broken:
-            return self._attempt(recreate(state, random, self._some()))
+            return self.attempt(recreate(state, random, self._some()))
         users = state.users(random.choice(list(state.broken)))
         if not users:
             return False
         number = random.choice(users)
         flow, before = state.flow, self.excess
         state.lay_again([number])
-        if self._kept(flow) and self.excess < before:
+        if self.kept(flow) and self.excess < before:
             return True
         pieces = state.pieces_of(number)
         if not pieces:
@@ -121,7 +90,7 @@ class Relief:
         piece = random.choice(pieces)
         way = random.random()
         if way < RENEWED:
-            return self._attempt(recreate(state, random, self._some(piece)))
+            return self.attempt(recreate(state, random, self._some(piece)))
         if way < RENEWED + SQUEEZED:
             ends = [*state.ways[number], *(state.hosts[p] for p in pieces if p != piece)]
             return bool(ends) and self._squeeze(piece, random.choice(ends))
@@ -137,7 +106,7 @@ class Relief:
         self.random.shuffle(some)
         before = self.excess
         for host in order[:TRIED_BEST] + some[:TRIED_ANY]:
-            if self._attempt([(piece, host)]) and self.excess < before:
+            if self.attempt([(piece, host)]) and self.excess < before:
                 return True
         return False
 
@@ -159,7 +128,7 @@ class Relief:
             if model.costs[other] > 0 and np.isfinite(row[best]):
                 moves.append((other, best))
                 room += float(model.costs[other])
-        return self._attempt(moves)
+        return self.attempt(moves)
 
     def _some(self, first: int | None = None) -> Sequence[int]:
         """Some pieces that concern each other, from this one on or from any, by its weight."""
