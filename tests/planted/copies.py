@@ -31,7 +31,7 @@ COPIED = (
 )
 RUN_S_MAX = 540
 RUN_BYTES_MAX = 2 << 30  # a fault may make something grow without end
-FAILED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
+FAILED = re.compile(r"^FAILED (\S+(?: .*\])?)", re.MULTILINE)  # a case's name may have spaces
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,21 @@ class Copy:
                 shutil.copytree(ROOT / name, folder / name, ignore=ignore)
         shutil.copy(ROOT / "pyproject.toml", folder)
 
-    def run(self, tests: tuple[str, ...], fault: Fault | None = None) -> Ran:
-        """Run fast tests up to the first failure, with a fault or without one."""
+    def run(self, tests: tuple[str, ...], fault: Fault | None = None, first: str = "") -> Ran:
+        """Run fast tests up to the first failure, with a fault or without one.
+
+        Where there is a fault and the test `first` fails by it, that is all.
+        """
         if fault is None:
             return self._run(tests)
         path = self.folder / fault.module
         before = path.read_text(encoding="utf-8")
         self._write(path, fault.planted(before))
         try:
+            if first:
+                ran = self._run((first,))
+                if ran.status == 1 and ran.failed == first:
+                    return ran
             return self._run(nearest_first(tests, fault.module), fault.only)
         finally:
             self._write(path, before)

@@ -1,0 +1,71 @@
+"""By which test each planted fault was found last: the one to be asked first.
+
+Owns the list in `found.txt`. Invariant: the list spares time and decides nothing: where its test
+passes, or is no longer there, all the fault's tests are run.
+
+`python -m tests.planted.found` finds the faults that are not listed, or all again with `--all`, and
+writes the list anew after each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.planted.copies import Copy
+from tests.planted.tables import FAULTS
+
+FILE = Path(__file__).with_name("found.txt")
+
+
+def read() -> dict[str, str]:
+    """The test that is to be asked first, by the fault's name."""
+    lines = FILE.read_text(encoding="utf-8").splitlines() if FILE.is_file() else []
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def write(found: dict[str, str]) -> None:
+    """Write the list."""
+    lines = [f"{name} {test}\n" for name, test in sorted(found.items())]
+    FILE.write_text("".join(lines), encoding="utf-8")
+
+
+def _search(name: str) -> tuple[str, str | None]:
+    (fault,) = [one for one in FAULTS if one.name == name]
+    with tempfile.TemporaryDirectory() as folder:
+        return name, Copy(Path(folder) / "copy").run(fault.tests, fault).failed
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main(words: list[str]) -> int:
+    """Find them, as many at once as there are to be workers."""
+    parser = argparse.ArgumentParser(prog="python -m tests.planted.found", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="those that are listed too")
+    parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
+    asked = parser.parse_args(words)
+    names = [fault.name for fault in FAULTS]
+    found = {name: test for name, test in read().items() if name in names}
+    missing = [name for name in names if asked.all or name not in found]
+    survived = []
+    with multiprocessing.Pool(asked.workers) as pool:
+        for number, (name, test) in enumerate(pool.imap_unordered(_search, missing), 1):
+            if test is None:
+                survived.append(name)
+                found.pop(name, None)
+            else:
+                found[name] = test
+            write(found)
+            _say(f"{number} of {len(missing)}  {name}: {test or 'not found'}")
+    _say(f"{len(found)} of {len(names)} found; not found: {', '.join(survived) or 'none'}")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
