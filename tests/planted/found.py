@@ -36,7 +36,11 @@ def write(found: dict[str, str]) -> None:
 def _search(name: str) -> tuple[str, str | None]:
     (fault,) = [one for one in FAULTS if one.name == name]
     with tempfile.TemporaryDirectory() as folder:
-        return name, Copy(Path(folder) / "copy").run(fault.tests, fault).failed
+        copy = Copy(Path(folder) / "copy")
+        try:
+            return name, copy.run(fault.tests, fault).failed
+        except ValueError as error:  # it has no one place
+            return str(error), None
 
 
 def _say(line: str) -> None:

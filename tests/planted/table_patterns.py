@@ -202,8 +202,8 @@ others-before-only: what stands behind `last` need not agree
 + events[:low]
 
 closes-without-span: a choice is final though a long event may still come
-- + high_ms + (span_ms or 0)
-+ + high_ms
+- + gap_ms + (span_ms or 0)
++ + gap_ms
 
 closes-too-soon-within: a choice is final before T has passed
 - _least_start(events, others) + within_ms)

@@ -162,17 +162,17 @@ planner-egress-of-nobody: what a broker sends is not held against its limit
 +             if -1 - node in broken:
 
 planner-a-limit-broken-once: a limit that is broken more is not broken more
--             self.link_excess += now - over(before, limit)
+-             self.link_excess += now - price * over(before, limit)
 +             self.link_excess += 0.0
 """,
         tests=TRAFFIC,
     ),
     *part(
-        "planner/search/relief.py",
+        "planner/search/attempts.py",
         """
 planner-relieved-at-any-price: a step that breaks limits more is kept where it is shorter
--         if not better and (excess > self.excess + GAIN or self.state.flow > flow):
-+         if not better and self.state.flow > flow:
+-             excess > self.excess + ROUNDING or now > flow or (now == flow and not self.sideways)
++             now > flow or (now == flow and not self.sideways)
 """,
         tests=TRAFFIC,
     ),

@@ -86,7 +86,7 @@ window-of-readings: a window's event is promised not to begin before the window'
         "broker/core/outlasting.py",
         r"""
 added-end-forgotten: an end that is put later makes an event no longer
-- else span_ms + later_ms
+- else span_ms + added_ms
 + else span_ms
 
 added-in-a-choice: what is added to one of the times that are chosen of makes an event no longer
@@ -94,8 +94,8 @@ added-in-a-choice: what is added to one of the times that are chosen of makes an
 + return 0
 
 added-twice: what `pre` and `post` both add is added once
-- later_ms += _later_ms(node.post.assign)
-+ later_ms = _later_ms(node.post.assign)
+- added_ms += later_ms(node.post.assign)
++ added_ms = later_ms(node.post.assign)
 
 window-starts-with-it: what began before its window does not make the window's event longer
 - return window.every_ms + longest_ms
