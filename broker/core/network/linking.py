@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from broker.core import topology as topologies
-from broker.core.effects import Effect, SendFrame
+from broker.core.effects import Effect, Note, SendFrame
 from broker.core.network import frames
 from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
@@ -26,6 +26,8 @@ from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
+
+NAMED_MAX = 20  # brokers in one line of the log
 
 
 class Deciding(Protocol):
@@ -156,6 +158,11 @@ class Linking:
                         self._forget(broker)
                 case topologies.Objected():
                     self.counts["objected"] += 1
+                case topologies.NameTaken(others):
+                    self.counts["name_taken"] += 1
+                    linked_to = ", ".join(others[:NAMED_MAX])
+                    words: dict[str, str | int] = {"broker": self.me, "linked_to": linked_to}
+                    self._out.append(Note("error", "name_taken", words))
 
     def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
         self.counts["trees"] += 1
@@ -277,6 +284,7 @@ COUNTED = (
     "kept_back",
     "kept_back_let_go",
     "kept_back_sent",
+    "name_taken",
     "objected",
     "operators_unread",
     "sessions_begun",

@@ -28,6 +28,17 @@ class TopologyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     settle_ms: Annotated[
         int, said("changes come in bursts, and a new tree is dear", "one new tree for all", 0)
     ] = 50
+    outdone_max: Annotated[
+        int,
+        said(
+            "what is known of earlier lives is outdone at once; who has to do so more often "
+            "has a namesake, and each change is a new tree for all",
+            "told as an error; the next after outdo_ms, then twice as long each time",
+        ),
+    ] = 5
+    outdo_ms: Annotated[
+        int, said("as long as changes of the tree are let be", "at most an hour apart", 0)
+    ] = 1_000
     down_after_ms: Annotated[
         int, said("a link that is back sooner goes on where it was", "it is told as lost", 0)
     ] = 3_000

@@ -82,4 +82,10 @@ class Objected(Struct, frozen=True):
     reason: str
 
 
-Effect: TypeAlias = Tell | TreeChanged | KnownChanged | Objected
+class NameTaken(Struct, frozen=True):
+    """Another broker is called as this one, and tells of links to these again and again."""
+
+    neighbours: tuple[str, ...]
+
+
+Effect: TypeAlias = Tell | TreeChanged | KnownChanged | Objected | NameTaken

@@ -23,6 +23,7 @@ from broker.core.topology.told import (
     KnownChanged,
     LinkDown,
     LinkUp,
+    NameTaken,
     Objected,
     StatesReceived,
     Tell,
@@ -31,6 +32,8 @@ from broker.core.topology.told import (
     Woken,
 )
 from broker.core.topology.tree import Edge, Tree
+
+OUTDO_MS_MAX = 3_600_000
 
 
 class Topology:
@@ -47,6 +50,9 @@ class Topology:
         self.tree = Tree(me)
         self.unreachable: dict[str, int] = {}
         self.counts = {"stale": 0, "objected": 0}
+        self._outdone = 0  # states under this broker's name that were not of this process
+        self._to_outdo: LinkState | None = None
+        self._outdo_at = 0
         self._links: dict[str, int] = {}  # to neighbours, with their cost
         self._down_ms: dict[str, int] = {}  # of these, cut since then
         self._states: dict[str, LinkState] = {}
@@ -74,6 +80,8 @@ class Topology:
         due = [since + self.limits.down_after_ms for since in self._down_ms.values()]
         if self._changed_ms is not None:
             due.append(self._changed_ms + self.limits.settle_ms)
+        if self._to_outdo is not None:
+            due.append(self._outdo_at)
         return min(due, default=None)
 
     # --- what is known -------------------------------------------------------------------
@@ -160,7 +168,7 @@ class Topology:
                 effects.append(self._object(told.peer, why))
             elif have is None or state.version > have.version:
                 if state.origin == self.me:
-                    effects += self._outdo(state, now_ms)
+                    effects += self._outdo_when_due(state, now_ms)
                     continue
                 self._states[state.origin] = state
                 newer.append(state)
@@ -178,8 +186,22 @@ class Topology:
             effects.append(KnownChanged(tuple(came), tuple(forgotten)))
         return effects
 
+    def _outdo_when_due(self, state: LinkState, now_ms: int) -> list[Effect]:
+        """Others know a later life of this broker, or were told to forget it: it is here.
+
+        Where that does not end, another broker has the same name and outdoes this one as well.
+        """
+        if state.forgotten or self._outdone < self.limits.outdone_max:
+            self._outdone += not state.forgotten
+            return self._outdo(state, now_ms)
+        if self._to_outdo is None:
+            longer = min(self._outdone - self.limits.outdone_max, 20)
+            self._outdo_at = now_ms + min(self.limits.outdo_ms << longer, OUTDO_MS_MAX)
+            self._outdone += 1
+        self._to_outdo = state
+        return []
+
     def _outdo(self, state: LinkState, now_ms: int) -> list[Effect]:
-        """Others know a later life of this broker, or were told to forget it: it is here."""
         own = self._states[self.me]
         self._states[self.me] = LinkState(self.me, max(own.epoch, state.epoch), state.seq)
         return self._say_own(now_ms)
@@ -226,6 +248,11 @@ class Topology:
             del self._down_ms[peer], self._links[peer]
         if lost:
             effects += self._say_own(now_ms)
+        if self._to_outdo is not None and now_ms >= self._outdo_at:
+            state, self._to_outdo = self._to_outdo, None
+            effects.append(NameTaken(tuple(name for name, _ in state.links)))
+            if state.version > self._states[self.me].version:
+                effects += self._outdo(state, now_ms)
         if self._changed_ms is not None and now_ms - self._changed_ms >= limits.settle_ms:
             effects += self._settle(now_ms)
         return effects

@@ -12,6 +12,7 @@ from broker.core.topology import (
     LinkDown,
     LinkState,
     LinkUp,
+    NameTaken,
     Objected,
     StatesReceived,
     Tell,
@@ -305,3 +306,34 @@ def test_one_who_tells_old_news_is_told_the_new():
     one.handle(StatesReceived("b", encode([newer])), 0)
     effects = one.handle(StatesReceived("b", encode([LinkState("c", 2, 4)])), 0)
     assert effects == [Tell("b", encode([newer]))]
+
+
+def test_two_brokers_of_one_name_are_told_so_and_do_not_keep_the_others_busy():
+    """Each outdoes what the other says of itself: without an end, at the speed of the links."""
+    brokers = {"a": Topology("a", 1), "b": Topology("b", 1)}
+    brokers |= {"one": Topology("x", 1), "other": Topology("x", 2)}
+    ends = {("a", "b"): "b", ("a", "x"): "one", ("one", "a"): "a"}
+    ends |= {("b", "a"): "a", ("b", "x"): "other", ("other", "b"): "b"}
+    waiting, told, messages, now = [], [], 0, 0
+
+    def tell(who, what):
+        for effect in brokers[who].handle(what, now):
+            if isinstance(effect, Tell):
+                waiting.append((ends[who, effect.to], brokers[who].me, effect.data))
+            elif isinstance(effect, NameTaken):
+                told.append((who, effect.neighbours))
+
+    for who, peer in ends:
+        tell(who, LinkUp(peer, fresh=True))
+    while now < 3_600_000:
+        while waiting:
+            to, by, data = waiting.pop(0)
+            messages += 1
+            assert messages < 500
+            tell(to, StatesReceived(by, data))
+        now = min(due for one in brokers.values() if (due := one.next_wake()) is not None)
+        for who in brokers:
+            if (brokers[who].next_wake() or now + 1) <= now:
+                tell(who, Woken())
+    assert set(told) == {("one", ("b",)), ("other", ("a",))}
+    assert len(told) < 30
