@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from tests.planted.fault import ENGINE, ROOT, Fault
+from tests.planted.fault import ENGINE, ROOT, SCENARIOS, Fault
 
 COPIED = (
     "language",
@@ -46,7 +46,8 @@ class Ran:
 def nearest_first(tests: tuple[str, ...], module: str) -> tuple[str, ...]:
     """The files of tests, those that fail soonest first.
 
-    These are named like the module, or name it, or a module beside it; then come the engine's.
+    These are named like the module, or name it, or a module beside it; then come the engine's, and
+    at last the long scenarios.
     """
     files = [
         str(file.relative_to(ROOT))
@@ -60,10 +61,10 @@ def nearest_first(tests: tuple[str, ...], module: str) -> tuple[str, ...]:
         rf"{re.escape(dotted)}\b|from {re.escape(inside)} import [^)\n]*\b{re.escape(name)}\b"
     )
 
-    def far(file: str) -> tuple[int, bool]:
+    def far(file: str) -> tuple[bool, int, bool]:
         alike = len(words & set(Path(file).stem.split("_")))
         named = imported.search((ROOT / file).read_text(encoding="utf-8")) is not None
-        return -(alike + 2 * named), file not in ENGINE
+        return file in SCENARIOS, -(alike + 2 * named), file not in ENGINE
 
     return tuple(sorted(files, key=far))
 
@@ -140,7 +141,8 @@ class Copy:
         return Ran(done.returncode, found[1] if found else None, done.stdout + done.stderr)
 
     def _environment(self) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+        left = ("PYTEST", "PYTHONDONTWRITEBYTECODE")  # all would be compiled anew at each run
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(left)}
         return {**kept, "PYTHONPATH": str(self.folder), "HEADWATER_REQUIRE_PROGRAMS": "0"}
 
 

@@ -10,9 +10,11 @@ writes the list anew after each.
 from __future__ import annotations
 
 import argparse
+import atexit
 import multiprocessing
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from tests.planted.copies import Copy
@@ -35,12 +37,15 @@ def write(found: dict[str, str]) -> None:
 
 def _search(name: str) -> tuple[str, str | None]:
     (fault,) = [one for one in FAULTS if one.name == name]
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(Path(folder) / "copy")
-        try:
-            return name, copy.run(fault.tests, fault).failed
-        except ValueError as error:  # it has no one place
-            return str(error), None
+    return name, _copy().run(fault.tests, fault).failed
+
+
+@cache
+def _copy() -> Copy:
+    """That of this process."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Copy(Path(folder.name) / "copy")
 
 
 def _say(line: str) -> None:
