@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from broker.config.about import About
 from broker.config.errors import did_you_mean
 from broker.core.registry import RESERVED
+from language.lexicon import SOURCE_SYNONYM
 
 MAPPINGS_MAX = 64  # each is compared with every new topic
 LEVELS_MAX = 16  # of a topic
@@ -218,7 +219,7 @@ def check_attribute(name: str, path: str) -> str:
             f"the attribute `{name[:100]}` will not do, expected a letter or `_`, then letters, "
             "digits or `_`"
         )
-    if name in RESERVED:
+    if name in RESERVED or name == SOURCE_SYNONYM:
         raise ValueError(f"every event has `{name}` already; name the attribute otherwise")
     return check_path(path)
 

@@ -308,6 +308,8 @@ class PayloadDecoder:
             if reader is None:
                 decoded.skipped += 1
                 return
+            if header.type is None:
+                item = _without_type(item, format_)
             event = reader.decode(format_, "lenient", many=False)(item)
             self._name_source(event, header)
         except DECODE_ERRORS as error:
@@ -322,6 +324,8 @@ class PayloadDecoder:
             if reader is None:
                 decoded.skipped += 1
                 return
+            if header.type is None and "type" in item:
+                item = {key: value for key, value in item.items() if key != "type"}
             event: Event = msgspec.convert(item, reader.target("lenient"))
             self._name_source(event, header)
         except CONVERT_ERRORS as error:
@@ -368,6 +372,18 @@ class PayloadDecoder:
             decoded.events.append(event)
         else:
             decoded.rejections.append(rejection(*fault, index))
+
+
+def _without_type(item: bytes, format_: Format) -> bytes:
+    """The same without a type that is null."""
+    if b"type" not in item:
+        return item
+    codec: Any = msgspec.json if format_ == "json" else msgspec.msgpack
+    said = codec.decode(item)
+    if not isinstance(said, dict) or "type" not in said:
+        return item
+    del said["type"]
+    return bytes(codec.encode(said))
 
 
 def _is_array(payload: bytes, format_: Format) -> bool:

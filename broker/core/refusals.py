@@ -67,15 +67,15 @@ TABLE: Final[dict[str, Sentence]] = {
 
 
 class Trouble(Struct, frozen=True):
-    """One thing that is wrong; `line` and `column` count from 1, where it has a place.
+    """One thing that is wrong; `line` and `column` count from 1 (None: it has no place).
 
     `seq` is that of the subscription that stays as it is, where that is in the way.
     """
 
     code: str
     message: str
-    line: int | UnsetType = UNSET
-    column: int | UnsetType = UNSET
+    line: int | None = None
+    column: int | None = None
     hint: str = ""
     seq: int | UnsetType = UNSET
 

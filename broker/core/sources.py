@@ -30,7 +30,7 @@ class _Form(msgspec.Struct, frozen=True):
     """An advertisement as it is written; `rate` is events a second, for planning to come."""
 
     source: str | None = None
-    types: list[str] = []
+    types: list[str] | None = None
     location: str | None = None
     position: (
         Annotated[list[float], msgspec.Meta(min_length=2, max_length=3)] | MetricPosition | None
@@ -68,12 +68,13 @@ def read(source: str, data: bytes, limits: Limits) -> Stated | Rejection:
     if form.source is not None and form.source != source:
         found = f"source `{form.source}` on the topic of `{source}`"
         return rejection(reasons.TOPIC_MISMATCH, found)
-    if any(not name or len(name) > limits.name_chars_max for name in form.types):
+    types = form.types or []
+    if any(not name or len(name) > limits.name_chars_max for name in types):
         found = f"a type's name is empty or has more than {limits.name_chars_max} characters"
         return rejection(reasons.TEXT_TOO_LONG, found)
     advertisement = Advertisement(
         source=source,
-        types=tuple(dict.fromkeys(form.types)),
+        types=tuple(dict.fromkeys(types)),
         location=form.location,
         position=form.position,
         uncertainty=form.uncertainty,

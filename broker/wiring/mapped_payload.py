@@ -15,6 +15,7 @@ import msgspec
 from broker.config.mappings import PLAIN
 from broker.core.faults import DECODE_ERRORS, bounded
 from broker.core.registry import RESERVED
+from language.lexicon import SOURCE_SYNONYM
 
 if TYPE_CHECKING:
     from broker.config.mappings import MappingSection
@@ -72,7 +73,9 @@ class PayloadReader:
     def _all(self, said: dict[str, Any]) -> dict[str, Any]:
         found = {}
         for name, value in said.items():
-            if name not in RESERVED and not isinstance(value, dict | list) and self._is_said(value):
+            if name in RESERVED or name == SOURCE_SYNONYM or isinstance(value, dict | list):
+                continue
+            if self._is_said(value):
                 found[name] = _finite(name, value)
         return found
 

@@ -86,7 +86,7 @@ class Items(Patterns, WindowActions):
         for token, kind in attributes[:LIST_LENGTH_MAX]:
             attribute = attribute_name(token)
             if attribute in RESERVED_KEYS:
-                note("HW211", span_of(token), name=attribute)
+                note("HW211", span_of(token), name=name_of(token))
             if str(kind) not in ATTRIBUTE_TYPES:
                 COLLECTOR.get().misspelt("HW216", span_of(kind), str(kind), ATTRIBUTE_TYPES)
                 # So that what uses it has no errors of its own.

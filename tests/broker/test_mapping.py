@@ -193,6 +193,7 @@ def test_paths_and_what_is_not_there():
 def test_no_payload_speaks_for_another_type_source_or_time():
     payload = '{"type": "U", "source": "x", "id": "1", "timestamp": 5, "location": "l", "v": 1}'
     assert events(payload) == [("T", "s", {"v": 1})]
+    assert events('{"srcid": "x", "v": 1}') == [("T", "s", {"v": 1})]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ Owns what waits. Must not know what others need, or how they hear of a type. Inv
 of one source, or of one new type, leaves in the order in which it came.
 
 A host asks an origin for the types that are sent there. Of one that is new it hears by the first
-event, and would ask too late for that one. So the type is told at once, and the event taken when
-there was time to ask. Nothing that waits is acknowledged.
+event, or by an advertisement just before, and would ask too late for that one. So the type is told
+at once, and the event taken when there was time to ask. Nothing that waits is acknowledged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ class Announcing:
         self._last = 0  # and at the latest
         self._waiting: list[Payload] = []
         self._types: dict[str, None] = {}
+        self._fresh: dict[str, int] = {}  # types that were advertised lately, and until when so
         self._sources: dict[str, None] = {}
+
+    def advertised(self, types: Iterable[str], now: int) -> None:
+        """Others are being told of these types, which no source here sent before."""
+        self._fresh = {name: until for name, until in self._fresh.items() if until > now}
+        self._fresh |= dict.fromkeys(types, now + self.wait_ms)
 
     def sift(
         self, payloads: Iterable[Payload], known: Container[str], now: int
@@ -36,8 +42,11 @@ class Announcing:
         passed: list[Payload] = []
         new: dict[tuple[str, str], None] = {}
         for one in payloads:
-            if one.type_name not in known and one.type_name not in self._types:
-                new[one.source, one.type_name] = None
+            is_told = one.type_name in known
+            is_fresh = not is_told or self._fresh.get(one.type_name, now) > now
+            if is_fresh and one.type_name not in self._types:
+                if not is_told:
+                    new[one.source, one.type_name] = None
                 self._types[one.type_name] = None
                 self._begin(now)
             elif not self.concerns(one.source, one.type_name):

@@ -77,6 +77,7 @@ class NetworkBroker(Relaying):
             CellPlaced: self._cell_placed,
             DrainRequested: self._drain_requested,
             core_messages.EventsReceived: self._events_received,
+            core_messages.SourceAdvertised: self._source_advertised,
             core_messages.Woken: self._woken,
             core_messages.Settling: self._settling,
         }
@@ -145,6 +146,11 @@ class NetworkBroker(Relaying):
             self._tell(core_messages.EventsReceived(tuple(passed)))
         if announcing.is_full:
             self._take_first()
+
+    def _source_advertised(self, message: core_messages.SourceAdvertised) -> None:
+        before = set(self.durable.network.types_sent)
+        self._tell(message)
+        self._announcing.advertised(self.durable.network.types_sent.keys() - before, self._now)
 
     def _take_first(self) -> None:
         """Take the first events of a type, of which others have heard by now."""

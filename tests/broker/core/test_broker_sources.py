@@ -44,6 +44,11 @@ def test_an_advertisement_supplies_what_events_leave_out(machine):
     assert machine.send(event(3, 31)) == []
 
 
+def test_what_is_null_in_an_advertisement_is_left_out(machine):
+    advertise(machine, types=None, location=None, position=None, uncertainty=None, ttl_s=None)
+    assert TOPIC in retained(machine)
+
+
 def test_an_advertisement_stands_retained_on_its_topic_until_it_is_withdrawn(machine):
     advertise(machine, location="a")
     assert retained(machine) == {TOPIC: b'{"location": "a"}'}

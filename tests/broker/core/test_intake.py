@@ -116,6 +116,16 @@ def test_an_explicit_null_is_a_missing_value():
     assert (event.end, len(event.id)) == (NOW, 32)
 
 
+@pytest.mark.parametrize("form", ["json", "msgpack"])
+def test_a_null_type_is_that_of_the_topic(form):
+    encode = msgspec.json.encode if form == "json" else msgspec.msgpack.encode
+    item = {"type": None, "id": "t1", "timestamp": NOW, "val": 2.0}
+    for said, count in ((item, 1), ([item, item], 2)):
+        found = door().decode(encode(said), type_name="Temp", format=form).events
+        assert [(one.event_type, one.a_val) for one in found] == [("Temp", 2.0)] * count
+    assert door().decode(encode(item), format=form).rejections[0].reason == "not_an_event"
+
+
 def test_unknown_keys_are_passed_over_whatever_they_hold():
     odd = payload(val=2.0, zz={"a": [1, {"b": None}]}, unit="°C")
     assert plain(door().decode(odd).events) == plain(door().decode(payload(val=2.0)).events)

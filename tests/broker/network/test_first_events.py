@@ -24,9 +24,12 @@ def reading(name, number):
     return {"id": f"{name}-{number}", "val": number, "timestamp": at_ms}
 
 
-async def publish(fleet, numbers, *, batch=False):
-    """By a source of both types that never says what it is."""
+async def publish(fleet, numbers, *, batch=False, advertised=False):
+    """By a source of both types that never says what it is, or says so just before."""
     async with client(fleet.brokers["b2"].port()) as one:
+        if advertised:
+            said = json.dumps({"types": ["Noise", "Dust"]})
+            await one.publish("headwater/sources/mute", said, qos=1, retain=True)
         for number in numbers:
             for name in ("Noise", "Dust"):
                 event = reading(name, number)
@@ -59,11 +62,11 @@ async def linked(folder):
     return fleet
 
 
-async def asked_first(folder, batch):
+async def asked_first(folder, **more):
     fleet = await linked(folder)
     try:
         await submitted(fleet)
-        await publish(fleet, range(1, COUNT + 1), batch=batch)
+        await publish(fleet, range(1, COUNT + 1), **more)
         await results_of(fleet, range(1, COUNT + 1))
     finally:
         await fleet.stop()
@@ -82,7 +85,12 @@ async def asked_last(folder):
 
 @pytest.mark.timeout(120)
 def test_the_first_events_of_types_that_nobody_sent_before_reach_who_asked_for_them(tmp_path):
-    asyncio.run(asked_first(tmp_path, batch=False))
+    asyncio.run(asked_first(tmp_path))
+
+
+@pytest.mark.timeout(120)
+def test_so_do_those_of_a_source_that_says_what_it_sends_just_before(tmp_path):
+    asyncio.run(asked_first(tmp_path, advertised=True))
 
 
 @pytest.mark.long

@@ -30,6 +30,27 @@ def test_a_known_type_passes_and_a_new_one_waits_with_what_its_source_says_meanw
     assert one.sift([new], {"Temp", "Wind"}, 1_600) == ([new], {})
 
 
+def test_what_was_advertised_just_before_is_as_new_but_told_already():
+    one = Announcing(WAIT_MS)
+    one.advertised(["Wind"], 1_000)
+    first, later = payload("Wind", "a"), payload("Wind", "a", 1)
+    assert one.sift([first, payload("Temp", "b")], {"Temp", "Wind"}, 1_100) == (
+        [payload("Temp", "b")],
+        {},
+    )
+    assert 1_000 + WAIT_MS <= one.due <= 1_100 + WAIT_MS
+    assert one.sift([later], {"Temp", "Wind"}, 1_200) == ([], {})
+    assert one.take() == (first, later)
+    assert one.sift([later], {"Temp", "Wind"}, 1_600) == ([later], {})
+
+
+def test_what_was_advertised_long_before_passes():
+    one = Announcing(WAIT_MS)
+    one.advertised(["Wind"], 1_000)
+    assert one.sift([payload("Wind", "a")], {"Wind"}, 1_500) == ([payload("Wind", "a")], {})
+    assert one.due is None
+
+
 def test_one_new_type_after_another_does_not_make_the_first_wait_without_end():
     one = Announcing(WAIT_MS)
     for number in range(100):
