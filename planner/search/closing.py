@@ -39,7 +39,8 @@ class Closing:
         """The same placement as if links bore everything: what nothing can be below."""
         self.state: State = self.free
         if model.limited:
-            self.state = LoadedState(model, hosts, toll=float(WALL_HOPS * model.nodes))
+            toll = float(WALL_HOPS * model.nodes)
+            self.state = LoadedState(model, hosts, toll, walled=True)
             self.state.adopt(trees)
 
     def run(self) -> None:

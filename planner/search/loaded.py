@@ -29,10 +29,15 @@ ROOM = 1e-9
 class LoadedState(State):
     """Where each piece is, over which links each stream goes, and what is over limits."""
 
-    def __init__(self, model: Model, hosts: Sequence[int], toll: float = TOLL_FIRST) -> None:
+    def __init__(
+        self, model: Model, hosts: Sequence[int], toll: float = TOLL_FIRST, *, walled: bool = False
+    ) -> None:
         self.toll = toll
         self.graded = False
         """Whether a stream is charged for what of it is over a limit, or for all of it."""
+        rates = sum(model.rates) + sum(model.partial_rates)
+        self.wall = float(FAR * rates) if walled else 0.0
+        """What it costs that anything is over its limit at all."""
         limits: list[float] = []
         self.limits_of: dict[Arc, list[int]] = {}
         for arc, limit in sorted(model.network.limits.items()):
@@ -112,7 +117,7 @@ class LoadedState(State):
                 lost = cost >= FAR
                 self.hops[number] += len(arcs) + (FAR * (cost // FAR) if lost else 0.0)
                 self._count(number, arcs, float(rate))
-        self.flow = float(self.hops @ self.all_rates) + self.toll * self.overload()
+        self.flow = float(self.hops @ self.all_rates) + self._fine()
 
     def _ends_of(self, number: int) -> list[tuple[int, tuple[int, ...]]]:
         streams = len(self.model.rates)
@@ -140,6 +145,11 @@ class LoadedState(State):
         """By how much loads are over limits, in bytes a second."""
         over = self.load > self.room
         return float((self.load - self.limit)[over].sum())
+
+    def _fine(self) -> float:
+        """What it costs that limits are broken."""
+        over = self.overload()
+        return self.toll * over + (self.wall if over else 0.0)
 
     def fits(self) -> bool:
         """Whether limits of links and of what brokers send are kept, and all targets reached."""
@@ -290,7 +300,7 @@ class LoadedState(State):
             self._take_up(number)
             for source, _ in self._ends_of(number):
                 self._hang_one(number, source, trees[self.name_of(number, source)])
-        self.flow = float(self.hops @ self.all_rates) + self.toll * self.overload()
+        self.flow = float(self.hops @ self.all_rates) + self._fine()
         self._look()
 
     def _hang_one(self, number: int, source: int, arcs: tuple[Arc, ...]) -> None:
@@ -315,7 +325,7 @@ class LoadedState(State):
                     continue
                 self.trees[number][source] = tuple(usual)
                 self.hops[number] += len(usual) - len(arcs)
-        self.flow = float(self.hops @ self.all_rates) + self.toll * self.overload()
+        self.flow = float(self.hops @ self.all_rates) + self._fine()
 
     def name_of(self, number: int, source: int) -> str:
         """A stream's name; of an aggregate's partials, that of the one at a broker."""

@@ -7,17 +7,14 @@ Where limits are broken, streams are taken up and laid again one at a time, by w
 where too many want to pass (after McMurchie and Ebeling's PathFinder, 1995).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
-from math import inf
-
-import numpy as np
 
 from planner.flow import MISSED, over
 from planner.layout import Carried, carried
 from planner.network import Arc
-from planner.search.metric import FAR, Metric
+from planner.search.branching import branching
+from planner.search.metric import Metric
 from planner.search.model import Model
 
 ROUNDS_MAX, ROUNDS_FEW = 24, 8
@@ -53,13 +50,16 @@ class _Load:
             self.on[arc] = self.on.get(arc, 0.0) + rate
             self.out[arc[0]] += rate
 
-    def beyond(self, arc: Arc, rate: float) -> float:
-        """By how much limits at a link would be exceeded with so much more on it."""
+    def beyond(self, arc: Arc, rate: float, sent: float = 0.0) -> float:
+        """By how much limits at a link would be exceeded with so much more on it.
+
+        `sent`: what the broker at its beginning sends besides.
+        """
         found = 0.0
         if (limit := self.model.network.limits.get(arc)) is not None:
             found = over(self.on.get(arc, 0.0) + rate, limit)
         if (limit := self.model.egress[arc[0]]) is not None:
-            found += over(self.out[arc[0]] + rate, limit)
+            found += over(self.out[arc[0]] + rate + sent, limit)
         return found
 
     def broken(self) -> list[Arc]:
@@ -190,53 +190,13 @@ def _shorten(
 def _lay(
     model: Model, stream: Carried, load: _Load, toll: float, memory: dict[Arc, float]
 ) -> list[Arc]:
-    """A tree by shortest ways to the nearest target, each link dearer by what it is over limits."""
-    costs: dict[Arc, float] = {}
+    """A tree, each link dearer by what it is over limits."""
 
-    def cost(arc: Arc) -> float:
-        if (known := costs.get(arc)) is None:
-            beyond = load.beyond(arc, stream.rate)
-            known = costs[arc] = 1.0 + memory.get(arc, 0.0) + (toll * (1 + beyond) if beyond else 0)
-        return known
+    def free(arc: Arc) -> float:
+        return 1.0 + memory.get(arc, 0.0)
 
-    left = list(stream.targets)
-    arcs: list[Arc] = []
-    inside = [stream.source]
-    while left:
-        away = model.hops[np.ix_(inside, left)].min(axis=0)
-        target = left.pop(int(away.argmin()))
-        if target in inside:
-            continue
-        way = _way(model, inside, target, cost)
-        inside += [b for _, b in way]
-        arcs += way
-    return arcs
+    def cost(arc: Arc, branches: int) -> float:
+        beyond = load.beyond(arc, stream.rate, stream.rate * branches)
+        return free(arc) + (toll * (1 + beyond) if beyond else 0.0)
 
-
-def _way(
-    model: Model, inside: Sequence[int], target: int, cost: Callable[[Arc], float]
-) -> list[Arc]:
-    """The cheapest way from any of some brokers to another, by A*: a link costs a hop or more."""
-    ahead: list[float] = model.hops[target].tolist()
-    far = dict.fromkeys(inside, 0.0)
-    parent: dict[int, int] = {}
-    heap = [(ahead[node], 0.0, node) for node in sorted(inside) if ahead[node] < FAR]
-    heapify(heap)
-    while heap:
-        _, way, node = heappop(heap)
-        if node == target:
-            break
-        if way > far[node]:
-            continue
-        for other in model.network.neighbours[node]:
-            on = way + cost((node, other))
-            if on < far.get(other, inf):
-                far[other] = on
-                parent[other] = node
-                heappush(heap, (on + ahead[other], on, other))
-    arcs = []
-    node = target
-    while node in parent:
-        arcs.append((parent[node], node))
-        node = parent[node]
-    return arcs
+    return branching(model, stream.source, stream.targets, cost, free)
