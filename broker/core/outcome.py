@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from broker.core.choices import WORDS
 from broker.core.event import Detected, Event, Order, slot_of
 from broker.core.expressions import Writer, as_float, held
+from broker.core.group_keys import shown_form
 from broker.core.identity import bound_ids_of
 from broker.core.occurrence import (
     Absence,
@@ -99,6 +100,7 @@ class DefinitionOutcome:
         self._task = task
         self._case = case
         self._layout = layout
+        self._shown = shown_form(case, task.types)
         self._names = [leaf.name for leaf in layout.leaves]
         self._tie = (task.name, case.number)
         # Where it need not span what it is made of, that may be the last to tell two apart.
@@ -108,6 +110,8 @@ class DefinitionOutcome:
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> Detected | None:
         """The detected event; None (and counted) where its start would be after its end."""
+        if self._shown is not None:
+            group = self._shown(group)
         events = events_of(occurrence)
         made: Detected = self._assign(events, group)
         if made.start > made.end:

@@ -16,6 +16,7 @@ import msgspec
 from broker.core.choices import WORDS
 from broker.core.event import Event, Head, Order
 from broker.core.expressions import Writer, held
+from broker.core.group_keys import shown_form
 from broker.core.identity import ENCODE, Bound, begun_of
 from broker.core.occurrence import events_of, head_of, order_of
 from broker.core.outcome import OccurrenceScope, bound_ids, silent
@@ -98,6 +99,7 @@ class SubscriptionTemplate:
         if not isinstance(node, Subscription):
             raise TypeError("a template is made of a subscription")
         self.task = task.key
+        self.types = task.types
         self.place: int = task.place
         self.subscription = node
         self.keys = node.case.group_by
@@ -269,9 +271,12 @@ class SubscriptionOutcome:
 
     def __init__(self, template: SubscriptionTemplate) -> None:
         self._template = template
+        self._shown = shown_form(template.subscription.case, template.types)
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
         """The result of an occurrence."""
+        if self._shown is not None:
+            group = self._shown(group)
         if occurrence.__class__ is not tuple:
             return self._of_event(occurrence, group)
         end, start = occurrence[:2]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from broker.core.aggregates import unsigned_zero
 from broker.core.event import Detected, Event
 from broker.core.expressions import Scope, attribute_code
+from broker.core.group_keys import form_of, shown_form
 from broker.core.identity import window_id
 from broker.core.window_code import (
     compile_assign,
@@ -135,13 +135,14 @@ class PostStage:
         self._aggregation = Aggregation(post.assign, rows)
         self._fold = compile_fold(self._aggregation, rows, 0)
         self._assign = compile_assign(post.assign, self._aggregation, post.group_by)
-        self._keys = [assigned[name][0] if name in assigned else None for name in post.group_by]
+        known = [assigned.get(name) for name in post.group_by]
+        self._keys = [None if one is None else (one[0], form_of({one[1]})) for one in known]
 
     def combined(self, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], Row]]:
         """The rows of each key that they assigned, as one; a row whose key is null is in none."""
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
-            key = tuple([None if at is None else unsigned_zero(row.v[at]) for at in self._keys])
+            key = tuple([None if one is None else one[1](row.v[one[0]]) for one in self._keys])
             if None not in key:
                 groups.setdefault(key, []).append(row)
         return [(group, self._one(group, together)) for group, together in groups.items()]
@@ -178,6 +179,7 @@ class WindowOutcome:
         self._case = case.number
         self._names = names
         self._single = len(names.keys) == 1
+        self._shown = shown_form(case, task.types)
         self._certain_only = case.detect.maybe_drop
         self._assign = compile_assign(case.assign, pre, names.keys)
         post = task.node.post
@@ -198,7 +200,7 @@ class WindowOutcome:
             return made
         rows = []
         for key, summary in standing:
-            values = self._assigned(group_of(key, self._names), summary)
+            values = self._assigned(self._group(key), summary)
             start, end, uncertainty = summary.start, summary.end, summary.uncertainty
             rows.append(Row(values, summary.constituents(), start, end, uncertainty, summary.maybe))
         for group, row in self._post.combined(rows):
@@ -210,8 +212,12 @@ class WindowOutcome:
         if self._post is not None:
             made += self.events(window, [(key, summary)])
             return
-        group = (key,) if self._single else group_of(key, self._names)
+        group = self._group(key)
         self._put(window, group, self._assigned(group, summary), summary, made)
+
+    def _group(self, key: Any) -> tuple[Any, ...]:
+        group = (key,) if self._single else group_of(key, self._names)
+        return group if self._shown is None else self._shown(group)
 
     def _assigned(self, group: tuple[Any, ...], summary: Summary) -> tuple[Any, ...]:
         return self._assign(summary.kept, summary.counts, group, summary.start, summary.end)

@@ -119,8 +119,9 @@ class World:
         """The keys of `group by` and, for each, the events that have it; null keys are in none."""
         everything = {name: self.events_of(name) for name in sorted(types_in(case.pattern))}
         keys: list[Group] = [] if case.group_by else [()]
+        floats = self._floats(case, everything)
         for event in (event for events in everything.values() for event in events):
-            key = _key(event, case.group_by)
+            key = _shown(_key(event, case.group_by), floats)
             if key not in keys and all(value is not None for _, value in key):
                 keys.append(key)
         return [
@@ -133,6 +134,20 @@ class World:
             )
             for key in keys
         ]
+
+    def _floats(self, case: s.Case, everything: Mapping[str, Sequence[Event]]) -> set[str]:
+        """The parts of the key that are floats: of equal ones all are shown alike.
+
+        What a definition makes is asked for its values, as its types are not written.
+        """
+        declared = {one.name: dict(one.attributes) for one in self.spec.types}
+        return {
+            name
+            for name in case.group_by
+            for kind, events in everything.items()
+            if declared.get(kind, {}).get(name) == "float"
+            or any(isinstance(event.value(name), float) for event in events)
+        }
 
     def _reported(self, case: s.Case, group: Group, candidates: Candidates) -> list[Occurrence]:
         """The occurrences of one partition after consumption."""
@@ -332,6 +347,13 @@ def _time(assigned: Mapping[str, Value], name: str, otherwise: int) -> int:
     value = assigned.get(name)
     assert value is None or isinstance(value, int)
     return otherwise if value is None else value
+
+
+def _shown(key: Group, floats: set[str]) -> Group:
+    return tuple(
+        (name, value + 0.0 if name in floats and isinstance(value, int | float) else value)
+        for name, value in key
+    )
 
 
 def _key(event: Event, group_by: Sequence[str]) -> Group:
