@@ -1,11 +1,12 @@
 """Keys of groups as they are shown: one form for each, whichever event came first.
 
-Owns the form. Must not know how events are grouped. Invariant: of equal keys, as 1 and 1.0 or 0.0
-and -0.0, the same is shown.
+Owns the form, also in the name of an actor. Must not know how events are grouped. Invariant: of
+equal keys, as 1 and 1.0 or 0.0 and -0.0, the same is shown.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -68,3 +69,10 @@ def as_whole(value: Any) -> Any:
     if value.__class__ is int and abs(value) > WHOLE_MAX and float(value) == value:
         return float(value)
     return value
+
+
+def text_of(value: Any) -> str:
+    """A part of a key as text, as in the name of an actor: as in JSON, without quotes."""
+    if value.__class__ is bool:
+        return "true" if value else "false"
+    return b64encode(value).decode() if value.__class__ is bytes else str(value)

@@ -16,7 +16,7 @@ import msgspec
 from broker.core.choices import WORDS
 from broker.core.event import Event, Head, Order
 from broker.core.expressions import Writer, held
-from broker.core.group_keys import shown_form
+from broker.core.group_keys import shown_form, text_of
 from broker.core.identity import ENCODE, Bound, begun_of
 from broker.core.occurrence import events_of, head_of, order_of
 from broker.core.outcome import OccurrenceScope, bound_ids, silent
@@ -200,7 +200,7 @@ class SubscriptionTemplate:
         actor = self.subscription.actor
         if actor.group_key is None:
             return actor.name
-        return f"{actor.name}/{group[self.keys.index(actor.group_key)]}"
+        return f"{actor.name}/{text_of(group[self.keys.index(actor.group_key)])}"
 
 
 class OccurrenceResult(msgspec.Struct, eq=False, gc=False):

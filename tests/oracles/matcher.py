@@ -287,7 +287,9 @@ class World:
 def _actor(subscription: s.Subscription, group: Mapping[str, Value]) -> str:
     if subscription.actor_of is None:
         return subscription.actor
-    return f"{subscription.actor}/{group[subscription.actor_of]}"
+    key = group[subscription.actor_of]
+    told = str(key).lower() if isinstance(key, bool) else str(key)  # as it is written in the text
+    return f"{subscription.actor}/{told}"
 
 
 def _thinned(found: list[Occurrence], case: s.Case) -> list[Occurrence]:

@@ -5,7 +5,9 @@ import itertools
 import pytest
 
 import headwater
+from broker.core import topics
 from broker.core.group_keys import form_of
+from broker.mqtt.topics import check_topic
 from tests.oracles import spec as s
 from tests.oracles.matcher import run
 
@@ -121,3 +123,40 @@ def test_the_reference_shows_a_float():
     asked = s.Subscription("S", case, actor="x", actor_of="k")
     (one,) = run(s.Spec(types, (asked,)), [P, Q])
     assert (one["actor"], repr(one["group"])) == ("x/1.0", "{'k': 1.0}")
+
+
+KEYS = {  # of each type: keys, the actors' last names, and how these stand in topics
+    "bool": [(True, "true", "true"), (False, "false", "false")],
+    "bytes": [("AQI+", "AQI+", "AQI%2B")],
+    "int": [(-7, "-7", "-7")],
+    "float": [(0.5, "0.5", "0.5")],
+    "text": [
+        ("hall", "hall", "hall"),
+        ("a/b", "a/b", "a/b"),
+        ("+", "+", "%2B"),
+        ("#", "#", "%23"),
+        ("%23", "%23", "%2523"),
+        ("", "", ""),
+        ("a\0b", "a\0b", "a%00b"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_an_actor_is_named_by_any_key_and_has_a_topic_of_its_own(kind):
+    text = f"event P(k: {kind})\nsubscription S from me to x of group.k detect P group by k\n"
+    events = [{**P, "id": f"p{at}", "k": key} for at, (key, _, _) in enumerate(KEYS[kind])]
+    actors = {one["id"]: one["actor"] for one in results(text, events, [range(len(events))])}
+    assert sorted(actors.values()) == sorted(f"x/{name}" for _, name, _ in KEYS[kind])
+    for _, name, told in KEYS[kind]:
+        topic = topics.actor(f"x/{name}")
+        assert topic == f"actors/x/{told}"
+        check_topic(topic, 9)
+
+
+def test_the_reference_names_it_so_too():
+    case = s.Case(s.Atom("P"), group_by=("k",))
+    asked = s.Subscription("S", case, actor="x", actor_of="k")
+    spec = s.Spec((s.EventType("P", (("k", "bool"),)),), (asked,))
+    (one,) = run(spec, [{**P, "k": True}])
+    assert one["actor"] == "x/true"
