@@ -124,6 +124,19 @@ CASES = {
         within(pair("then", pair("then", A, s.Listed(B)), C), 4_000), context="recent"
     ),
     "a list at the end": case(within(pair("then", A, s.Listed(B)), 2_000)),
+    "two lists side by side at the end": case(
+        within(pair("then", pair("then", A, s.Listed(B)), s.Listed(C)), 4_000)
+    ),
+    "two lists side by side between two": case(
+        pair(
+            "then",
+            pair("then", pair("then", twice("A")[0], s.Listed(B)), s.Listed(C, True)),
+            twice("A")[1],
+            None,
+            3_000,
+        ),
+        context="recent",
+    ),
     "two in a row": case(s.Times(A, 2)),
     "a run": case(s.Run(A, s.Bound(1_000, 2_000))),
     "a run with others": case(within(pair("then", s.Run(A, s.Bound(0, 1_000)), B), 6_000)),

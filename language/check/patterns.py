@@ -173,13 +173,27 @@ class PatternChecker:
             else:
                 self._element(element, found, replace(around, closed=closed))
         for link, left, right in zip(links, elements[:-1], elements[1:], strict=True):
-            if link.next and (_list_in(left) or _list_in(right)):
-                hint = "say by conditions, or by `without`, what must not lie between"
-                words = {"operator": "then beside a list", "option": "next"}
-                self.collector.note("HW408", link.place("next"), hint, **words)
+            beside = [one for one in (left, right) if _list_in(one) is not None]
+            self._beside(link, len(beside))
         if lists == len(elements):
             first = _list_in(elements[0]) or elements[0]
             self.collector.note("HW439", first.span)
+
+    def _beside(self, link: tree.Link, lists: int) -> None:
+        """A `then` with so many lists beside it: between two lists nothing holds."""
+        if link.next and lists:
+            hint = "say by conditions, or by `without`, what must not lie between"
+            words = {"operator": "then beside a list", "option": "next"}
+            self.collector.note("HW408", link.place("next"), hint, **words)
+        if lists < len(_BOTH):
+            return
+        hint = "each of the lists lies between its nearest neighbours that are no lists"
+        between = "then between two lists"
+        if link.bound is not None:
+            self.collector.note("HW407", link.bound.span, hint, operator=between)
+        if link.context is not None:
+            words = {"operator": between, "option": link.context}
+            self.collector.note("HW408", link.place("context"), hint, **words)
 
     def _element(self, element: tree.Pattern, found: tree.Repeat, around: _Around) -> None:
         """A list that is an element of a chain, with the suffixes of its own."""

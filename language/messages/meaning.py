@@ -79,7 +79,11 @@ ENTRIES: tuple[Entry, ...] = (
         "bound not allowed",
         "`{operator}` takes no bound",
         "bounds go with `then`, `before` and `and`",
-        (detecting("detect A or[‸..5 s] B"), detecting("detect A overlaps[‸..5 s] B")),
+        (
+            detecting("detect A or[‸..5 s] B"),
+            detecting("detect A overlaps[‸..5 s] B"),
+            detecting("detect A as x then A+ as y then[‸..1 s] B+ within 5 s"),
+        ),
     ),
     Entry(
         "HW408",
@@ -91,6 +95,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect A overlaps[‸next] B"),
             detecting("detect A without[‸recent] B"),
             detecting("detect A+[..5 s, ‸recent]"),
+            detecting("detect A as x then A* as v then[‸recent] B+ as w then B as y"),
         ),
     ),
     Entry(

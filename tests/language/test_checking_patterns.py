@@ -344,6 +344,26 @@ def test_what_is_collected_is_a_list(assigned, codes):
     assert [one.code for one in check_text(text).diagnostics] == codes
 
 
+@pytest.mark.parametrize(
+    ("pattern", "codes"),
+    [
+        ("A then B+ then[..1 s] C+ within 5 s", ["HW407"]),
+        ("A then B+ then[1 s..] C* then D", ["HW407"]),
+        ("A then B+ then[..1 s] C+", ["HW407"]),
+        ("A then (B+ where B.n > 1) then[..1 s, recent] (C* in r) then D", ["HW407", "HW408"]),
+        ("A then B+ then[first] C+ then D", ["HW408"]),
+        ("A then[1 s..] B+ then C+ then[recent, ..9 s] D", []),
+        ("A then (B+ then[..1 s] D) then[..1 s] C+", []),
+    ],
+)
+def test_nothing_holds_between_two_lists(pattern, codes):
+    text = (
+        "event A(n: int)\nevent B(n: int)\nevent C(n: int)\nevent D(n: int)\n"
+        f'region r = path("a")\nsubscription S from u to a\ndetect {pattern}'
+    )
+    assert [one.code for one in check_text(text).diagnostics] == codes
+
+
 @pytest.mark.parametrize("link", ["A then B+ then[next] C", "A then[next] B* then C"])
 def test_nothing_is_next_to_a_list(link):
     text = f"event A()\nevent B()\nevent C()\nsubscription S from u to a\ndetect {link} within 5 s"
