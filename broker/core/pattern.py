@@ -60,7 +60,7 @@ class Layout:
     listed: frozenset[int]  # places of lists
     gathered: frozenset[int]  # those of them that are filled once the other places are
     silent: frozenset[int]  # places that bind nothing: beneath `absent`, or right of `without`
-    names: dict[str, int]  # alias of a list of composites → its first place
+    names: dict[str, int]  # further names of lists → their place, or the first of several
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -202,6 +202,8 @@ class _Reader:
         self.listed.update(range(operand.low, operand.high))
         if node.alias is not None:
             if isinstance(operand, Leaf):
+                if not isinstance(node.operand, Atom) or node.operand.alias is not None:
+                    self.names[operand.name] = operand.low  # which goes on standing for it
                 operand.name = node.alias
             else:
                 self.names[node.alias] = operand.low

@@ -122,6 +122,8 @@ def _consuming(case: tree.Case, bindings: Bindings, collector: Collector) -> Non
                 collector.misspelt("HW212", place, name, known)
         elif binding.kind in {"without", "absent"}:
             collector.note("HW434", place, None, name=name)
+        elif binding.several:
+            collector.note("HW441", place, None, name=name)
     if case.consuming and case.detect.report == "collect":
         collector.note("HW424", case.place("consuming"), None, first="collect", second="consuming")
 

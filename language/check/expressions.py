@@ -84,6 +84,8 @@ def _name(node: tree.Name, scope: Scope) -> Type:
         return "int"
     visible = _visible(scope)
     if node.name in visible:
+        if scope.bindings.names[node.name].several and not scope.inside:
+            scope.collector.note("HW441", node.span, None, name=node.name)
         return "event"
     owners = [
         name
@@ -129,6 +131,9 @@ def _attribute(node: tree.Attribute, scope: Scope) -> Type:
     kind: Kind = binding.kind if scope.names is None else scope.names[node.base].kind
     if kind == "absent" or (kind == "without" and scope.place != "where"):
         scope.collector.note("HW434", node.span, name=node.base)
+        return "any"
+    if binding.several:
+        scope.collector.note("HW441", node.span, None, name=node.base)
         return "any"
     found = attribute_type(binding.event_type, node.name, node.span, scope.collector)
     if scope.place == "window" and not scope.inside:

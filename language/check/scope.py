@@ -29,12 +29,13 @@ Kind = Literal["event", "list", "without", "absent"]
 class Binding:
     """What a name stands for; the type is None where it is unknown.
 
-    A list of occurrences of several events has no attributes but those that every event has.
+    Of a list whose members are `several` events each, only their number is known.
     """
 
     name: str
     event_type: EventType | None
     kind: Kind
+    several: bool = False
 
 
 @dataclass
@@ -85,7 +86,11 @@ class Binder:
         else:
             self._visit(node.operand, kind)
             event_type = EventType(node.alias, {})
-        self._name(node.alias, event_type, kind, node.place("alias"))
+        first = first_of(node.operand)
+        if first is None:
+            self.collector.note("HW422", node.place("alias"), name=node.alias)
+        several = first is None or not binds_one(node.operand)
+        self._name(node.alias, event_type, kind, node.place("alias"), several=several)
 
     def _atom(self, node: tree.Atom, kind: Kind) -> None:
         event_type = self._type(node)
@@ -98,17 +103,48 @@ class Binder:
         else:
             self._name(node.type, event_type, kind, node.span)
 
-    def _name(self, name: str, event_type: EventType | None, kind: Kind, span: tree.Span) -> None:
+    def _name(
+        self,
+        name: str,
+        event_type: EventType | None,
+        kind: Kind,
+        span: tree.Span,
+        *,
+        several: bool = False,
+    ) -> None:
         if name in self.found.names:
             self.collector.note("HW208", span, name=name)
         else:
-            self.found.names[name] = Binding(name, event_type, kind)
+            self.found.names[name] = Binding(name, event_type, kind, several)
 
     def _type(self, node: tree.Atom) -> EventType | None:
         types = self.declared.event_types
         if node.type not in types and node.type not in self.declared.broken:
             self.collector.misspelt("HW201", node.span, node.type, types)
         return types.get(node.type)
+
+
+def first_of(pattern: tree.Pattern) -> tree.Atom | None:
+    """The first atom of a pattern, where every occurrence has one event of it; else None."""
+    while not isinstance(pattern, tree.Atom):
+        if isinstance(pattern, tree.Repeat | tree.Absent):
+            return None
+        if isinstance(pattern, tree.Link):
+            if pattern.operator == "or":
+                return None
+            pattern = pattern.left
+        else:
+            pattern = pattern.operand
+    return pattern
+
+
+def binds_one(pattern: tree.Pattern) -> bool:
+    """Whether every occurrence of a pattern is a single event."""
+    while isinstance(pattern, tree.Where | tree.Within | tree.Spread | tree.InRegion | tree.Select):
+        pattern = pattern.operand
+    if isinstance(pattern, tree.Link) and pattern.operator == "without":
+        return binds_one(pattern.left)
+    return isinstance(pattern, tree.Atom)
 
 
 @dataclass(frozen=True)

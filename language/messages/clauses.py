@@ -43,11 +43,12 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "HW422",
         "alias of no event",
-        "`{name}` would name neither an event nor a list",
+        "`{name}` would name neither an event nor a list of events",
         "give aliases to the events inside the parentheses",
         (
             detecting("detect (A and B) as ‸both"),
             detecting("detect (A then B within 5 s) as ‸ab"),
+            detecting("detect (A or B){2} as ‸r"),
         ),
     ),
     Entry(
@@ -258,6 +259,17 @@ ENTRIES: tuple[Entry, ...] = (
         (
             detecting("detect A as a without B without A as b where B.x = ‸b.x"),
             detecting("detect A as a without (A as b without B) where ‸a.x = B.x"),
+        ),
+    ),
+    Entry(
+        "HW441",
+        "list of several events each",
+        "what `{name}` lists is several events each, so that it can be counted and no more",
+        "give the events inside the parentheses aliases of their own, and name those",
+        (
+            detecting("detect (A then B)+[..1 s] as r\nassign n = Count(r), at = Max(‸r.end)"),
+            detecting("detect (A then B){2} as r where ‸r.start > 0"),
+            detecting("detect (A and B){2} as r\nconsuming ‸r"),
         ),
     ),
 )

@@ -91,7 +91,26 @@ def test_the_values_of_a_list_are_calculated_with_by_aggregates_alone():
 
 def test_a_list_of_occurrences_has_no_attributes_of_its_own():
     assert_detect("detect (A then B)+ as pairs then C where Count(pairs) > 2")
-    assert_detect("detect (A then B)+ as pairs then C where «HW203»pairs.x > 2")
+    assert_detect("detect (A then B)+ as pairs then C where «HW441»pairs.x > 2")
+    assert_detect("detect (A then B)+ as pairs then C where Max(«HW441»pairs.end) > 2")
+    assert_detect("detect (A then B)+ as pairs then C\nassign at = «HW441»pairs.end")
+    assert_detect("detect (A then B)+ as pairs then C\nconsuming «HW441»pairs")
+    assert_detect("detect (A as a then B as b)+ then C where Max(b.end) > 2\nconsuming a, b")
+
+
+@pytest.mark.parametrize("operand", ["A or B", "(A or B) within 1 s", "A{2}", "A+[..1 s] then B"])
+def test_what_has_no_event_of_its_own_in_each_member_has_no_alias(operand):
+    assert_detect(f"detect ({operand}){{2}} as «HW422»r")
+    assert_detect(f"detect C as c then ({operand})+ as «HW422»r then C as d")
+    assert_detect(f"detect ({operand}){{2}}")
+
+
+@pytest.mark.parametrize(
+    "operand", ["A where A.x > 1", "A within 1 s", "A without[1 s] B", "nth 2 A", "A in Pass"]
+)
+def test_a_list_of_single_events_has_what_every_event_has(operand):
+    assert_detect(f"detect ({operand}){{2}} as r where r.start > 1\nassign n = Max(r.end)")
+    assert_detect(f"detect ({operand}){{2}} as r\nconsuming r")
 
 
 # --- functions --------------------------------------------------------------------------------
