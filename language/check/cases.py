@@ -30,6 +30,7 @@ ASSIGNABLE: dict[str, str] = {
 GIVEN = frozenset(("timestamp", "start", "end"))
 """In a header these need no assignment: the span has them."""
 
+SESSION_ATTRIBUTE = "interval"
 NO_KEYS = frozenset(("position", "timestamp", "start", "end", "duration"))
 
 
@@ -225,7 +226,9 @@ def _assigned_to_header(
     item: tree.Definition, assigned: tuple[tree.Assignment, ...], collector: Collector
 ) -> None:
     for one in assigned:
-        if one.name not in item.attributes and one.name not in ASSIGNABLE:
+        if one.name == SESSION_ATTRIBUTE and _of_session(item):
+            collector.note("HW442", one.span)
+        elif one.name not in item.attributes and one.name not in ASSIGNABLE:
             collector.misspelt("HW225", one.span, one.name, item.attributes, type=item.name)
 
 
@@ -236,7 +239,10 @@ def _never_assigned(item: tree.Definition, collector: Collector) -> None:
         for one in part.assign
     }
     for name in item.attributes:
-        if name not in assigned and name not in GIVEN:
+        if name == SESSION_ATTRIBUTE and _of_session(item):
+            if name not in assigned:
+                collector.note("HW442", item.place(f"header {name}"))
+        elif name not in assigned and name not in GIVEN:
             collector.note("HW226", item.place(f"header {name}"), None, name=name)
 
 
@@ -288,6 +294,10 @@ def _header(item: tree.Definition, collector: Collector) -> None:
         collector.note("HW420", item.post.place("post"), None, word="post", other="pre")
 
 
+def _of_session(item: tree.Definition) -> bool:
+    return item.window is not None and item.window.session_ms is not None
+
+
 def _event_type(item: tree.Definition, found: dict[str, str]) -> EventType:
     """The type that a definition makes, with "any" where an attribute's type could not be told."""
     attributes: dict[str, tree.AttributeType] = {}
@@ -295,6 +305,6 @@ def _event_type(item: tree.Definition, found: dict[str, str]) -> EventType:
         if name in ASSIGNABLE:
             continue
         attributes[name] = cast("tree.AttributeType", found.get(name, "any"))
-    if item.window is not None and item.window.session_ms is not None:
-        attributes["interval"] = "int"
+    if _of_session(item):
+        attributes[SESSION_ATTRIBUTE] = "int"
     return EventType(item.name, attributes, defined=True)

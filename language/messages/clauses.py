@@ -272,4 +272,20 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect (A and B){2} as r\nconsuming ‸r"),
         ),
     ),
+    Entry(
+        "HW442",
+        "interval of a session",
+        "the event of a session has `interval` of its own: the gap that ends a session",
+        "leave it out, or give the attribute another name",
+        (
+            bad(
+                "event A(x: int)\ndefine D(interval) aggr session 5 s\n  detect A\n"
+                "  assign ‸interval = Max(A.x)"
+            ),
+            bad(
+                "event A(x: int)\ndefine D(n, ‸interval) aggr session 5 s\n  detect A\n"
+                "  assign n = Count(A)"
+            ),
+        ),
+    ),
 )

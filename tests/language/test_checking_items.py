@@ -277,3 +277,23 @@ def test_the_name_of_an_item_whose_word_is_misspelt_is_not_unknown():
     assert_define("«HW101»defin D(n)\n  detect A\n  assign n = 1\n" + SUBSCRIPTION + "detect D")
     assert_define("«HW101»sets S = {1}\n" + SUBSCRIPTION + "detect A(x in S and «HW203»y = 1)")
     assert_define("«HW101»hello D(n)\n" + SUBSCRIPTION + "detect «HW201»D")
+
+
+@pytest.mark.parametrize(
+    ("marked", "window"),
+    [
+        ("D(interval)|assign «HW442»interval = Max(A.x)", "session 5 s"),
+        ("D(n)|assign n = Count(A), «HW442»interval = 7", "session 5 s max 9 s"),
+        ("D(n, «HW442»interval)|assign n = Count(A)", "session 5 s"),
+        ("D(interval)|assign interval = Max(A.x)", "every 5 s"),
+        ("D(n)|assign n = Count(A)", "session 5 s"),
+    ],
+)
+def test_the_interval_of_a_session_is_its_own(marked, window):
+    head, assign = marked.split("|")
+    assert_define(f"define {head} aggr {window}\n  detect A\n  {assign}")
+
+
+def test_the_interval_of_a_session_is_no_result_of_post():
+    head = "define D(interval) aggr session 5 s\npre\n  detect A\n  assign interval = Max(A.x)\n"
+    assert_define(f"{head}post\n  where «HW442»interval = Max(interval)")
