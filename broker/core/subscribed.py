@@ -19,7 +19,7 @@ from broker.core.expressions import Writer, held
 from broker.core.group_keys import shown_form, text_of
 from broker.core.identity import ENCODE, Bound, begun_of
 from broker.core.occurrence import events_of, head_of, order_of
-from broker.core.outcome import OccurrenceScope, bound_ids, silent
+from broker.core.outcome import OccurrenceScope, bound_ids
 from broker.core.pattern import Layout
 from broker.core.source import Constants, Parameters, build, shared
 from broker.core.verdicts import certainty_of
@@ -104,6 +104,8 @@ class SubscriptionTemplate:
         self.subscription = node
         self.keys = node.case.group_by
         self.names = [leaf.name for leaf in layout.leaves]
+        silent = layout.silent
+        self._shown = [leaf.name if leaf.low not in silent else None for leaf in layout.leaves]
         self._begun = begun_of(task.key, 0).copy  # one for all: it is a third of a kilobyte
         self.constants: tuple[Any, ...] = ()  # of `plain`, which those of one shape share
         self._values = self._build_values(layout) if node.case.assign else None
@@ -163,11 +165,7 @@ class SubscriptionTemplate:
 
     def _plain_of(self, result: OccurrenceResult) -> dict[str, Any]:
         node, group, events = self.subscription, result.group, result.events
-        bound = {
-            name: member
-            for name, member in zip(self.names, events, strict=True)
-            if member is not None and not silent(member)
-        }
+        bound = self.bound(events)
         if self._values is not None:
             values = self._values(events, group, result.start, result.end)
         else:
@@ -188,6 +186,11 @@ class SubscriptionTemplate:
                 for name, member in bound.items()
             },
         }
+
+    def bound(self, events: Sequence[Any]) -> dict[str, Any]:
+        """By name what is bound; what `without` and `absent` name never is, in lists neither."""
+        pairs = zip(self._shown, events, strict=True)
+        return {name: one for name, one in pairs if name is not None and one is not None}
 
     def id_of(self, bound: Bound) -> str:
         """See identity.bound_ids_of."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.core.event import Event
-from broker.core.occurrence import Absence
 from broker.core.subscribed import OccurrenceResult
 from language import Specification
 from language.printing.expressions import name_text
@@ -92,9 +91,5 @@ class Record:
 
 def members(result: OccurrenceResult) -> list[tuple[str, list[Event]]]:
     """By alias, the events that made a result."""
-    found = []
-    for name, member in zip(result.template.names, result.events, strict=True):
-        if member is None or isinstance(member, Absence):
-            continue
-        found.append((name, list(member) if isinstance(member, tuple) else [member]))
-    return found
+    bound = result.template.bound(result.events).items()
+    return [(name, list(one) if isinstance(one, tuple) else [one]) for name, one in bound]

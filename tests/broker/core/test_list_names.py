@@ -37,6 +37,26 @@ def test_both_names_of_a_list_of_single_events_stand_for_it(detect):
     assert values["top"] * 1_000 == values["at"]
 
 
+@pytest.mark.parametrize(
+    ("detect", "bound"),
+    [
+        ("detect (A without[500 ms] B){3} as r", ["A"]),
+        ("detect (A without[500 ms] B)+[..9 s] as r", ["A"]),
+        ("detect (A as a without[500 ms] B){3}", ["a"]),
+        ("detect A as a then (B without[1 s] A as z)+ then C", ["B", "C", "a"]),
+        ("detect[collect] A without[500 ms] B", ["A"]),
+        ("detect ((B then[..3 s] A) without C)+[..9 s] as r", ["A", "B"]),
+        ("detect A then (absent B for 2 s)+ then C", ["A", "C"]),
+        ("detect (absent B for 2 s){2}", []),
+    ],
+)
+def test_a_name_under_without_or_absent_binds_nothing_in_lists_neither(detect, bound):
+    found = results(detect)
+    assert found
+    for one in found:
+        assert sorted(one["events"]) == sorted(one["values"]) == bound
+
+
 def test_a_list_of_pairs_is_counted_by_its_members():
     (found,) = results("detect (A then[..1 s] B)+ as pairs then C assign n = Count(pairs)")
     assert found["values"] == {"n": 2}
