@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from language import tree
 from language.check.expressions import Scope, attribute_type, check_condition
 from language.check.scope import Binder, Bindings, names_within, never_together
+from language.diagnostics import quote
 from language.walk import conjuncts, descendants
 
 if TYPE_CHECKING:
@@ -226,7 +227,18 @@ class PatternChecker:
             self._distinct(node)
             if not around.timed:
                 self.collector.note("HW431", node.span)
+            if isinstance(node.operand, tree.Repeat) and node.operand.kind in {"+", "*"}:
+                self._distinct_list(node, node.operand, around)
+                return
         self._visit(node.operand, replace(around, listed=False))
+
+    def _distinct_list(self, node: tree.Select, found: tree.Repeat, around: _Around) -> None:
+        """A list after `distinct`, which goes with each member."""
+        keys = f"({', '.join(node.keys)})" if node.keys else ""
+        what = found.operand.type if isinstance(found.operand, tree.Atom) else "…"
+        hint = f"write {quote(f'(distinct{keys} {what}){found.kind}')}, a list of what is distinct"
+        self.collector.note("HW417", found.span, hint)
+        self._visit(found.operand, _Around(closed=around.closed, timed=around.timed))
 
     def _distinct(self, node: tree.Select) -> None:
         if isinstance(node.operand, tree.Atom):

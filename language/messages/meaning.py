@@ -175,6 +175,7 @@ ENTRIES: tuple[Entry, ...] = (
             detecting("detect (A and ‸B+) within 5 s"),
             detecting("detect (A or ‸B*) within 5 s"),
             detecting("detect A then last ‸B+ within 5 s"),
+            detecting("detect A as x then distinct(x) ‸B+ then A as y within 5 s"),
         ),
     ),
     Entry(

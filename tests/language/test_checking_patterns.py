@@ -364,6 +364,22 @@ def test_nothing_holds_between_two_lists(pattern, codes):
     assert [one.code for one in check_text(text).diagnostics] == codes
 
 
+@pytest.mark.parametrize(
+    ("written", "better"),
+    [
+        ("distinct(n) B+", "(distinct(n) B)+"),
+        ("distinct(n, k) B* as l", "(distinct(n, k) B)*"),
+        ("distinct B(n > 1)+", "(distinct B)+"),
+    ],
+)
+def test_distinct_goes_with_the_members_of_a_list(written, better):
+    head = "event A()\nevent B(n: int, k: int)\nevent C()\nsubscription S from u to a\ndetect "
+    (found,) = check_text(f"{head}A then {written} then C within 9 s").diagnostics
+    assert found.code == "HW417"
+    assert found.hint == f"write `{better}`, a list of what is distinct"
+    assert not check_text(f"{head}A then {better} then C within 9 s").diagnostics
+
+
 @pytest.mark.parametrize("link", ["A then B+ then[next] C", "A then[next] B* then C"])
 def test_nothing_is_next_to_a_list(link):
     text = f"event A()\nevent B()\nevent C()\nsubscription S from u to a\ndetect {link} within 5 s"
