@@ -58,8 +58,10 @@ def as_it_is(value: Any) -> Any:
 
 
 def as_float(value: Any) -> Any:
-    """A number as a float, 0.0 without its sign; anything else as it is."""
-    return value + 0.0 if value.__class__ in (int, float) else value
+    """A number as a float, 0.0 without its sign; what equals no float as it is."""
+    if value.__class__ is float:
+        return value + 0.0
+    return float(value) if value.__class__ is int and float(value) == value else value
 
 
 def as_whole(value: Any) -> Any:

@@ -353,9 +353,13 @@ def _time(assigned: Mapping[str, Value], name: str, otherwise: int) -> int:
 
 def _shown(key: Group, floats: set[str]) -> Group:
     return tuple(
-        (name, value + 0.0 if name in floats and isinstance(value, int | float) else value)
+        (name, value + 0.0 if name in floats and _has_float(value) else value)
         for name, value in key
     )
+
+
+def _has_float(value: Value) -> bool:
+    return isinstance(value, int | float) and float(value) == value
 
 
 def _key(event: Event, group_by: Sequence[str]) -> Group:

@@ -116,6 +116,12 @@ def test_what_nothing_declares_is_an_integer_where_it_is_whole():
     assert repr([form(value) for value in given]) == repr(shown)
 
 
+def test_an_integer_that_equals_no_float_stays_one():
+    great = 2**53 + 1
+    found = results(PAIR.format("P or Q", ""), [{**P, "k": great}, {**Q, "k": 2.0**53}], [[0, 1]])
+    assert [repr(one["group"]["k"]) for one in found] == [str(great), repr(2.0**53)]
+
+
 def test_the_reference_shows_a_float():
     types = (s.EventType("P", (("k", "int"),)), s.EventType("Q", (("k", "float"),)))
     pair = s.Pair("and", s.Atom("P"), s.Atom("Q"))
