@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from planner.problem import Mode, Number, Problem
+from planner.problem import PARTIAL_MARK, Mode, Number, Problem
 
 
 class Role(Enum):
@@ -22,6 +22,15 @@ class Role(Enum):
     SHARD = "shard"
     PARTIAL = "partial"
     HEADER = "header"
+
+
+def piece_name(task: str, role: Role, key: str) -> str:
+    """What a piece is called before people; names hold anything, so two may be called the same."""
+    if role is Role.SHARD:
+        return f"{task}@{key}"
+    if role is Role.PARTIAL:
+        return f"{task}/partial of {key}"
+    return f"{task}/header" if role is Role.HEADER else task
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +43,13 @@ class Piece:
     cost: Number
     hosts: tuple[int, ...]
 
+    @property
+    def known_by(self) -> tuple[str, Role, str]:
+        """What no other piece of a problem has, whatever names hold."""
+        return self.task, self.role, self.key
+
     def __str__(self) -> str:
-        if self.role is Role.SHARD:
-            return f"{self.task}@{self.key}"
-        if self.role is Role.PARTIAL:
-            return f"{self.task}/partial of {self.key}"
-        return f"{self.task}/header" if self.role is Role.HEADER else self.task
+        return piece_name(self.task, self.role, self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +163,11 @@ def _streams(making: _Making) -> list[Stream]:
     return streams
 
 
+def partial_name(task: str, broker: str) -> str:
+    """What an aggregate's partial at a broker sends; `task` and `broker` may hold any text."""
+    return f"{task}{PARTIAL_MARK}{broker}"
+
+
 @dataclass(frozen=True, slots=True)
 class Carried:
     """A stream with its ends known: who sends it, and who must get it."""
@@ -161,22 +176,24 @@ class Carried:
     rate: Number
     source: int
     targets: tuple[int, ...]
+    number: int
+    """Its place among the layout's streams or, counted on behind them, its aggregate's place."""
 
 
 def carried(layout: Layout, hosts: Sequence[int]) -> list[Carried]:
     """The streams that leave a broker when each piece is at its host, in a fixed order."""
     found = []
-    for stream in layout.streams:
+    for number, stream in enumerate(layout.streams):
         source = stream.origin if stream.piece is None else hosts[stream.piece]
         assert source is not None
         ends = {hosts[piece] for piece in stream.consumers}
         ends.update(stream.destinations)
         ends.discard(source)
         if ends:
-            found.append(Carried(stream.name, stream.rate, source, tuple(sorted(ends))))
-    for aggregate in layout.aggregates:
+            found.append(Carried(stream.name, stream.rate, source, tuple(sorted(ends)), number))
+    for number, aggregate in enumerate(layout.aggregates, len(layout.streams)):
         header = hosts[aggregate.header]
         for source in sorted({hosts[piece] for piece in aggregate.partials} - {header}):
-            name = f"{aggregate.task}/partial@{layout.problem.nodes[source].id}"
-            found.append(Carried(name, aggregate.rate, source, (header,)))
+            name = partial_name(aggregate.task, layout.problem.nodes[source].id)
+            found.append(Carried(name, aggregate.rate, source, (header,), number))
     return found

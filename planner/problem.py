@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 Number = int | float
+PARTIAL_MARK = "/partial@"  # between an aggregate and a broker, in the name of what goes from there
 
 
 class ProblemError(ValueError):

@@ -19,7 +19,7 @@ from math import floor, inf
 import numpy as np
 
 from planner.flow import ROOM_RELATIVE
-from planner.layout import Aggregate, Layout, Stream, carried
+from planner.layout import Aggregate, Layout, Stream, carried, partial_name
 from planner.network import Arc, Network
 from planner.plan import Plan
 
@@ -318,7 +318,7 @@ class Formulation:
         self, aggregate: Aggregate, host: int, here: int, arriving: dict[int, int]
     ) -> None:
         """The links that the partial of one broker takes to the header."""
-        name = f"{aggregate.task}/partial@{self.net.names[host]}"
+        name = partial_name(aggregate.task, self.net.names[host])
         used = [self.program.column(aggregate.rate, whole=True) for _ in self.arcs]
         self.carries[name], self.rates[name] = used, float(aggregate.rate)
         for node in range(len(self.net.names)):

@@ -4,10 +4,20 @@ Owns the form of the document and its checks. Must not know where it came from. 
 refused is refused with the path of the key and a sentence; keys that are not known are passed over.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from planner.problem import Content, Link, Mode, Node, Number, Problem, ProblemError, Task
+from planner.problem import (
+    PARTIAL_MARK,
+    Content,
+    Link,
+    Mode,
+    Node,
+    Number,
+    Problem,
+    ProblemError,
+    Task,
+)
 
 T = TypeVar("T")
 
@@ -174,11 +184,30 @@ def _check_keys(problem: Problem) -> None:
         else:
             for key in keys:
                 _claim(names, f"{task.id}@{key}", f"{path}.id")
+    _check_partials(problem, names)
+
+
+def _check_partials(problem: Problem, names: Mapping[str, str]) -> None:
+    """What partials send has names of its own, wherever they run and whatever names hold."""
     aggregates = {task.id for task in problem.tasks if task.mode is Mode.AGGREGATE}
+    brokers = {node.id for node in problem.nodes}
     for stream, path in names.items():
-        task_id, mark, _ = stream.partition("/partial@")
-        if mark and task_id in aggregates:
+        if any(task in aggregates and broker in brokers for task, broker in _splits(stream)):
             raise ProblemError(path, f"two streams could be called {stream}")
+    later = {first for node in problem.nodes for first, rest in _splits(node.id) if rest in brokers}
+    for index, task in enumerate(problem.tasks):
+        for before, between in _splits(task.id) if task.id in aggregates else ():
+            if before in aggregates and between in later:
+                sentence = f"partials of {task.id} and of {before} could be called the same"
+                raise ProblemError(f"tasks[{index}].id", sentence)
+
+
+def _splits(name: str) -> Iterator[tuple[str, str]]:
+    """What stands before and behind each mark of a partial in a name."""
+    at = name.find(PARTIAL_MARK)
+    while at >= 0:
+        yield name[:at], name[at + len(PARTIAL_MARK) :]
+        at = name.find(PARTIAL_MARK, at + 1)
 
 
 def _claim(names: dict[str, str], stream: str, path: str) -> None:

@@ -14,16 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.flow import evaluate
-from planner.layout import Layout
+from planner.layout import Layout, Role, piece_name
 from planner.plan import Plan, placed_in, read_plan
 from planner.problem import ProblemError
+
+Places = dict[tuple[str, Role, str], str]
 
 
 @dataclass(frozen=True)
 class Older:
     """An older plan: where each piece ran, and the plan itself where it is one of this problem."""
 
-    places: Mapping[str, str]
+    places: Mapping[tuple[str, Role, str], str]
     plan: Plan | None
     flow: int | float | None
     feasible: bool | None
@@ -32,7 +34,7 @@ class Older:
 def read_older(document: object, layout: Layout) -> Older:
     """The older plan that a decoded document describes. Raises ProblemError, naming the key."""
     document, placed = placed_in(document)
-    places: dict[str, str] = {}
+    places: Places = {}
     for task, value in placed.items():
         _take(places, task, value)
     flow, feasible = document.get("flow"), document.get("feasible")
@@ -46,19 +48,19 @@ def read_older(document: object, layout: Layout) -> Older:
     return Older(places, plan, before.flow, before.feasible)
 
 
-def _take(places: dict[str, str], task: str, value: object) -> None:
-    """Note the pieces of a task, called as `planner.layout.Piece` calls them."""
+def _take(places: Places, task: str, value: object) -> None:
+    """Note the pieces of a task, as `planner.layout.Piece.known_by` tells them apart."""
     path = f"placement.{task}"
     if not isinstance(value, Mapping):
-        places[task] = _broker(value, path)
+        places[task, Role.TASK, ""] = _broker(value, path)
     elif isinstance(value.get("partial"), Mapping):
         for key, broker in value["partial"].items():
-            places[f"{task}/partial of {key}"] = _broker(broker, f"{path}.partial.{key}")
+            places[task, Role.PARTIAL, key] = _broker(broker, f"{path}.partial.{key}")
         if value.get("header") is not None:
-            places[f"{task}/header"] = _broker(value["header"], f"{path}.header")
+            places[task, Role.HEADER, ""] = _broker(value["header"], f"{path}.header")
     else:
         for key, broker in value.items():
-            places[f"{task}@{key}"] = _broker(broker, f"{path}.{key}")
+            places[task, Role.SHARD, key] = _broker(broker, f"{path}.{key}")
 
 
 def _broker(value: object, path: str) -> str:
@@ -70,16 +72,21 @@ def _broker(value: object, path: str) -> str:
 def difference(layout: Layout, old: Older, new: Plan) -> dict[str, Any]:
     """What moves from one plan to another, and what that gains."""
     names = [node.id for node in layout.problem.nodes]
-    now = {str(piece): names[host] for piece, host in zip(layout.pieces, new.hosts, strict=True)}
+    now = {
+        piece.known_by: (str(piece), names[host])
+        for piece, host in zip(layout.pieces, new.hosts, strict=True)
+    }
     after = evaluate(layout, new)
     before = {} if old.plan is None else evaluate(layout, old.plan).streams
     moves = [
-        {"what": what, "from": old.places[what], "to": broker}
-        for what, broker in now.items()
-        if what in old.places and old.places[what] != broker
+        {"what": what, "from": old.places[key], "to": broker}
+        for key, (what, broker) in now.items()
+        if key in old.places and old.places[key] != broker
     ]
-    fresh = [{"what": what, "to": at} for what, at in now.items() if what not in old.places]
-    gone = [{"what": what, "from": at} for what, at in old.places.items() if what not in now]
+    fresh = [{"what": what, "to": at} for key, (what, at) in now.items() if key not in old.places]
+    gone = [
+        {"what": piece_name(*key), "from": at} for key, at in old.places.items() if key not in now
+    ]
     rerouted = sorted(
         name
         for name in before.keys() & after.streams.keys()

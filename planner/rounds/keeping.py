@@ -42,17 +42,17 @@ class Keeping:
         for piece, term in self.leaving.items():
             self.terms[piece] = term - 1
         if self._layout is not None and layout is not self._layout:
-            numbers = {str(piece): number for number, piece in enumerate(layout.pieces)}
+            numbers = {piece.known_by: number for number, piece in enumerate(layout.pieces)}
             old = self._layout.pieces
-            gone = [piece for piece in self.terms if str(old[piece]) not in numbers]
+            gone = [piece for piece in self.terms if old[piece].known_by not in numbers]
             for piece in gone:
                 del self.terms[piece]
                 self._post.out.append(Leave(piece, agreed=False))
-            self.terms = {numbers[str(old[p])]: term for p, term in sorted(self.terms.items())}
+            self.terms = {numbers[old[p].known_by]: term for p, term in sorted(self.terms.items())}
             self._last = {
-                numbers[str(old[p])]: term
+                numbers[old[p].known_by]: term
                 for p, term in sorted(self._last.items())
-                if str(old[p]) in numbers
+                if old[p].known_by in numbers
             }
         self.leaving.clear()
         self._early.clear()

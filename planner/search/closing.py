@@ -68,14 +68,12 @@ class Closing:
             trees = {}
         found: Trees = {}
         flow = 0.0
-        by_name = {stream.name: number for number, stream in enumerate(model.layout.streams)}
         for stream in carried(model.layout, state.hosts):
             if (arcs := trees.get(stream.name)) is None:
                 usual, lost = model.network.canonical(stream.source, stream.targets)
-                number = by_name.get(stream.name)
                 arcs = tuple(usual)
-                if number is not None:
-                    best = state.metric(number).tree(stream.source, stream.targets)[1]
+                if stream.number < len(model.layout.streams):
+                    best = state.metric(stream.number).tree(stream.source, stream.targets)[1]
                     arcs = best if lost or len(best) < len(usual) else arcs
             found[stream.name] = tuple(sorted(arcs))
             flow += stream.rate * len(arcs)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from planner.layout import partial_name
 from planner.network import Arc
 from planner.search.metric import FAR, Metric, Vector
 from planner.search.model import Model
@@ -333,7 +334,7 @@ class LoadedState(State):
         if number < streams:
             return layout.streams[number].name
         task = layout.aggregates[number - streams].task
-        return f"{task}/partial@{self.model.network.names[source]}"
+        return partial_name(task, self.model.network.names[source])
 
     def _pieces_of(self, number: int) -> list[int]:
         streams = len(self.model.rates)

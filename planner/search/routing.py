@@ -76,17 +76,8 @@ class _Load:
 
 
 def _metrics(model: Model, streams: Sequence[Carried]) -> list[Metric]:
-    by_name = {stream.name: n for n, stream in enumerate(model.layout.streams)}
-    of_task = {aggregate.task: n for n, aggregate in enumerate(model.layout.aggregates)}
-    found = []
-    for stream in streams:
-        number = by_name.get(stream.name)
-        if number is not None:
-            found.append(model.metrics[0][number])
-        else:
-            task = stream.name.rpartition("/partial@")[0]
-            found.append(model.metrics[1][of_task[task]])
-    return found
+    metrics = [*model.metrics[0], *model.metrics[1]]
+    return [metrics[stream.number] for stream in streams]
 
 
 def route(model: Model, hosts: Sequence[int], rounds: int = ROUNDS_MAX) -> Routed:

@@ -17,6 +17,7 @@ from math import inf
 import numpy as np
 
 from planner.flow import MISSED, over
+from planner.layout import partial_name
 from planner.network import Arc
 from planner.search.metric import FAR, Metric
 from planner.search.model import Model
@@ -352,6 +353,6 @@ class TrafficState(State):
                     name = layout.streams[number].name
                 else:
                     task = layout.aggregates[number - streams].task
-                    name = f"{task}/partial@{self.model.network.names[source]}"
+                    name = partial_name(task, self.model.network.names[source])
                 found[name] = tuple(sorted(self.arcs[link] for link in way))
         return found

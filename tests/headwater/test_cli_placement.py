@@ -161,6 +161,19 @@ def test_a_difference_takes_an_older_plan_with_a_broker_that_was_lost(problem, t
     assert "the older plan is of another problem" in out
 
 
+def test_a_difference_tells_pieces_apart_that_are_called_the_same(problem, tmp_path, capsys):
+    document = copy.deepcopy(EXAMPLE)
+    named = {"inputs": ["Video"], "rate": 1, "destinations": ["b3"]}
+    document["tasks"] += [{"id": "Avg/header"} | named, {"id": "Avg/partial of b1"} | named]
+    file, old = tmp_path / "more.json", tmp_path / "old.json"
+    file.write_text(json.dumps(document))
+    planned(capsys, str(file), "--steps", "100", "--output", str(old))
+    said = planned(capsys, str(file), "--steps", "100", "--diff", str(old), "--json")[1]
+    diff = json.loads(said)["diff"]
+    assert (diff["moves"], diff["new"], diff["gone"]) == ([], [], [])
+    assert diff["stay"] == len(lay_out(read_problem(document)).pieces)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -69,6 +69,20 @@ EDGES = {
         [BOTH, {"id": "D", "rates": {"a": 7}}],
         [SINGLE | {"inputs": ["D"]}, SHARDED | {"id": "U", "inputs": ["C", "T"]}],
     ),
+    "names that hold the mark of a partial": {
+        "nodes": [
+            {"id": "p/partial@z", "egress": 50, "capacity": 0},
+            {"id": "b", "capacity": 0},
+            {"id": "a"},
+        ],
+        "links": [{"a": "p/partial@z", "b": "b", "capacity": 100}, {"a": "b", "b": "a"}],
+        "contents": [{"id": "C#/partial@b", "rates": {"p/partial@z": 1, "b": 1}}],
+        "tasks": [
+            MERGED
+            | {"id": name, "inputs": ["C#/partial@b"], "hosts": ["p/partial@z", "b"], "cost": 1}
+            for name in ("t", "t/partial@x", "t@b")
+        ],
+    },
     "keys that the other input lacks": edge(
         [BOTH, {"id": "D", "rates": {"b": 7}}], [SHARDED | {"inputs": ["C", "D"]}]
     ),

@@ -93,6 +93,22 @@ def test_no_two_streams_have_one_name():
         read_problem(taken)
 
 
+def test_names_with_the_mark_of_a_partial_are_refused_only_where_two_streams_are_one():
+    merged = EXAMPLE["tasks"][3] | {"hosts": None}
+    problem = changed("tasks", value=[*EXAMPLE["tasks"], merged | {"id": "Avg/partial@x"}])
+    read_problem(problem)
+    read_problem(changed("tasks", 1, "id", value="Avg/partial@b9"))
+    problem["nodes"] = [*EXAMPLE["nodes"], {"id": "x/partial@b1"}]
+    with pytest.raises(ProblemError, match="could be called the same") as caught:
+        read_problem(problem)
+    assert caught.value.path == "tasks[4].id"
+    single = EXAMPLE["tasks"][0] | {"id": "Avg/partial@x/partial@b1"}
+    for tasks in ([merged, single], [merged | {"id": "Avg/partial@x"}, single]):
+        problem["tasks"] = [EXAMPLE["tasks"][2], *tasks]
+        with pytest.raises(ProblemError, match="two streams could be called"):
+            read_problem(problem)
+
+
 def test_null_is_the_same_as_left_out():
     left_out = changed("tasks", 0, value={"id": "Face", "inputs": ["Video"], "rate": 600})
     null = dict.fromkeys(("mode", "cost", "destinations", "hosts", "merge_cost", "partial_rate"))
