@@ -4,6 +4,7 @@ Owns the form of the document and its checks. Must not know where it came from. 
 refused is refused with the path of the key and a sentence; keys that are not known are passed over.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ TASKS_MAX = 20_000
 CONTENTS_MAX = 20_000
 STREAMS_MAX = 100_000  # each (content, origin) and each (task, key) is one
 NUMBER_MAX = 1e30  # times hops and streams, a float still holds it
+HALF = re.compile("[\ud800-\udfff]")  # JSON can spell it, though it is no character
 SHOWN_CHARS_MAX = 40  # of a number that is refused
 
 
@@ -51,10 +53,10 @@ def read_problem(document: object) -> Problem:
     for index, task in enumerate(tasks):
         _check_task(task, f"tasks[{index}]", known, feeders)
     name, server = top.get("name"), top.get("server")
-    if name is not None and not isinstance(name, str):
-        raise ProblemError("name", "not a text")
+    if name is not None and name != "":
+        text(name, "name")
     if server is not None:
-        _known_nodes([_text(server, "server")], known, "server")
+        _known_nodes([text(server, "server")], known, "server")
     problem = Problem(nodes, links, contents, tasks, name or "", server)
     _check_keys(problem)
     return problem
@@ -65,7 +67,7 @@ def read_problem(document: object) -> Problem:
 
 def _node(entry: Mapping[str, Any], path: str) -> Node:
     return Node(
-        _text(entry.get("id"), f"{path}.id"),
+        text(entry.get("id"), f"{path}.id"),
         _limit(entry.get("capacity"), f"{path}.capacity"),
         _limit(entry.get("egress"), f"{path}.egress"),
     )
@@ -73,8 +75,8 @@ def _node(entry: Mapping[str, Any], path: str) -> Node:
 
 def _link(entry: Mapping[str, Any], path: str) -> Link:
     return Link(
-        _text(entry.get("a"), f"{path}.a"),
-        _text(entry.get("b"), f"{path}.b"),
+        text(entry.get("a"), f"{path}.a"),
+        text(entry.get("b"), f"{path}.b"),
         _limit(entry.get("capacity"), f"{path}.capacity"),
     )
 
@@ -82,7 +84,7 @@ def _link(entry: Mapping[str, Any], path: str) -> Link:
 def _content(entry: Mapping[str, Any], path: str) -> Content:
     rates = _object(entry.get("rates"), f"{path}.rates")
     return Content(
-        _text(entry.get("id"), f"{path}.id"),
+        text(entry.get("id"), f"{path}.id"),
         {key: number(rate, f"{path}.rates.{key}") for key, rate in rates.items()},
     )
 
@@ -90,14 +92,14 @@ def _content(entry: Mapping[str, Any], path: str) -> Content:
 def _task(entry: Mapping[str, Any], path: str) -> Task:
     entry = {key: value for key, value in entry.items() if value is not None}  # null: left out
     known = {mode.value: mode for mode in Mode}
-    mode = known.get(_text(entry.get("mode", Mode.SINGLE.value), f"{path}.mode"))
+    mode = known.get(text(entry.get("mode", Mode.SINGLE.value), f"{path}.mode"))
     if mode is None:
         raise ProblemError(f"{path}.mode", f"expected one of {', '.join(known)}")
     partial_rate = entry.get("partial_rate", None if mode is Mode.AGGREGATE else 0)
     hosts = entry.get("hosts")
     keyed = mode is Mode.SHARDED
     return Task(
-        id=_text(entry.get("id"), f"{path}.id"),
+        id=text(entry.get("id"), f"{path}.id"),
         inputs=_texts(entry.get("inputs"), f"{path}.inputs"),
         mode=mode,
         cost=_by_key(entry.get("cost", 0), f"{path}.cost", keyed=mode is not Mode.SINGLE),
@@ -263,11 +265,14 @@ def _unique(names: Iterable[str], path: str) -> dict[str, int]:
     return seen
 
 
-def _text(value: object, path: str) -> str:
+def text(value: object, path: str) -> str:
+    """A text that is not empty and that can be written again. Raises ProblemError."""
     if value is None:
         raise ProblemError(path, "missing")
     if not isinstance(value, str) or not value:
         raise ProblemError(path, "not a text")
+    if not value.isascii() and HALF.search(value):
+        raise ProblemError(path, "has half of a surrogate pair, which no file can hold")
     return value
 
 
@@ -276,7 +281,7 @@ def _texts(value: object, path: str) -> tuple[str, ...]:
         raise ProblemError(path, "missing")
     if not isinstance(value, list):
         raise ProblemError(path, "not an array")
-    return tuple(dict.fromkeys(_text(entry, f"{path}[{i}]") for i, entry in enumerate(value)))
+    return tuple(dict.fromkeys(text(entry, f"{path}[{i}]") for i, entry in enumerate(value)))
 
 
 def _limit(value: object, path: str) -> Number | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.network import Network
 from planner.problem import Number, Problem, ProblemError
-from planner.reading import number, read_problem
+from planner.reading import number, read_problem, text
 
 SOURCES_MAX = 100_000
 USUAL_BYTES = 150  # of an event of which nobody says it: id, source, time and two numbers
@@ -113,7 +113,7 @@ def read_network(document: object) -> Described:
     known = {node.id for node in problem.nodes}
     actors = []
     for path, entry in _entries(top, "actors"):
-        name = _text(entry.get("actor"), f"{path}.actor")
+        name = text(entry.get("actor"), f"{path}.actor")
         actors.append((name, _broker(entry.get("broker"), f"{path}.broker", known)))
     homes = {
         key: _broker(broker, f"homes.{key}", known)
@@ -147,9 +147,9 @@ def _source(path: str, entry: Mapping[str, Any], known: set[str]) -> Source:
         raise ProblemError(f"{path}.count", f"expected a whole number from 1 to {SOURCES_MAX}")
     location = entry.get("location")
     return Source(
-        _text(entry.get("source"), f"{path}.source"),
+        text(entry.get("source"), f"{path}.source"),
         _broker(entry.get("broker"), f"{path}.broker", known),
-        None if location is None else _text(location, f"{path}.location"),
+        None if location is None else text(location, f"{path}.location"),
         types,
         count,
     )
@@ -196,14 +196,8 @@ def _object(value: object, path: str) -> Mapping[str, Any]:
     return value
 
 
-def _text(value: object, path: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise ProblemError(path, "missing" if value is None else "not a text")
-    return value
-
-
 def _broker(value: object, path: str, known: set[str]) -> str:
-    name = _text(value, path)
+    name = text(value, path)
     if name not in known:
         raise ProblemError(path, f"no broker is called {name}")
     return name

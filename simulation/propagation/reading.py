@@ -151,6 +151,8 @@ def _edge(value: Any, where: str, nodes: int) -> tuple[int, int]:
 def _name(value: Any, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ScenarioError(f"{where}: found {value!r}, expected a text or a whole number")
+    if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        raise ScenarioError(f"{where}: has half of a surrogate pair, which no file can hold")
     return str(value)
 
 

@@ -74,6 +74,7 @@ FAULTY = [
     ('{"nodes": [{"id": "a", "capacity": NaN}]}', "nodes[0].capacity"),
     ("[" * 100_000, "not JSON"),
     ("[]", "not an object"),
+    (json.dumps(EXAMPLE).replace("Label", "\\ud800"), "tasks[1].id: has half of a surrogate"),
 ]
 
 

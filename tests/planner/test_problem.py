@@ -58,6 +58,10 @@ FAULTY = [
     ("tasks[0].cost", changed("tasks", 0, "cost", value=10**400)),
     ("nodes[0].capacity", changed("nodes", 0, "capacity", value=-(10**400))),
     ("name", changed("name", value=7)),
+    ("name", changed("name", value="\ud800")),
+    ("nodes[2].id", changed("nodes", 2, "id", value="b\udfff")),
+    ("tasks[1].id", changed("tasks", 1, "id", value="t\ud800")),
+    ("contents[0].id", changed("contents", 0, "id", value="\udc00\ud800")),
 ]
 
 

@@ -36,6 +36,7 @@ FAULTS = {
     "sensors[0]: `attr` is missing": {"sensors": [{"id": 1, "node": 0, "loc": [0, 0]}]},
     "subscriptions[0]: type: found 'vague'": {"subscriptions": [{**ONE, "type": "vague"}]},
     "subscriptions[1]: a second subscription": {"subscriptions": [ONE, ONE]},
+    "subscriptions[0]: id: has half of a surrogate": {"subscriptions": [{**ONE, "id": "\ud800"}]},
     "delta_t: found 0, expected more": {"subscriptions": [{**ONE, "delta_t": 0}]},
     "filters: 1: expected [lowest, highest]": {"subscriptions": [{**ONE, "filters": {"1": [0]}}]},
     "filters: expected at least one": {"subscriptions": [{**ONE, "filters": {}}]},
