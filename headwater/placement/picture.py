@@ -7,11 +7,10 @@ Brokers stand so that their distances on paper are near their hop counts (stress
 Gansner, Koren and North, 2004); a link is the wider the more it carries.
 """
 
-from xml.sax.saxutils import escape
-
 import numpy as np
 import numpy.typing as npt
 
+from headwater.drawn import drawn
 from planner.flow import Evaluation
 from planner.layout import Layout
 from planner.network import Network
@@ -66,7 +65,7 @@ def svg(layout: Layout, plan: Plan, evaluation: Evaluation) -> str:
     """A picture for a page."""
     places = _places(layout)
     width, height = (places.max(axis=0) + MARGIN_PX).tolist()
-    title = escape(f"{layout.problem.name or 'plan'}: flow {evaluation.flow:,}")
+    title = drawn(f"{layout.problem.name or 'plan'}: flow {evaluation.flow:,}")
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height + 30:.0f}"'
         f' viewBox="0 -30 {width:.0f} {height + 30:.0f}" role="img" aria-labelledby="title"'
@@ -81,7 +80,7 @@ def svg(layout: Layout, plan: Plan, evaluation: Evaluation) -> str:
         (ax, ay), (bx, by) = places[layout.numbers[a]], places[layout.numbers[b]]
         share = max(there, back) / most
         colour = "#2b5c94" if share else "#b8c2cc"
-        text = escape(f"{a} -> {b}: {there:g}, {b} -> {a}: {back:g}")
+        text = drawn(f"{a} -> {b}: {there:g}, {b} -> {a}: {back:g}")
         parts.append(
             f'<line x1="{ax:.1f}" y1="{ay:.1f}" x2="{bx:.1f}" y2="{by:.1f}" stroke="{colour}"'
             f' stroke-width="{1 + WIDEST_PX * share**0.5:.1f}"><title>{text}</title></line>'
@@ -90,12 +89,12 @@ def svg(layout: Layout, plan: Plan, evaluation: Evaluation) -> str:
         fill = "#e6effa" if pieces else "#f4f6f8"
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="15" fill="{fill}" stroke="#33475b"/>'
-            f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(name)}</text>'
+            f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{drawn(name)}</text>'
         )
         for row, text in enumerate(pieces):
             parts.append(
                 f'<text x="{x + 19:.1f}" y="{y + 4 + 13 * row:.1f}" fill="#8a3a68">'
-                f"{escape(text)}</text>"
+                f"{drawn(text)}</text>"
             )
     return "\n".join([*parts, "</svg>", ""])
 

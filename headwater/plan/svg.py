@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
-from xml.sax.saxutils import escape
 
+from headwater.drawn import drawn
 from headwater.plan.steps import Plan, Step
 
 FONT_PX = 13
@@ -157,17 +157,13 @@ def plan_svg(plans: Sequence[tuple[Plan, Sequence[str]]]) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {_LOOKS}>',
-        f'<title id="title">{escape(_clean(told))}</title>',
+        f'<title id="title">{drawn(told)}</title>',
         _TIP,
         '<rect width="100%" height="100%" fill="#ffffff"/>',
     ]
     for panel in panels:
         parts += _panel(panel)
     return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _clean(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _panel(panel: Panel) -> list[str]:
@@ -212,6 +208,4 @@ def _drawn(box: Box) -> list[str]:
 
 
 def _text(text: str, x: float, y: float, style: str) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" {style} xml:space="preserve">{escape(_clean(text))}</text>'
-    )
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style} xml:space="preserve">{drawn(text)}</text>'

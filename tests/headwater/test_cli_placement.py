@@ -217,12 +217,16 @@ def test_a_picture_draws_every_broker_link_and_piece(problem, tmp_path, capsys):
     assert all(str(piece) in drawn for piece in layout.pieces)
 
 
-def test_a_picture_takes_any_name_for_text(tmp_path):
+FORBIDDEN = "".join(map(chr, [*range(32), 0x7F, 0xFFFE, 0xFFFF]))  # most of these in XML
+
+
+def test_a_picture_takes_any_name_for_text():
     document = {
-        "nodes": [{"id": '<a&"'}, {"id": "b\\"}],
-        "links": [],
+        "name": f"n{FORBIDDEN}",
+        "nodes": [{"id": '<a&"'}, {"id": f"b\\{FORBIDDEN}"}],
+        "links": [{"a": '<a&"', "b": f"b\\{FORBIDDEN}"}],
         "contents": [{"id": "C", "rates": {'<a&"': 1}}],
-        "tasks": [{"id": "</svg>", "inputs": ["C"], "rate": 1}],
+        "tasks": [{"id": f"</svg>{FORBIDDEN}", "inputs": ["C"], "rate": 1}],
     }
     layout = lay_out(read_problem(document))
     plan = Plan((0,))
