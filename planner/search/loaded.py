@@ -100,7 +100,8 @@ class LoadedState(State):
         if not self.graded:
             return np.asarray(others + rates > self.room, dtype=np.uint8) * FULL
         beyond = others + rates - self.limit
-        parts = beyond / np.maximum(rates, 1e-300)
+        with np.errstate(over="ignore"):  # to inf parts, of what has hardly a rate
+            parts = beyond / np.maximum(rates, 1e-300)
         found = np.searchsorted(PARTS[1:-1], parts).astype(np.uint8) + np.uint8(1)
         return np.where(others + rates > self.room, found, np.uint8(0))
 

@@ -69,6 +69,14 @@ EDGES = {
         [BOTH, {"id": "D", "rates": {"a": 7}}],
         [SINGLE | {"inputs": ["D"]}, SHARDED | {"id": "U", "inputs": ["C", "T"]}],
     ),
+    "no rate beside far too much": edge(
+        [{"id": "C", "rates": {"a": 0}}],
+        [
+            SINGLE | {"inputs": [], "rate": 1e13, "hosts": ["a"]},
+            SINGLE | {"id": "U", "rate": 0, "hosts": ["b"], "destinations": []},
+        ],
+        links=[{"a": "a", "b": "b", "capacity": 1e12}],
+    ),
     "names that hold the mark of a partial": {
         "nodes": [
             {"id": "p/partial@z", "egress": 50, "capacity": 0},
