@@ -12,6 +12,7 @@ from planner.flow import Evaluation, evaluate
 from planner.layout import Layout
 from planner.network import Network
 from planner.plan import Plan
+from planner.scale import Scaled, scaled
 
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
 TIME_LIMIT_S = 10.0
@@ -62,20 +63,25 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     from planner.search.model import Model
 
     began = time.monotonic()
+    usual = scaled(layout)
     if wanted.method in {"tabu", "optimal"}:
-        found = _search(layout, wanted, tell)
+        found = _search(usual, wanted, tell)
         if wanted.method == "optimal":
-            found = _optimum(layout, wanted, found, time.monotonic() - began)
+            found = _optimum(usual.layout, wanted, found, time.monotonic() - began)
     else:
-        model = Model(layout)
+        model = Model(usual.layout)
         if wanted.method == "local":
             plan = baselines.local(model, wanted.radius)
         else:
             ways = {"hop": baselines.hop, "central": baselines.central}
             plan = ways.get(wanted.method, baselines.by_estimate)(model)
-        found = Found(plan, evaluate(layout, plan))
+        found = Found(plan, evaluate(usual.layout, plan))
+    evaluation, bound = found.evaluation, found.bound
+    if usual.layout is not layout:
+        evaluation = evaluate(layout, found.plan)
+        bound = None if bound is None else usual.given(bound)
     seconds = time.monotonic() - began
-    return Found(found.plan, found.evaluation, found.steps, seconds, found.bound, found.complete)
+    return Found(found.plan, evaluation, found.steps, seconds, bound, found.complete)
 
 
 def patience_steps(layout: Layout) -> int:
@@ -83,11 +89,12 @@ def patience_steps(layout: Layout) -> int:
     return STALL_STEPS + STALL_STEPS_A_PIECE * len(layout.pieces)
 
 
-def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
+def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
     from planner.search import stops
     from planner.search.model import Model
     from planner.search.run import Report, Search, as_plan
 
+    layout = usual.layout
     share = START_SHARE if wanted.method == "optimal" else 1.0
     clock = stops.Seconds(wanted.time_limit_s * share)
     limits: list[stops.Stop] = [clock, stops.Stalled(patience_steps(layout))]
@@ -98,7 +105,7 @@ def _search(layout: Layout, wanted: Wanted, tell: Tell | None) -> Found:
 
     def observe(report: Report) -> None:
         if tell is not None:
-            tell(report.steps, report.flow, report.excess, report.kicks)
+            tell(report.steps, usual.given(report.flow), report.excess, report.kicks)
 
     best = search.run(stops.First(tuple(limits)), observe)
     plan = as_plan(model, best)

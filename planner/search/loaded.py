@@ -54,7 +54,7 @@ class LoadedState(State):
         for arc, numbers in self.limits_of.items():
             for number in numbers:
                 self.arcs_of[number].append(arc)
-        self.room = self.limit * (1 + ROOM) + 1e-12
+        self.room = self.limit * (1 + ROOM)
         self.all_rates: Vector = np.array([*model.rates, *model.partial_rates])
         layout = model.layout
         given = [s.rate for s in layout.streams] + [a.rate for a in layout.aggregates]
@@ -132,8 +132,9 @@ class LoadedState(State):
         return [(source, (header,)) for source in sorted(sources)]
 
     def _take_up(self, number: int) -> None:
-        self.load -= self.on[number]
+        carried = np.flatnonzero(self.on[number])
         self.on[number] = 0.0
+        self.load[carried] = self.on[:, carried].sum(axis=0)  # taken off, it would leave a trifle
         self.trees[number] = {}
         self.hops[number] = 0.0
 
@@ -318,15 +319,11 @@ class LoadedState(State):
                 arcs = self.trees[number][source]
                 if lost or len(usual) > len(arcs) or set(usual) == set(arcs):
                     continue
-                before = self.load.copy(), self.on[number].copy()
-                rate = float(self.real_rates[number])
-                self._count(number, arcs, -rate)
-                self._count(number, usual, rate)
-                if (self.load > np.maximum(self.room, before[0])).any():
-                    self.load, self.on[number] = before
-                    continue
-                self.trees[number][source] = tuple(usual)
-                self.hops[number] += len(usual) - len(arcs)
+                before, trees, hops = self.load.copy(), self.trees[number], float(self.hops[number])
+                fewer = len(arcs) - len(usual)
+                self._hang([number], [{**trees, source: tuple(usual)}], [hops - fewer])
+                if (self.load > np.maximum(self.room, before)).any():
+                    self._hang([number], [trees], [hops])
         self.flow = float(self.hops @ self.all_rates) + self._fine()
 
     def name_of(self, number: int, source: int) -> str:

@@ -40,15 +40,30 @@ class _Load:
     model: Model
     on: dict[Arc, float] = field(default_factory=dict)
     out: list[float] = field(default_factory=list)
+    streams: dict[Arc, int] = field(default_factory=dict)
+    """How many are on each link."""
+    sent: list[int] = field(default_factory=list)
+    """How often each broker sends one."""
 
     def __post_init__(self) -> None:
         self.out = [0.0] * self.model.nodes
+        self.sent = [0] * self.model.nodes
 
     def add(self, arcs: Iterable[Arc], rate: float) -> None:
-        """Puts a stream on links; a rate below zero takes it off."""
+        """Puts a stream on links."""
         for arc in arcs:
+            self.streams[arc] = self.streams.get(arc, 0) + 1
+            self.sent[arc[0]] += 1
             self.on[arc] = self.on.get(arc, 0.0) + rate
             self.out[arc[0]] += rate
+
+    def remove(self, arcs: Iterable[Arc], rate: float) -> None:
+        """Takes a stream off; where none is left there is no load, whatever sums came to."""
+        for arc in arcs:
+            self.streams[arc] -= 1
+            self.sent[arc[0]] -= 1
+            self.on[arc] = self.on[arc] - rate if self.streams[arc] else 0.0
+            self.out[arc[0]] = self.out[arc[0]] - rate if self.sent[arc[0]] else 0.0
 
     def beyond(self, arc: Arc, rate: float, sent: float = 0.0) -> float:
         """By how much limits at a link would be exceeded with so much more on it.
@@ -109,7 +124,7 @@ def _force(model: Model, streams: Sequence[Carried], trees: list[list[Arc]], loa
     """Lays what no link has room for over links that have none."""
     for index, stream in enumerate(streams):
         if _lost(stream, trees[index]):
-            load.add(trees[index], -stream.rate)
+            load.remove(trees[index], stream.rate)
             trees[index] = _lay(model, stream, load, TOLL_FIRST, {})
             load.add(trees[index], stream.rate)
 
@@ -138,7 +153,7 @@ def _negotiate(
             arcs, stream = trees[index], streams[index]
             if not any(load.beyond(arc, 0) for arc in arcs):
                 continue
-            load.add(arcs, -stream.rate)
+            load.remove(arcs, stream.rate)
             trees[index] = _lay(model, stream, load, toll, memory)
             load.add(trees[index], stream.rate)
         excess = load.excess()
@@ -148,7 +163,7 @@ def _negotiate(
             return
         toll *= TOLL_GROWTH
     for index, stream in enumerate(streams):
-        load.add(trees[index], -stream.rate)
+        load.remove(trees[index], stream.rate)
         trees[index] = best[1][index]
         load.add(trees[index], stream.rate)
 
@@ -166,7 +181,7 @@ def _shorten(
         if len(arcs) <= len(stream.targets):
             continue
         before = sum(load.beyond(arc, 0) for arc in arcs)
-        load.add(arcs, -stream.rate)
+        load.remove(arcs, stream.rate)
         new = _lay(model, stream, load, HARD_TOLL, {})
         worse = sum(load.beyond(arc, stream.rate) for arc in new) > before
         if (

@@ -76,7 +76,7 @@ class Best:
             return excess == 0
         if excess > 0 and abs(excess - self.excess) > GAIN:
             return excess < self.excess
-        return flow < self.flow - GAIN * max(1.0, abs(self.flow))
+        return flow < self.flow - GAIN * abs(self.flow)
 
 
 Observer = Callable[[Report], None]

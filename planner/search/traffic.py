@@ -69,6 +69,8 @@ class TrafficState(State):
         ).astype(np.float64)
         self.load = [0.0] * len(self.arcs)
         self.sent = [0.0] * model.nodes
+        self.streams, self.sends = [0] * len(self.arcs), [0] * model.nodes
+        """How many streams are on each link, and how often each broker sends one."""
         self.ways: list[dict[int, Way]] = [{} for _ in self.rates]
         self.cost = [0.0] * len(self.rates)
         self.missed = [0] * len(self.rates)
@@ -89,14 +91,17 @@ class TrafficState(State):
         """Puts a stream on links, or takes it off."""
         rate = -self.rates[number] if off else self.rates[number]
         load, sent, tail, broken = self.load, self.sent, self.tail, self.broken
-        room, out_room = self.room, self.out_room
+        room, out_room, streams, sends = self.room, self.out_room, self.streams, self.sends
+        more = -1 if off else 1
         for link in way:
-            after = load[link] + rate
+            streams[link] += more
+            after = load[link] + rate if streams[link] else 0.0  # whatever sums come to
             if after > room[link] or link in broken:
                 self._note(link, load[link], after, self.limit[link])
             load[link] = after
             node = tail[link]
-            after = sent[node] + rate
+            sends[node] += more
+            after = sent[node] + rate if sends[node] else 0.0
             if after > out_room[node] or -1 - node in broken:
                 self._note(-1 - node, sent[node], after, self.bound[node])
             sent[node] = after
