@@ -84,7 +84,7 @@ def evaluate(layout: Layout, plan: Plan, network: Network | None = None) -> Eval
     streams: dict[str, tuple[Arc, ...]] = {}
     parts: dict[Arc, list[Number]] = {}
     flows: list[Number] = []
-    for stream in carried(layout, plan.hosts):
+    for stream in carried(layout, plan.hosts, plan.routes):
         arcs, lost = _way(stream, plan, net)
         streams[stream.name] = tuple(arcs)
         flows += [stream.rate] * len(arcs)

@@ -8,7 +8,7 @@ A *piece* is what needs one host: a task, a shard of it, a key of an aggregate (
 aggregate at one broker share a partial there) or a header.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -180,8 +180,11 @@ class Carried:
     """Its place among the layout's streams or, counted on behind them, its aggregate's place."""
 
 
-def carried(layout: Layout, hosts: Sequence[int]) -> list[Carried]:
-    """The streams that leave a broker when each piece is at its host, in a fixed order."""
+def carried(layout: Layout, hosts: Sequence[int], routed: Collection[str] = ()) -> list[Carried]:
+    """The streams that leave a broker when each piece is at its host, in a fixed order.
+
+    Those that are `routed` do so in any case, even if nobody elsewhere wants them.
+    """
     found = []
     for number, stream in enumerate(layout.streams):
         source = stream.origin if stream.piece is None else hosts[stream.piece]
@@ -189,11 +192,13 @@ def carried(layout: Layout, hosts: Sequence[int]) -> list[Carried]:
         ends = {hosts[piece] for piece in stream.consumers}
         ends.update(stream.destinations)
         ends.discard(source)
-        if ends:
+        if ends or stream.name in routed:
             found.append(Carried(stream.name, stream.rate, source, tuple(sorted(ends)), number))
     for number, aggregate in enumerate(layout.aggregates, len(layout.streams)):
         header = hosts[aggregate.header]
-        for source in sorted({hosts[piece] for piece in aggregate.partials} - {header}):
+        for source in sorted({hosts[piece] for piece in aggregate.partials}):
             name = partial_name(aggregate.task, layout.problem.nodes[source].id)
-            found.append(Carried(name, aggregate.rate, source, (header,), number))
+            if source != header or name in routed:
+                ends = {header} - {source}
+                found.append(Carried(name, aggregate.rate, source, tuple(ends), number))
     return found

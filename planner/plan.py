@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.layout import Layout, Role
-from planner.problem import ProblemError
+from planner.layout import Layout, Role, partial_name
+from planner.problem import Mode, ProblemError
 
 Routes = Mapping[str, tuple[tuple[str, str], ...]]
 
@@ -73,10 +73,27 @@ def read_plan(document: object, layout: Layout) -> Plan:
         if found not in layout.numbers:
             raise ProblemError(path, f"no broker is called {found}")
         hosts.append(layout.numbers[found])
-    return Plan(tuple(hosts), _read_routes(document.get("routes"), layout))
+    _check_no_more(placed, layout)
+    return Plan(tuple(hosts), _read_routes(document.get("routes"), layout, hosts))
 
 
-def _read_routes(value: object, layout: Layout) -> Routes:
+def _check_no_more(placed: Mapping[str, Any], layout: Layout) -> None:
+    """What is placed is of the problem's tasks, and by keys that they have."""
+    known = {(piece.task, piece.role, piece.key) for piece in layout.pieces}
+    modes = {task.id: task.mode for task in layout.problem.tasks}
+    for task, value in placed.items():
+        if task not in modes:
+            raise ProblemError(f"placement.{task}", f"no task is called {task}")
+        role, path, keyed = Role.SHARD, f"placement.{task}", value
+        if modes[task] is Mode.AGGREGATE:
+            role, path, keyed = Role.PARTIAL, f"{path}.partial", value.get("partial")
+        if modes[task] is not Mode.SINGLE and isinstance(keyed, Mapping):
+            for key in keyed:
+                if (task, role, key) not in known:
+                    raise ProblemError(f"{path}.{key}", f"{key} is no key of its inputs")
+
+
+def _read_routes(value: object, layout: Layout, hosts: Sequence[int]) -> Routes:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -84,8 +101,14 @@ def _read_routes(value: object, layout: Layout) -> Routes:
     linked = {
         ends for link in layout.problem.links for ends in ((link.a, link.b), (link.b, link.a))
     }
+    there = {stream.name for stream in layout.streams}
+    for aggregate in layout.aggregates:
+        at = {hosts[piece] for piece in aggregate.partials}
+        there |= {partial_name(aggregate.task, layout.problem.nodes[host].id) for host in at}
     routes = {}
     for name, arcs in value.items():
+        if name not in there:
+            raise ProblemError(f"routes.{name}", f"no stream is called {name}")
         if not isinstance(arcs, list | tuple):
             raise ProblemError(f"routes.{name}", "not an array")
         found = []

@@ -29,6 +29,8 @@ class Older:
     plan: Plan | None
     flow: int | float | None
     feasible: bool | None
+    differs: str | None = None
+    """In what the problem of the older plan is another, where it is."""
 
 
 def read_older(document: object, layout: Layout) -> Older:
@@ -40,10 +42,10 @@ def read_older(document: object, layout: Layout) -> Older:
     flow, feasible = document.get("flow"), document.get("feasible")
     try:
         plan = read_plan(document, layout)
-    except ProblemError:  # of an earlier problem
+    except ProblemError as error:  # of an earlier problem
         is_number = isinstance(flow, int | float) and not isinstance(flow, bool)
         said = feasible if isinstance(feasible, bool) else None
-        return Older(places, None, flow if is_number else None, said)
+        return Older(places, None, flow if is_number else None, said, str(error))
     before = evaluate(layout, plan)
     return Older(places, plan, before.flow, before.feasible)
 
@@ -99,6 +101,7 @@ def difference(layout: Layout, old: Older, new: Plan) -> dict[str, Any]:
         "stay": len(now) - len(moves) - len(fresh),
         "rerouted": rerouted,
         "same_problem": old.plan is not None,
+        "differs": old.differs,
         "flow": [old.flow, after.flow],
         "feasible": [old.feasible, after.feasible],
     }
@@ -122,7 +125,8 @@ def difference_lines(changes: dict[str, Any]) -> list[str]:
         lines.append(f"flow {before:,} -> {after:,}")
     else:
         said = "unknown" if before is None else f"{before:,}"
-        lines.append(f"flow {said} -> {after:,}; the older plan is of another problem")
+        lines.append(f"flow {said} -> {after:,}; the older plan is of another problem:")
+        lines.append(f"  {changes['differs']}")
     for word, feasible in zip(("older", "new"), changes["feasible"], strict=True):
         if feasible is False:
             lines.append(f"the {word} plan breaks limits")

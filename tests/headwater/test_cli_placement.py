@@ -162,6 +162,29 @@ def test_a_difference_takes_an_older_plan_with_a_broker_that_was_lost(problem, t
     assert "the older plan is of another problem" in out
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"routes": {"Labell": [["b1", "b2"]]}}, "routes.Labell: no stream is called Labell"),
+        ({"placement": {"Old": "b1"}}, "placement.Old: no task is called Old"),
+    ],
+)
+def test_a_difference_says_in_what_the_older_plan_is_of_another_problem(
+    problem, tmp_path, capsys, change, said
+):
+    old = tmp_path / "old.json"
+    planned(capsys, problem, "--steps", "100", "--output", str(old))
+    before = json.loads(old.read_text())
+    for key, value in change.items():
+        before[key] = before.get(key, {}) | value
+    old.write_text(json.dumps(before))
+    status, out, _ = planned(capsys, problem, "--steps", "100", "--diff", str(old))
+    assert status == 0
+    assert said in out
+    out = planned(capsys, problem, "--steps", "100", "--diff", str(old), "--json")[1]
+    assert json.loads(out)["diff"]["differs"] == said
+
+
 def test_a_difference_tells_pieces_apart_that_are_called_the_same(problem, tmp_path, capsys):
     document = copy.deepcopy(EXAMPLE)
     named = {"inputs": ["Video"], "rate": 1, "destinations": ["b3"]}

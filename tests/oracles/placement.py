@@ -119,7 +119,7 @@ def judge(problem, plan):
     charged = []
     for name, rate, source, targets in streams_of(problem, plan["placement"]):
         given = plan.get("routes", {}).get(name)
-        if not targets:
+        if not targets and given is None:
             continue
         if given is None:
             links, lost = canonical_links(problem, source, targets)

@@ -32,7 +32,10 @@ def test_routes_that_are_given_are_charged_and_followed(document, data):
     hosts = tuple(data.draw(st.integers(0, len(document["nodes"]) - 1)) for _ in layout.pieces)
     both = [(x["a"], x["b"]) for x in document["links"]]
     both += [(b, a) for a, b in both]
-    names = sorted(evaluate(layout, Plan(hosts)).streams)
+    names = sorted({stream.name for stream in layout.streams})
+    for aggregate in layout.aggregates:
+        at = sorted({hosts[piece] for piece in aggregate.partials})
+        names += [f"{aggregate.task}/partial@b{host}" for host in at]
     if not names:
         return
     links = st.lists(st.sampled_from(both), max_size=6)
@@ -42,6 +45,14 @@ def test_routes_that_are_given_are_charged_and_followed(document, data):
     assert (Fraction(found.flow), found.feasible) == oracle.judge(
         document, as_document(layout, plan)
     )
+
+
+def test_a_route_is_charged_though_nobody_elsewhere_wants_the_stream():
+    layout = lay_out(read_problem(EXAMPLE))
+    routes = {name: [["b1", "b2"], ["b2", "b3"]] for name in ("Video@b1", "Avg/partial@b1")}
+    read = read_plan({"placement": PLACED, "routes": routes}, layout)
+    more = evaluate(layout, read).flow - evaluate(layout, Plan(read.hosts)).flow
+    assert more == 2 * 9000 + 2 * 12
 
 
 def test_a_stream_is_paid_once_a_link_however_many_share_it():
@@ -80,6 +91,15 @@ def test_each_limit_is_named_when_it_is_broken():
     assert found.excess > 3000
 
 
+PLACED = {
+    "Face": "b1",
+    "Label": "b1",
+    "Clean": {"b1": "b1", "b2": "b1"},
+    "Avg": {"partial": {"b1": "b1", "b2": "b1"}, "header": "b1"},
+}
+ALL = dict.fromkeys(("b1", "b2", "b3"), "b1")
+
+
 @pytest.mark.parametrize(
     ("path", "change"),
     [
@@ -87,6 +107,14 @@ def test_each_limit_is_named_when_it_is_broken():
         ("placement.Face", {"placement": {}}),
         ("placement.Face", {"placement": {"Face": "b9"}}),
         ("routes", {"routes": []}),
+        ("placement.Old", {"placement": PLACED | {"Old": "b1"}}),
+        ("placement.Clean.b3", {"placement": PLACED | {"Clean": ALL}}),
+        (
+            "placement.Avg.partial.b3",
+            {"placement": PLACED | {"Avg": {"partial": ALL, "header": "b1"}}},
+        ),
+        ("routes.Facee", {"routes": {"Facee": []}}),
+        ("routes.Avg/partial@b2", {"routes": {"Avg/partial@b2": []}}),
         ("routes.Face[0]", {"routes": {"Face": [["b1", "b3"]]}}),
         ("routes.Face[1]", {"routes": {"Face": [["b1", "b2"], "b2"]}}),
     ],
