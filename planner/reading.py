@@ -6,6 +6,7 @@ refused is refused with the path of the key and a sentence; keys that are not kn
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
 from typing import Any, TypeVar
 
 from planner.problem import (
@@ -230,7 +231,7 @@ def _known_nodes(names: Iterable[str], known: Mapping[str, int], path: str) -> N
 
 
 def _object(value: object, path: str) -> Mapping[str, Any]:
-    if value is None:
+    if value is None and path:
         raise ProblemError(path, "missing")
     if not isinstance(value, Mapping):
         raise ProblemError(path, "not an object" if path else "the document is not an object")
@@ -287,15 +288,18 @@ def _texts(value: object, path: str) -> tuple[str, ...]:
 def _limit(value: object, path: str) -> Number | None:
     """None where nothing is bounded: by null, or by what no load within NUMBER_MAX comes to."""
     unbounded = isinstance(value, int | float) and value > NUMBER_MAX * STREAMS_MAX
-    return None if value is None or unbounded else number(value, path, NUMBER_MAX * STREAMS_MAX)
+    expected = "0 or more, or null for no limit"
+    return None if value is None or unbounded else number(value, path, inf, expected)
 
 
-def number(value: object, path: str, most: float = NUMBER_MAX) -> Number:
+def number(
+    value: object, path: str, most: float = NUMBER_MAX, expected: str = f"0 to {NUMBER_MAX:g}"
+) -> Number:
     """A number from 0 on that a float holds. Raises ProblemError."""
     if value is None:
         raise ProblemError(path, "missing")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(path, "not a number")
     if not 0 <= value <= most:  # nor is what is no number; a long integer is no float
-        raise ProblemError(path, f"found {str(value)[:SHOWN_CHARS_MAX]}, expected 0 to {most:g}")
+        raise ProblemError(path, f"found {str(value)[:SHOWN_CHARS_MAX]}, expected {expected}")
     return value

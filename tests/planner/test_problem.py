@@ -65,6 +65,12 @@ FAULTY = [
 ]
 
 
+def test_what_is_no_object_at_all_is_told_as_that():
+    for document in (None, [], "nodes"):
+        with pytest.raises(ProblemError, match=r"^the document is not an object$"):
+            read_problem(document)
+
+
 @pytest.mark.parametrize(
     ("path", "document"), FAULTY, ids=[f"{p}-{i}" for i, (p, _) in enumerate(FAULTY)]
 )
@@ -130,3 +136,11 @@ def test_a_limit_that_no_load_comes_to_is_none(limit):
     problem = read_problem(document)
     assert problem.nodes[0].capacity is None
     assert problem.links[0].capacity is None
+
+
+def test_what_is_said_of_a_faulty_number_is_what_would_be_taken():
+    for limit in (-1, float("nan"), float("-inf")):
+        with pytest.raises(ProblemError, match=r"expected 0 or more, or null for no limit$"):
+            read_problem(changed("nodes", 0, "capacity", value=limit))
+    with pytest.raises(ProblemError, match=r"expected 0 to 1e\+30$"):
+        read_problem(changed("tasks", 0, "cost", value=float("inf")))
