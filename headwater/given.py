@@ -7,6 +7,7 @@ Invariant: whatever is wrong with a file is a CommandError with status 2 that na
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,13 +22,28 @@ def read_json(name: str) -> object:
     """The document in a file, `-` being standard input. Raises CommandError."""
     text = read_text(name)
     try:
-        return json.loads(text.removeprefix("\ufeff"))
+        return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_each_once)
+    except _TwiceError as error:
+        raise CommandError(FAULTY, f"{name}: {error}") from None
     except json.JSONDecodeError as error:
         where = f"{name}:{error.lineno}:{error.colno}"
         raise CommandError(FAULTY, f"{where}: not JSON: {error.msg.lower()}") from None
     except (ValueError, RecursionError):
         reason = "not JSON that can be read: too deep or too long"
         raise CommandError(FAULTY, f"{name}: {reason}") from None
+
+
+class _TwiceError(ValueError):
+    """An object tells one key twice; which of the two is meant nobody knows."""
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key in counts if counts[key] > 1)
+        raise _TwiceError(f"an object has the key {json.dumps(twice)} twice")
+    return found
 
 
 def functions_of(path: str) -> Mapping[str, object]:

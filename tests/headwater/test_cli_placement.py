@@ -74,6 +74,8 @@ FAULTY = [
     ('{"nodes": [{"id": "a", "capacity": NaN}]}', "nodes[0].capacity"),
     ("[" * 100_000, "not JSON"),
     ("[]", "not an object"),
+    ("null", "the document is not an object"),
+    ('{"nodes": [{"id": "a", "id": "b"}]}', 'faulty.json: an object has the key "id" twice'),
     (json.dumps(EXAMPLE).replace("Label", "\\ud800"), "tasks[1].id: has half of a surrogate"),
 ]
 
