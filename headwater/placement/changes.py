@@ -9,6 +9,7 @@ it cannot be judged by this problem's limits, and its flow is the one that it sa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,15 +40,23 @@ def read_older(document: object, layout: Layout) -> Older:
     places: Places = {}
     for task, value in placed.items():
         _take(places, task, value)
-    flow, feasible = document.get("flow"), document.get("feasible")
+    flow, feasible = _flow(document.get("flow")), document.get("feasible")
     try:
         plan = read_plan(document, layout)
     except ProblemError as error:  # of an earlier problem
-        is_number = isinstance(flow, int | float) and not isinstance(flow, bool)
         said = feasible if isinstance(feasible, bool) else None
-        return Older(places, None, flow if is_number else None, said, str(error))
+        return Older(places, None, flow, said, str(error))
     before = evaluate(layout, plan)
     return Older(places, plan, before.flow, before.feasible)
+
+
+def _flow(value: object) -> int | float | None:
+    """The flow that a plan says it has; None where it says none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ProblemError("flow", f"found {value}, expected a finite number")
+    return value
 
 
 def _take(places: Places, task: str, value: object) -> None:

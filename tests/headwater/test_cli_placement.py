@@ -205,6 +205,8 @@ def test_a_difference_tells_pieces_apart_that_are_called_the_same(problem, tmp_p
     [
         ("[]", "not an object"),
         ("{}", "placement: missing"),
+        ('{"placement": {}, "flow": NaN}', "flow: found nan, expected a finite number"),
+        ('{"placement": {}, "flow": -1e999}', "flow: found -inf"),
         ('{"placement": {"Face": 3}}', "placement.Face: not the name of a broker"),
         ('{"placement": {"Avg": {"partial": {"b1": 1}}}}', "placement.Avg.partial.b1"),
     ],
