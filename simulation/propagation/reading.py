@@ -88,7 +88,7 @@ def _scenario(told: Any, folder: Path) -> Scenario:
     named = told.get("events_file")
     if named is not None and not isinstance(named, str):
         raise ScenarioError("events_file: found no name of a file")
-    readings = _readings(folder / named, sensors) if named else ()
+    readings = _readings(folder / named, f"events_file: {named}", sensors) if named else ()
     return Scenario(
         nodes,
         edges,
@@ -228,7 +228,7 @@ def _step(value: Any, where: str) -> Step:
     return Step(t, kind, named)
 
 
-def _readings(path: Path, sensors: dict[str, Sensor]) -> tuple[Reading, ...]:
+def _readings(path: Path, where: str, sensors: dict[str, Sensor]) -> tuple[Reading, ...]:
     """The events of a file, gzip or plain, by time and otherwise in the order of the file."""
     opened = gzip.open if path.suffix == ".gz" else open
     found: list[Reading] = []
@@ -238,27 +238,25 @@ def _readings(path: Path, sensors: dict[str, Sensor]) -> tuple[Reading, ...]:
             lines = csv.reader(file)
             heads = [head.strip() for head in next(lines, [])]
             if any(name not in heads for name in COLUMNS):
-                raise ScenarioError(f"events_file: {path.name}: expected the columns id,sensor,t,v")
+                raise ScenarioError(f"{where}: expected the columns id,sensor,t,v")
             at = [heads.index(name) for name in COLUMNS]
             for number, cells in enumerate(lines, 2):
                 if not cells:
                     continue
-                reading = _reading(cells, at, f"events_file: {path.name}:{number}")
+                reading = _reading(cells, at, f"{where}:{number}")
                 if reading.sensor not in sensors:
-                    where = f"events_file: {path.name}:{number}"
-                    raise ScenarioError(f"{where}: no sensor {reading.sensor!r}")
+                    raise ScenarioError(f"{where}:{number}: no sensor {reading.sensor!r}")
                 if reading.id in known:
-                    where = f"events_file: {path.name}:{number}"
-                    raise ScenarioError(f"{where}: a second event {reading.id!r}")
+                    raise ScenarioError(f"{where}:{number}: a second event {reading.id!r}")
                 if len(found) >= READINGS_MAX:
                     raise ScenarioError(f"events_file: more than {READINGS_MAX:,} events")
                 known.add(reading.id)
                 found.append(reading)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ScenarioError(f"events_file: {path.name}: {reason}") from None
+        raise ScenarioError(f"{where}: {reason}") from None
     except (ValueError, csv.Error, EOFError) as error:
-        raise ScenarioError(f"events_file: {path.name}: {error}") from None
+        raise ScenarioError(f"{where}: {error}") from None
     return tuple(sorted(found, key=lambda reading: reading.t))
 
 

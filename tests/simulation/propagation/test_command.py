@@ -73,6 +73,16 @@ def test_a_faulty_scenario_is_refused_with_the_place(sentence, tmp_path, capsys)
     assert said.out == ""
 
 
+def test_a_file_of_events_is_told_by_the_name_that_the_scenario_gives(
+    tmp_path, capsys, monkeypatch
+):
+    scenario = write(tmp_path, GOOD, ROWS)
+    scenario.write_text(json.dumps({**GOOD, "events_file": "."}))
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", scenario.name]) == 2
+    assert "events_file: .: is a directory" in capsys.readouterr().err
+
+
 def test_a_scenario_on_standard_input_names_its_events_from_here(tmp_path, capsys, monkeypatch):
     _, named = told(tmp_path, {}, ROWS)
     assert main(["simulate", named]) == 0
