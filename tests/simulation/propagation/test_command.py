@@ -55,6 +55,12 @@ FAULTY_ROWS = {
     "events.csv:3: a second event '7'": [[7, 1, 0, 1.0], [7, 1, 1, 1.0]],
     "events.csv:2: found t 'x'": [[7, 1, "x", 1.0]],
     "events.csv:2: found t '1.5', expected whole seconds": [[7, 1, 1.5, 1.0]],
+    "events.csv:2: found t '1_0', expected whole seconds": [[7, 1, "1_0", 1.0]],
+    "events.csv:2: found t '1e1', expected whole seconds": [[7, 1, "1e1", 1.0]],
+    "events.csv:2: found t '٣', expected whole seconds": [[7, 1, "٣", 1.0]],
+    "events.csv:2: found t '', expected whole seconds": [[7, 1, "", 1.0]],
+    "events.csv:2: found v '1_0', expected a finite number": [[7, 1, 1, "1_0"]],
+    "events.csv:2: found v 'x', expected a finite number": [[7, 1, 1, "x"]],
     "events.csv:2: found v 'nan', expected a finite number": [[7, 1, 1, "nan"]],
     "events.csv:2: expected id,sensor,t,v": [[7, 1]],
 }
