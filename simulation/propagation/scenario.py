@@ -147,10 +147,10 @@ def steps_of(
     subscribed = {step.id for step in script if step.op == "subscribe"}
     first = [Step(None, "advertise", name) for name in sensors if name not in advertised]
     first += [Step(None, "subscribe", name) for name in subscriptions if name not in subscribed]
-    script = sorted(script, key=lambda step: step.t or 0)
     known = {"advertise": sensors, "withdraw": sensors}
-    for step in script:
+    for place, step in enumerate(script):
         if step.id not in known.get(step.op, subscriptions):
             what = "sensor" if step.op in known else "subscription"
-            raise ScenarioError(f"script: {step.op} names {what} {step.id!r}, which is not there")
-    return (*first, *script)
+            sentence = f"{step.op} names {what} {step.id!r}, which is not there"
+            raise ScenarioError(f"script[{place}]: {sentence}")
+    return (*first, *sorted(script, key=lambda step: step.t or 0))

@@ -43,8 +43,8 @@ FAULTS = {
     "subscriptions[0]: node: found broker -1": {"subscriptions": [{**ONE, "node": -1}]},
     "center: found broker 3": {"center": 3},
     "script[0]: op: found 'sing'": {"script": [{"t": 0, "op": "sing", "id": "s"}]},
-    "script: subscribe names subscription 'x'": {
-        "script": [{"t": 0, "op": "subscribe", "id": "x"}]
+    "script[1]: subscribe names subscription 'x'": {
+        "script": [{"t": 1, "op": "subscribe", "id": "s"}, {"t": 0, "op": "subscribe", "id": "x"}]
     },
     "script[0]: t: found 0.5, expected whole": {
         "script": [{"t": 0.5, "op": "subscribe", "id": "s"}]
