@@ -91,17 +91,25 @@ def _scenario(told: Any, folder: Path) -> Scenario:
     named = told.get("events_file")
     if named is not None and not isinstance(named, str):
         raise ScenarioError("events_file: found no name of a file")
-    readings = _readings(folder / named, f"events_file: {named}", sensors) if named else ()
+    readings = _readings(folder / named, f"events_file: {named}", sensors) if named else []
+    numbered = all(_is_number(each.id) for each in readings)
     return Scenario(
         nodes,
         edges,
         sensors,
         subscriptions,
-        readings,
+        _in_order(readings, numbered=numbered),
         steps_of(sensors, subscriptions, script),
         middle(nodes, edges) if center is None else _node(center, "center", nodes),
-        all(_is_number(each.id) for each in readings),
+        numbered,
     )
+
+
+def _in_order(readings: list[Reading], *, numbered: bool) -> tuple[Reading, ...]:
+    """By time and id; numbers by what they count, so that 9 comes before 10."""
+    if numbered:
+        return tuple(sorted(readings, key=lambda reading: (reading.t, int(reading.id))))
+    return tuple(sorted(readings, key=lambda reading: (reading.t, reading.id)))
 
 
 def _need(told: dict[str, Any], name: str, where: str) -> Any:
@@ -231,8 +239,8 @@ def _step(value: Any, where: str) -> Step:
     return Step(t, kind, named)
 
 
-def _readings(path: Path, where: str, sensors: dict[str, Sensor]) -> tuple[Reading, ...]:
-    """The events of a file, gzip or plain, by time and otherwise in the order of the file."""
+def _readings(path: Path, where: str, sensors: dict[str, Sensor]) -> list[Reading]:
+    """The events of a file, gzip or plain, in its order."""
     opened = gzip.open if path.suffix == ".gz" else open
     found: list[Reading] = []
     known: set[str] = set()
@@ -260,7 +268,7 @@ def _readings(path: Path, where: str, sensors: dict[str, Sensor]) -> tuple[Readi
         raise ScenarioError(f"{where}: {reason}") from None
     except (ValueError, csv.Error, EOFError) as error:
         raise ScenarioError(f"{where}: {error}") from None
-    return tuple(sorted(found, key=lambda reading: reading.t))
+    return found
 
 
 def _reading(cells: list[str], at: list[int], where: str) -> Reading:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli import main
+from simulation.propagation.reading import read_scenario
 from tests.simulation.propagation.drawn import write
 
 SENSORS = [
@@ -127,6 +128,18 @@ def test_a_filter_that_nothing_can_meet_is_told_and_the_rest_runs(
     assert set(json.loads(captured.out)) > {"naive", "centralised"}
     assert captured.err.count("\n") == bool(sentence)
     assert sentence in captured.err
+
+
+@pytest.mark.parametrize("names", [range(6, 12), ["a", "A", "7", "10", "é", "z"]])
+def test_events_come_by_time_and_id_in_whatever_order_they_stand(names, tmp_path, capsys):
+    rows = [[name, 1 + place % 2, place // 4, 1.0] for place, name in enumerate(sorted(names))]
+    orders = []
+    for order in (rows, rows[::-1], rows[3:] + rows[:3]):
+        path = Path(told(tmp_path, {}, order)[1])
+        assert main(["simulate", str(path)]) == 0
+        orders.append((read_scenario(path).readings, capsys.readouterr().out))
+    assert [reading.id for reading in orders[0][0]] == [str(row[0]) for row in rows]
+    assert orders[1:] == orders[:1] * 2
 
 
 def test_files_may_begin_with_a_byte_order_mark(tmp_path, capsys):
