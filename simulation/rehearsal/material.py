@@ -14,6 +14,7 @@ from typing import Any
 from broker.core.limits import Limits
 from language import Specification, tree
 from language.printing.items import item_text
+from planner.problem import ProblemError
 from simulation.rehearsal.described import Rehearsed
 
 EVENTS_MAX = 200_000  # all are in memory, and each goes through several brokers: some minutes
@@ -69,7 +70,8 @@ def between(events: Sequence[Said], since_ms: int | None, until_ms: int | None) 
 def located(events: Sequence[Said], network: Rehearsed) -> list[Said]:
     """The events with the locations that their sources' descriptions supply.
 
-    Raises MaterialError where an event has no source, or one that enters nowhere.
+    Raises MaterialError where an event has no source, planner.problem.ProblemError where the
+    network does not tell where one enters.
     """
     if not events:
         raise MaterialError(
@@ -89,10 +91,11 @@ def located(events: Sequence[Said], network: Rehearsed) -> list[Said]:
                 " or source==NAME gives one"
             )
         if network.broker_of(name) is None:
-            raise MaterialError(
-                f"no broker is told for the source {name}: describe it under `sources`, or name"
-                " under `entry` the broker for all that are not described"
+            reason = (
+                f"no broker is told for the source {name}: describe it there, or name under `entry`"
+                " the broker for all that are not described"
             )
+            raise ProblemError("sources", reason)
         source = network.sources.get(name)
         if source is not None and source.location is not None and one.get("location") is None:
             found.append({**one, "location": source.location})

@@ -155,12 +155,13 @@ def test_a_faulty_network_is_told_with_its_file_and_key(files, tmp_path, capsys)
     network = tmp_path / "net.json"
     for change, said in (
         ({"home": None}, "no home is told for the subscription Cold"),
-        ({"sources": NETWORK["sources"][1:]}, "no broker is told for the source t1"),
+        ({"sources": NETWORK["sources"][1:]}, "sources: no broker is told for the source t1"),
         ({"links": NETWORK["links"][:1]}, "no way leads from east to west"),
     ):
         network.write_text(json.dumps({**NETWORK, **change}))
         status, out, err = simulated(capsys, *files)
         assert (status, out) == (2, "")
+        assert f"{network}: " in err
         assert said in err
 
 
