@@ -24,6 +24,7 @@ from planner.network import Arc, Network
 from planner.plan import Plan
 
 SCALED = 1e4  # what limits, and the greatest rate of a stream, come to in the program
+COUNTED_MAX = 1e12  # units that are told from one more of them
 VARIABLES_MAX = 3_000_000  # beyond this a solver would need more memory than a usual machine has
 
 Terms = list[tuple[int, float]]
@@ -33,7 +34,10 @@ Side = tuple[float, int | None]
 
 def _parts(cost: float, unit: float) -> float:
     """How many whole units a cost has; without a unit, the cost."""
-    return floor(cost / unit * (1 + ROOM_RELATIVE)) if unit and cost < inf else cost
+    if not unit:
+        return cost
+    units = cost / unit * (1 + ROOM_RELATIVE)
+    return floor(units) if units < inf else inf
 
 
 class TooLargeError(RuntimeError):
@@ -205,6 +209,8 @@ class Formulation:
         beside = room - float(pieces[stream.piece].cost) if stream.piece is not None else room
         for unit in dict.fromkeys((0.0, *(cost for _, cost in here))):
             counts = [_parts(cost, unit) for _, cost in here]
+            if sum(counts) > COUNTED_MAX and unit:
+                continue
             most = min(sum(counts), _parts(room, unit))
             rest = min(sum(counts), _parts(max(0.0, beside), unit))
             if most == sum(counts) and (node not in sender or rest == most):

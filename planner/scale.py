@@ -14,7 +14,7 @@ from planner.problem import Node, Number, Problem, Task
 RATE_MIN, RATE_MAX = 1e-3, 1e15  # of the greatest rate, where rates are taken as they are
 RATE_BITS = 20  # about so many has the greatest one else: bytes a second as they are usual
 COST_MIN, COST_MAX = 1e-3, 1e9  # likewise of the least cost, else about 1: it is told from nothing
-BITS_MAX = 900  # a float holds what is below two to the power of 1024
+BITS_MAX = 500  # a float holds what is below two to the power of 1024, and so the sums and prices
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from planner.search.metric import Metric, Vector
 from planner.search.model import Model
 
+LEAST = 1e-100  # a capacity below it is broken as one of it is, so that all sums stay finite
 ROOM = 1e-9  # of a limit: sums of fractions may be this much over it
 
 
@@ -174,7 +175,7 @@ class Limits:
     def __init__(self, capacity: Vector) -> None:
         finite = np.isfinite(capacity)
         self.capacity: Vector = np.where(finite, capacity, 0.0)
-        scale = np.where(finite & (capacity > 0), capacity, 1.0)
+        scale = np.where(finite & (capacity > 0), np.maximum(capacity, LEAST), 1.0)
         self.parts: Vector = np.where(finite, 1.0 / scale, 0.0)
         self.nothing: Vector = np.where(capacity == 0, 1.0, 0.0)
         self.any_nothing = bool(self.nothing.any())

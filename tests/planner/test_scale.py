@@ -89,6 +89,19 @@ def test_no_number_is_too_small_or_too_large(least):
     assert found.evaluation.feasible == (least < 1e-299)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_hardly_any_capacity_is_no_defect(method):
+    nodes = [{"id": "a", "capacity": 1e-300}, {"id": "b", "capacity": 5e-324}]
+    task = {"id": "T", "inputs": ["C"], "rate": 1e-20, "cost": 1e29, "destinations": ["b"]}
+    tasks = [task, task | {"id": "U", "cost": 1e-300, "hosts": ["a"]}]
+    document = {"server": "a", "nodes": nodes, "links": [{"a": "a", "b": "b"}], "tasks": tasks}
+    document["contents"] = [{"id": "C", "rates": {"a": 1e-20}}]
+    layout = lay_out(read_problem(document))
+    found = find(layout, Wanted(method, steps=50, time_limit_s=1.0))
+    assert found.evaluation == evaluate(layout, found.plan)
+    assert not found.evaluation.feasible
+
+
 def test_usual_problems_are_taken_as_they_are():
     layout = lay_out(read_problem(tight(1)))
     assert scaled(layout).layout is layout
