@@ -22,12 +22,12 @@ TABLE = [
         """
 planner-a-target-within-the-broker: a stream is sent to the broker that it comes from
 -         ends.discard(source)
--         if ends:
+-         if ends or stream.name in routed:
 +         if ends:
 
-planner-a-partial-beside-its-header: a partial at the header's broker pays for a link
-- for piece in aggregate.partials} - {header}):
-+ for piece in aggregate.partials}):
+planner-a-partial-for-nothing: what a partial sends to its header is paid by nobody
+-             if source != header or name in routed:
++             if name in routed:
 """,
         tests=FLOW,
     ),
@@ -96,8 +96,8 @@ planner-splits-too-few: trees of several ends part in too few ways
         "planner/search/loaded.py",
         """
 planner-load-left-behind: what is taken up still counts as carried
--         self.load -= self.on[number]
-+         self.load -= self.on[number] * 0.5
+-         self.load[carried] = self.on[:, carried].sum(axis=0)
++         self.load[carried] *= 0.5
 """,
         tests=STATE,
     ),
