@@ -3,9 +3,10 @@
 Owns the tree. Must not know what links cost. Invariant: it leads from its source to all targets
 that can be reached at all, and each of its leaves is one of them.
 
-It is grown by the cheapest way to the nearest target, again and again, and then the ways between
-its targets and branchings are taken out and laid again, one at a time, while that makes it cheaper
-(the exchange of key paths: Uchoa and Werneck, 2012, section 4).
+It is grown by the cheapest way to the nearest target, again and again. Where that does not do, the
+ways between its targets and branchings are taken out and laid again, one at a time, while that
+makes it cheaper (the exchange of key paths: Uchoa and Werneck, 2012, section 4), and other targets
+are tried as the first.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -33,13 +34,14 @@ def branching(
     cost: Cost,
     free: Callable[[Arc], float],
 ) -> list[Arc]:
-    """A tree; of a few, that begin with other targets, where links cost more than if free."""
+    """A tree; the cheapest of a few where links cost more than if free."""
     best = Branching(model, source, targets, cost, None)
     least = best.total()
-    for first in targets[:STARTS_MAX] if len(targets) > 1 else ():
+    for first in (None, *targets[:STARTS_MAX]) if len(targets) > 1 else ():
         if least <= sum(map(free, best.arcs())) + LEAST:
             break
-        other = Branching(model, source, targets, cost, first)
+        other = best if first is None else Branching(model, source, targets, cost, first)
+        other.exchange()
         if (total := other.total()) < least - LEAST:
             best, least = other, total
     return best.arcs()
@@ -56,9 +58,6 @@ class Branching:
         self._parent: dict[int, int] = {}  # in the tree, of each broker but the source
         self._branches: dict[int, int] = {}  # so many links of the tree leave a broker
         self._grow(targets, first)
-        for _ in range(ROUNDS_MAX if len(self._targets) > 1 else 0):
-            if not self._exchange():
-                break
 
     def arcs(self) -> list[Arc]:
         """The links of the tree."""
@@ -90,13 +89,16 @@ class Branching:
             self._parent[b] = a
             self._branches[a] = self._branches.get(a, 0) + 1
 
-    def _exchange(self) -> bool:
-        """Lays each way anew that ends at a target or a branching; whether any is cheaper now."""
-        better = False
-        for node in list(self._parent):
-            if node in self._parent and self._is_key(node):
-                better |= self._lay_again(node)
-        return better
+    def exchange(self) -> None:
+        """Lays each way anew that ends at a target or a branching, while one gets cheaper."""
+        better = True
+        rounds = 0
+        while better and rounds < ROUNDS_MAX:
+            better = False
+            rounds += 1
+            for node in list(self._parent):
+                if node in self._parent and self._is_key(node):
+                    better |= self._lay_again(node)
 
     def _is_key(self, node: int) -> bool:
         return node in self._targets or self._branches.get(node, 0) > 1
