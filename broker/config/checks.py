@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from broker.config.links import address_of
-from broker.config.mappings import faults, may_meet, settled
+from broker.config.mappings import faults, heard_by, may_meet, settled
 from broker.config.table import Config
 
 OPEN_DOOR = (
@@ -124,7 +124,8 @@ def _mappings(config: Config) -> Iterator[tuple[str, str]]:
         wrong = list(faults(section))
         yield from ((f"{key}.{part}", why) for part, why in wrong)
         topic = settled(section).topic
-        met = "" if wrong else next((k for k, v in prefixes.items() if may_meet(topic, v)), "")
+        taken = "" if wrong else heard_by(settled(section))
+        met = next((k for k, v in prefixes.items() if taken and may_meet(taken, v)), "")
         if met:
             why = f"`{topic}` would take topics below `{prefixes[met]}` ({met})"
             at = "topic" if section.topic else "preset"

@@ -22,6 +22,8 @@ LEVELS_MAX = 16  # of a topic
 ATTRIBUTES_MAX = 64  # of an event; a device of a home has some ten
 PATH_LEVELS_MAX = 8  # of a path into a payload
 PLAIN = "value"  # what is neither object nor array stands under this key
+SPARKPLUG = "spBv1.0"  # the first level of all topics of Sparkplug B
+SPARKPLUG_LEVELS = (4, 5)  # of an edge node and of its devices
 
 _NAME = re.compile(r"\{([^{}]*)\}")
 _GOOD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
@@ -43,7 +45,7 @@ class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     preset: Annotated[
-        Literal["none", "zigbee2mqtt", "home-assistant", "homie"],
+        Literal["none", "zigbee2mqtt", "home-assistant", "homie", "sparkplug-b"],
         About("what fills in the keys that are left out"),
     ] = "none"
     topic: Annotated[
@@ -61,18 +63,19 @@ class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
         str, _text("their location, written likewise; empty: that of the source's advertisement")
     ] = ""
     payload: Annotated[
-        Literal["any", "json", "number", "text", "bytes"],
+        Literal["any", "json", "number", "text", "bytes", "sparkplug-b"],
         About(
             "what payloads are; `any`: JSON where it begins with `{` or `[`, else a number, `true` "
-            "or `false`, else a text. What is no object is the attribute `value`"
+            "or `false`, else a text. What is no object is the attribute `value`. `sparkplug-b`: "
+            "metrics, which needs the extra `headwater[sparkplug]`"
         ),
     ] = "any"
     attributes: Annotated[
         dict[str, str],
         About(
-            "attributes of the event: a table of attribute = path in the payload; from the "
-            "environment `val=temperature,battery=battery`. None: all keys whose values are "
-            "neither objects nor arrays",
+            "attributes of the event: a table of attribute = path in the payload, or name of a "
+            "metric of Sparkplug B; from the environment `val=temperature,battery=battery`. None: "
+            "all keys whose values are neither objects nor arrays",
             entries="attribute",
         ),
     ] = msgspec.field(default_factory=dict)
@@ -93,6 +96,13 @@ class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
             "that it connects"
         ),
     ] = False
+    rebirth: Annotated[
+        bool,
+        About(
+            "command an edge node of Sparkplug B to publish its births anew where its data cannot "
+            "be read without, at most once a minute"
+        ),
+    ] = False
 
 
 PRESETS: Final[dict[str, dict[str, str]]] = {
@@ -107,13 +117,21 @@ PRESETS: Final[dict[str, dict[str, str]]] = {
         "type": "{property}",
         "source": "{device}/{node}",
     },
+    "sparkplug-b": {
+        "topic": f"{SPARKPLUG}/{{group}}/{{message}}/{{edge}}/{{device}}",
+        "source": "{group}/{edge}/{device}",
+        "payload": "sparkplug-b",
+    },
 }
+_DEFAULTS: Final = MappingSection()
 
 
 def settled(section: MappingSection) -> MappingSection:
     """The section with what its preset says where it says nothing itself."""
     left_out = {
-        key: value for key, value in PRESETS[section.preset].items() if not getattr(section, key)
+        key: value
+        for key, value in PRESETS[section.preset].items()
+        if getattr(section, key) == getattr(_DEFAULTS, key)
     }
     whole = replace(section, **left_out)
     return whole if whole.source else replace(whole, source="{source}")
@@ -138,6 +156,23 @@ def level_name(level: str) -> str | None:
 def filter_of(topic: str) -> str:
     """The topic filter of MQTT that takes at least what the mapping's topic takes."""
     return "/".join("+" if level_name(level) else level for level in topic.split("/"))
+
+
+def heard_by(section: MappingSection) -> str:
+    """The topic filter of what a settled mapping has to hear.
+
+    Of Sparkplug B that is all of an edge node: its births tell what its devices' data mean, and its
+    sequence numbers whether one was missed.
+    """
+    if section.payload != "sparkplug-b":
+        return filter_of(section.topic)
+    _, group, _, edge, *_ = filter_of(section.topic).split("/")
+    return f"{SPARKPLUG}/{group}/+/{edge}/#"
+
+
+def is_attribute(name: str) -> bool:
+    """Whether an attribute can be called so."""
+    return bool(_ATTRIBUTE.fullmatch(name)) and name not in RESERVED and name != SOURCE_SYNONYM
 
 
 def faults(section: MappingSection) -> Iterator[tuple[str, str]]:
@@ -169,6 +204,28 @@ def faults(section: MappingSection) -> Iterator[tuple[str, str]]:
             check_path(whole.timestamp)
         except ValueError as error:
             yield "timestamp", str(error)
+    yield from _sparkplug_faults(section, whole)
+
+
+def _sparkplug_faults(section: MappingSection, whole: MappingSection) -> Iterator[tuple[str, str]]:
+    if whole.payload != "sparkplug-b":
+        if whole.rebirth:
+            why = "only edge nodes of Sparkplug B are born"
+            yield "rebirth", f'{why}; set `payload = "sparkplug-b"`, or leave it out'
+        return
+    levels = whole.topic.split("/")
+    message = level_name(levels[2]) if len(levels) > 2 else None
+    good = len(levels) in SPARKPLUG_LEVELS and levels[0] == SPARKPLUG and levels[-1] != "#"
+    if not good or (message is None and levels[2] != "+"):
+        why = (
+            f'found "{whole.topic}", expected `{SPARKPLUG}/{{group}}/{{message}}/{{edge}}`, with '
+            "`/{device}` for devices; the third level must not be a text, as data need births"
+        )
+        yield "topic" if section.topic else "payload", why
+    elif message in names_in(whole.source):
+        yield "source", f"`{{{message}}}` changes from message to message, and a source does not"
+    if whole.timestamp:
+        yield "timestamp", "metrics of Sparkplug B bring their times along; leave it out"
 
 
 def _wrong_topic(topic: str) -> str:

@@ -73,6 +73,7 @@ class Broker:
             self.catalogue, self._intake, self._matcher, self.limits, self.options.tables
         )
         self.functions: Mapping[str, Any] = {}
+        self.stated = self._intake.advertisement  # what a source said last, while it holds
         self._lives = sources.Lives()
         self._actors = Actors(self.limits.actors_max)
         self._notes = Notes()

@@ -89,6 +89,10 @@ class Delivery:
         """A log line."""
         logs.write(effect)
 
+    def send(self, topic: str, payload: bytes) -> None:
+        """A message to a topic that is not Headwater's, at QoS 0."""
+        self._send(topic, payload, 0)
+
     def hold(self, *, on: bool) -> None:
         """Read no further from those who publish to the core, or read on."""
         self._server.hold_intake(on)

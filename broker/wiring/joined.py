@@ -86,6 +86,9 @@ class Way:
             runner.flush,
         )
         self._arrivals.mappings = self._mappings
+        if self._mappings is not None:
+            self._mappings.advertised = runner.is_advertised
+            self._mappings.publish = self._command
 
     def _answered_here(self, request: T) -> T:
         return replace(request, reply_to=AnswerThere(self, request.reply_to))
@@ -143,6 +146,9 @@ class Way:
     def reply(self, effect: Reply, to: AnswerTo) -> None:
         """To whom asked."""
         self.join.publish(Outgoing(to.topic, effect.payload, correlation=to.correlation))
+
+    def _command(self, topic: str, payload: bytes) -> None:
+        self.join.publish(Outgoing(topic, payload))
 
     def _send(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
         self.join.publish(Outgoing(f"{self._prefix}/{topic}", payload, retain))

@@ -47,7 +47,7 @@ class PayloadReader:
         self._attributes = [(name, path.split(".")) for name, path in section.attributes.items()]
         self._timestamp = section.timestamp.split(".") if section.timestamp else None
         self._factor = 1_000 if section.timestamp_unit == "s" else 1
-        self._ignored = frozenset(filter(None, map(str.strip, section.ignore.split(","))))
+        self._ignored = ignored(section)
 
     def event(self, data: bytes, location: str) -> bytes | None:
         """The event as JSON, without type and source; None where the payload says nothing of it.
@@ -76,7 +76,7 @@ class PayloadReader:
             if name in RESERVED or name == SOURCE_SYNONYM or isinstance(value, dict | list):
                 continue
             if self._is_said(value):
-                found[name] = _finite(name, value)
+                found[name] = finite(name, value)
         return found
 
     def _chosen(self, said: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class PayloadReader:
             if isinstance(value, dict | list):
                 kind = "an object" if isinstance(value, dict) else "an array"
                 raise UnmappableError(f"found {kind} at `{'.'.join(path)}`, expected one value")
-            found[name] = _finite(".".join(path), value)
+            found[name] = finite(".".join(path), value)
         return found
 
     def _is_said(self, value: object) -> bool:
@@ -129,8 +129,13 @@ class PayloadReader:
         if number is not None:
             return {PLAIN: number}
         if self._form == "number":
-            raise UnmappableError(f"found {_shown(plain)}, expected a number")
+            raise UnmappableError(f"found {shown(plain)}, expected a number")
         return {PLAIN: _WORDS.get(plain, text)}
+
+
+def ignored(section: MappingSection) -> frozenset[str]:
+    """The texts that stand for no value."""
+    return frozenset(filter(None, map(str.strip, section.ignore.split(","))))
 
 
 def _json(data: bytes) -> dict[str, Any]:
@@ -152,7 +157,7 @@ def _number(text: str) -> int | float | None:
         return None
     number = float(text)
     if not math.isfinite(number):
-        raise UnmappableError(f"found {_shown(text)}, which is beyond all numbers")
+        raise UnmappableError(f"found {shown(text)}, which is beyond all numbers")
     return number
 
 
@@ -164,11 +169,13 @@ def _at(said: object, path: list[str]) -> Any:
     return said
 
 
-def _finite(path: str, value: Any) -> Any:
+def finite(path: str, value: Any) -> Any:
+    """The value. Raises UnmappableError where it is a float that is no number."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise UnmappableError(f"found a number beyond all at `{_shown(path)}`")
+        raise UnmappableError(f"found a number beyond all at `{shown(path)}`")
     return value
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """A text of a stranger's, for a reason."""
     return f'"{bounded(text, SHOWN_CHARS_MAX)}"'

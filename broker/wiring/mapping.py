@@ -1,8 +1,9 @@
 """From messages on foreign topics to events, as the configuration maps them.
 
 Owns which mappings a message has and what each makes of it. Must not judge events: the core does.
-Invariant: whatever a payload holds, a mapping makes of it one event, or none, or a refusal with its
-reason; and of a message for whose outcome a publisher waits, the last that is made carries that.
+Invariant: whatever a payload holds, a mapping makes of it one event (of Sparkplug B one for each
+time), or none, or a refusal with its reason; and of a message for whose outcome a publisher waits,
+the last that is made carries that.
 
 A fault of ours on a message costs that message: whoever sent others with it must not hear of it.
 
@@ -14,14 +15,16 @@ order of events, so the last of them tells that all are on disk.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from broker.config.mappings import filled, filter_of, level_name, settled
-from broker.core.messages import Payload, TopicRefused
+from broker.config.mappings import filled, heard_by, level_name, settled
+from broker.core.messages import Payload, SourceWithdrawn, TopicRefused
 from broker.mqtt.topics import matches
+from broker.wiring.errors import StartError
 from broker.wiring.mapped_payload import PayloadReader, UnmappableError
 
 if TYPE_CHECKING:
@@ -30,10 +33,16 @@ if TYPE_CHECKING:
     from broker.config.mappings import MappingSection
     from broker.core.limits import Limits
     from broker.mqtt.application import InboundMessage
+    from broker.wiring.sparkplug.events import MetricReader
+    from broker.wiring.sparkplug.mapping import Said, Sparkplug
 
-    Made: TypeAlias = Payload | TopicRefused
+    Made: TypeAlias = Payload | TopicRefused | SourceWithdrawn
 
 TOPICS_CACHED = 4_096  # a home has some hundred; beyond: the memory begins anew
+NEEDS_PROTOBUF = (
+    'a mapping with payload = "sparkplug-b" needs protobuf: install headwater with its extra, '
+    "headwater[sparkplug]"
+)
 NOTHING = b"[]"  # no event, and still an answer to who waits
 
 logger = logging.getLogger(__name__)
@@ -45,9 +54,15 @@ class Mapper:
     def __init__(self, name: str, section: MappingSection) -> None:
         whole = settled(section)
         self.name = name
-        self.filter = filter_of(whole.topic)
+        self.filter = heard_by(whole)
         self.retained = whole.retained
+        self.rebirth = whole.rebirth
         self.reader = PayloadReader(whole)
+        self.metrics: MetricReader | None = None  # what reads Sparkplug B instead
+        if whole.payload == "sparkplug-b":
+            from broker.wiring.sparkplug.events import MetricReader
+
+            self.metrics = MetricReader(whole)
         self.failed = False  # a fault of ours was told
         self._levels = whole.topic.split("/")
         self._type, self._source, self._location = whole.type, whole.source, whole.location
@@ -95,15 +110,23 @@ class Place:
 
 
 class Mappings:
-    """All mappings, for the broker's own face or for a joined server."""
+    """All mappings, for the broker's own face or for a joined server.
+
+    `advertised` tells whether a source said itself what it is; `publish` sends a message to where
+    messages come from. Both are set by who has them.
+    """
 
     def __init__(
         self, sections: Mapping[str, MappingSection], limits: Limits, *, joined: bool = False
     ) -> None:
+        """Raises StartError where payloads that are mapped need a library that is missing."""
+        self.advertised: Callable[[str], bool] = lambda _source: False
+        self.publish: Callable[[str, bytes], None] = lambda _topic, _payload: None
         self._mappers = [Mapper(name, section) for name, section in sections.items()]
         self._payload_bytes_max = limits.payload_bytes_max
         self._joined = joined
         self._places: dict[str, tuple[Place, ...]] = {}
+        self._sparkplug = _sparkplug(self._mappers, limits)
 
     def filters(self) -> list[str]:
         """What to subscribe to at a joined server: each filter that no other takes in."""
@@ -123,11 +146,17 @@ class Mappings:
         made: list[Made] = []
         if message.payload:
             stored = self._joined and message.retain
-            for place in self._places_of(message.topic):
-                if not stored or place.mapper.retained:
-                    one = self._made(place, message)
-                    if one is not None:
-                        made.append(one)
+            places = self._places_of(message.topic)
+            wanted = [one for one in places if not stored or one.mapper.retained]
+            said = None
+            if self._sparkplug is not None and (wanted or not stored):
+                said = self._sparkplug.hear(message)
+            found = (self._made(place, message, said) for place in wanted)
+            made = [one for one in found if one is not None]
+            if self._sparkplug is not None and said is not None:
+                made += self._gone(said)
+                if any(one.mapper.rebirth for one in wanted):
+                    self._ask(self._sparkplug, said)
         return _with_token(made, message)
 
     def _places_of(self, topic: str) -> tuple[Place, ...]:
@@ -139,13 +168,32 @@ class Mappings:
             places = self._places[topic] = tuple(one for one in found if one is not None)
         return places
 
-    def _made(self, place: Place, message: InboundMessage) -> Made | None:
+    def _gone(self, said: Said) -> list[Made]:
+        """The withdrawal of the sources of who is gone.
+
+        One that was advertised stays: what it said of itself holds when it is back.
+        """
+        places = (one for topic in said.dead_topics() for one in self._places_of(topic))
+        sources = dict.fromkeys(one.source for one in places if one.mapper.metrics is not None)
+        return [SourceWithdrawn(one) for one in sources if not self.advertised(one)]
+
+    def _ask(self, sparkplug: Sparkplug, said: Said) -> None:
+        command = sparkplug.command(said, time.time_ns() // 1_000_000)
+        if command is not None:
+            logger.info("%s is asked for its births: %s", said.address.who, said.error)
+            self.publish(*command)
+
+    def _made(self, place: Place, message: InboundMessage, said: Said | None) -> Made | None:
         mapper = place.mapper
         try:
             if len(message.payload) > self._payload_bytes_max:
                 found = f"found {len(message.payload)} bytes, at most {self._payload_bytes_max}"
                 raise UnmappableError(found)
-            data = mapper.reader.event(message.payload, place.location)
+            if mapper.metrics is None:
+                data = mapper.reader.event(message.payload, place.location)
+            else:
+                readings = said.readings() if said is not None else []
+                data = mapper.metrics.events(readings, place.location)
         except UnmappableError as error:
             found = f"[mappings.{mapper.name}] {error}"
             return TopicRefused(message.topic, message.payload, None, mapper.name, found)
@@ -158,6 +206,20 @@ class Mappings:
         return Payload(place.type_name, place.source, data) if data is not None else None
 
 
+def _sparkplug(mappers: list[Mapper], limits: Limits) -> Sparkplug | None:
+    """What hears Sparkplug B for the mappings; None where none wants it."""
+    filters = [one.filter for one in mappers if one.metrics is not None]
+    if not filters:
+        return None
+    from broker.wiring.sparkplug.mapping import Sparkplug
+    from broker.wiring.sparkplug.wire import NoProtobufError
+
+    try:
+        return Sparkplug(filters, limits.payload_bytes_max)
+    except NoProtobufError:
+        raise StartError(NEEDS_PROTOBUF) from None
+
+
 def _with_token(made: list[Made], message: InboundMessage) -> list[Made]:
     """The same, refusals first, with the last as that of which the publisher hears."""
     token = message.token
@@ -165,7 +227,7 @@ def _with_token(made: list[Made], message: InboundMessage) -> list[Made]:
         return made
     if not made:
         return [Payload("", "", NOTHING, token)]
-    made.sort(key=lambda one: isinstance(one, Payload))
+    made.sort(key=lambda one: not isinstance(one, TopicRefused))
     made[-1] = replace(made[-1], token=token)
     return made
 

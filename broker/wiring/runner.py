@@ -113,6 +113,11 @@ class Runner:
         """The time by which the core goes."""
         return self._clock.now_ms()
 
+    def is_advertised(self, source: str) -> bool:
+        """Whether a source said what it is, and that holds."""
+        core = self.core.core if isinstance(self.core, DurableBroker) else self.core
+        return core.stated(source) is not None
+
     def put(self, message: "Message") -> None:
         """Have the core handle a message soon."""
         self.add(message)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.config import Config, ConfigError
-from broker.config.mappings import filter_of, settled
+from broker.config.mappings import heard_by, settled
 from broker.config.rights import load_rights
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.messages import Started, Stopped
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from broker.http.app import Listener as HttpListener
     from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
+    from broker.wiring.mapping import Mappings
     from broker.wiring.networking import Networking
     from broker.wiring.promises import Promises
     from broker.wiring.runner import Outside
@@ -96,6 +97,7 @@ class Site:
             tables=_tables(config),
         )
         self._functions = _functions(config)
+        self._mappings = _mappings(config)
         self._runner: Runner
         self._requests: Requests
         self._listening: Listening
@@ -173,10 +175,10 @@ class Site:
             self._requests.put,
             runner.flush,
         )
-        if self._config.mappings:
-            from broker.wiring.mapping import Mappings
-
-            arrivals.mappings = Mappings(self._config.mappings, self._config.limits)
+        if self._mappings is not None:
+            arrivals.mappings = self._mappings
+            self._mappings.advertised = runner.is_advertised
+            self._mappings.publish = self._delivery.send
         self._door.on_publish = arrivals.on_publish
         if self._joined is not None:
             self._joined.attach(runner, self._requests.put)
@@ -289,7 +291,16 @@ def faces(config: Config) -> list[str]:
 
 def _mapped(config: Config) -> tuple[str, ...]:
     """The filters of the foreign topics that are mapped to events."""
-    return tuple(filter_of(settled(one).topic) for one in config.mappings.values())
+    return tuple(heard_by(settled(one)) for one in config.mappings.values())
+
+
+def _mappings(config: Config) -> "Mappings | None":
+    """What makes events of these; None where there are none. Raises StartError."""
+    if not config.mappings:
+        return None
+    from broker.wiring.mapping import Mappings
+
+    return Mappings(config.mappings, config.limits)
 
 
 def _joined(config: Config, delivery: Delivery) -> "Joined | None":

@@ -9,6 +9,7 @@ from broker.config.mappings import (
     MAPPINGS_MAX,
     PRESETS,
     MappingSection,
+    heard_by,
     may_meet,
     settled,
 )
@@ -31,6 +32,9 @@ def problems(tmp_path, text, **sources):
     with pytest.raises(ConfigError) as caught:
         loaded(tmp_path, text, **sources)
     return [one.replace(f"{tmp_path}/", "") for one in caught.value.problems]
+
+
+SPARKPLUG = '[mappings.a]\npreset = "sparkplug-b"\n'
 
 
 def own(more):
@@ -97,6 +101,27 @@ def test_environment_and_flags_override_and_may_bring_a_mapping_of_their_own(tmp
             own('[mappings.a.attributes]\nval = "x"\nsource = "y"'),
             "site.toml:6:1: every event has `source` already",
         ),
+        (
+            own("rebirth = true"),
+            "site.toml:4:1: mappings.a.rebirth: only edge nodes of Sparkplug B",
+        ),
+        (
+            own('payload = "sparkplug-b"'),
+            'mappings.a.topic: found "a/{source}", expected `spBv1.0/{group}/{message}/{edge}`',
+        ),
+        (SPARKPLUG + 'type = "{levl}"', "mappings.a.type: no level of the topic `spBv1.0/{group}/"),
+        (
+            SPARKPLUG + 'type = "A"\ntopic = "spBv1.0/{group}/{message}/{edge}"',
+            "{message}/{edge}` is called `{device}`; set `source` or name a level so",
+        ),
+        (
+            SPARKPLUG + 'type = "A"\nsource = "{message}/{device}"',
+            "site.toml:4:1: mappings.a.source: `{message}` changes from message to message",
+        ),
+        (
+            SPARKPLUG + 'type = "A"\ntimestamp = "t"',
+            "site.toml:4:1: mappings.a.timestamp: metrics of Sparkplug B bring their times along",
+        ),
         (own('attributes = { "a b" = "x" }'), "the attribute `a b` will not do"),
         (own("attributes = { a = 1 }"), "found a whole number (1), expected up to 8 keys"),
         (
@@ -136,6 +161,33 @@ def test_a_topic_that_will_not_do_is_refused(tmp_path, topic, says):
     (problem,) = problems(tmp_path, f'[mappings.a]\ntopic = "{topic}"\ntype = "A"')
     assert problem.startswith("site.toml:2:1: mappings.a.topic: ")
     assert says in problem
+
+
+@pytest.mark.parametrize(
+    ("topic", "good"),
+    [
+        ("spBv1.0/plant/{message}/{edge}/{device}", True),
+        ("spBv1.0/+/+/{edge}/{device}", True),
+        ("spBv1.0/plant/DDATA/{edge}/{device}", False),
+        ("spBv1.0/plant/{message}/{edge}/#", False),
+        ("spBv1.0/plant/{message}", False),
+        ("spBv1.0/plant/{message}/{edge}/{device}/x", False),
+        ("site/plant/{message}/{edge}/{device}", False),
+    ],
+)
+def test_topics_of_sparkplug_have_the_levels_that_it_gives_them(tmp_path, topic, good):
+    text = SPARKPLUG + f'type = "A"\nsource = "s"\ntopic = "{topic}"'
+    if good:
+        assert settled(loaded(tmp_path, text).config.mappings["a"]).payload == "sparkplug-b"
+    else:
+        (problem,) = problems(tmp_path, text)
+        assert problem.startswith("site.toml:5:1: mappings.a.topic: found")
+
+
+def test_what_is_heard_of_sparkplug_is_all_of_an_edge_node():
+    one = MappingSection(preset="sparkplug-b", type="A", topic="spBv1.0/plant/+/{edge}/press")
+    assert heard_by(settled(one)) == "spBv1.0/plant/+/+/#"
+    assert heard_by(settled(MappingSection(preset="homie"))) == "homie/+/+/+"
 
 
 def test_no_mapping_takes_what_is_headwaters_own_at_a_joined_server(tmp_path):

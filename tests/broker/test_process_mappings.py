@@ -3,8 +3,12 @@
 import asyncio
 
 import pytest
+from aiomqtt import Will
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.reasoncodes import ReasonCode
 
-from tests.broker.running import CONFIG, RunningBroker, ask, client, take
+from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, ask, client, take
+from tests.broker.sparkplug.encoder import payload, read
 
 MAPPINGS = """
 [mappings.climate]
@@ -66,3 +70,60 @@ def test_what_others_publish_becomes_events_and_stays_what_it_was(tmp_path, kept
     assert [one["reason"] for one in running.lines if one.get("event") == "rejected"] == [
         "not_mapped"
     ]
+
+
+SPARKPLUG = """
+[mappings.press]
+preset = "sparkplug-b"
+type = "Press"
+attributes = { pressure = "Hydraulics/Pressure", count = "Count" }
+rebirth = true
+"""
+PRESSES = """
+event Press(pressure: float, count: int)
+subscription High from anna to alerts
+detect Press(pressure > 200)
+"""
+BORN = payload(
+    {"name": "Hydraulics/Pressure", "alias": 7, "datatype": 9, "float_value": 120.0},
+    {"name": "Count", "alias": 8, "datatype": 3, "int_value": 2**32 - 1},
+    timestamp=1_700_000_000_000,
+    seq=1,
+)
+HIGH = payload({"alias": 7, "float_value": 250.0}, timestamp=1_700_000_060_000, seq=2)
+SESSION = {"name": "bdSeq", "datatype": 4, "long_value": 0}
+
+
+def test_an_edge_node_of_sparkplug_is_asked_for_its_births_understood_and_missed(tmp_path):
+    async def scene(running):
+        will = Will("spBv1.0/plant/NDEATH/hall", payload(SESSION))
+        async with (
+            client(running.port(), "headwater/results/#") as results,
+            client(running.port(), "headwater/rejected") as refused,
+            client(running.port(), "headwater/sources/#") as sources,
+        ):
+            assert (await ask(results, "submit", PRESSES))["ok"]
+            commands = "spBv1.0/plant/NCMD/hall"
+            async with client(running.port(), commands, will=will) as node:
+                await node.publish("spBv1.0/plant/DDATA/hall/left", HIGH)
+                ((_, told),) = await take(refused)
+                assert told["message"].startswith("[mappings.press] found the alias 7, and what")
+                async with asyncio.timeout(PATIENCE_S):
+                    command = await anext(aiter(node.messages))
+                _, (_, metric) = read(command.payload)
+                assert read(metric)[0] == (1, b"Node Control/Rebirth")
+                await node.publish("spBv1.0/plant/NBIRTH/hall", payload(SESSION, seq=0))
+                await node.publish("spBv1.0/plant/DBIRTH/hall/left", BORN)
+                await node.publish("spBv1.0/plant/DDATA/hall/left", HIGH)
+                ((_, result),) = await take(results)
+                assert result["values"] == {"Press": {"pressure": 250.0}}
+                assert result["start"] == 1_700_000_060_000
+                node._client.disconnect(
+                    ReasonCode(PacketTypes.DISCONNECT, identifier=4)
+                )  # with will
+            assert await take(sources) == [("headwater/sources/plant/hall/left", None)]
+
+    with RunningBroker(tmp_path, CONFIG + SPARKPLUG) as running:
+        asyncio.run(scene(running))
+        assert running.get("/v1/status")[1]["events"]["notes"]["payloads_not_mapped"] == 1
+        assert running.end() == 0

@@ -6,7 +6,8 @@ import pytest
 
 from broker.config.mappings import MappingSection
 from tests.broker.joining.scene import Scene, client, section, until
-from tests.broker.joining.servers import OwnFace
+from tests.broker.joining.servers import PATIENCE_S, OwnFace
+from tests.broker.sparkplug.encoder import payload, read
 
 TEXT = "event Climate(val: float)\nsubscription Hot from anna to alerts\ndetect Climate(val > 30)\n"
 
@@ -54,3 +55,36 @@ def test_a_join_may_leave_them_out():
 
     own = ("headwater/events/#", "headwater/sources/#")
     assert asyncio.run(scene(Nowhere)) == [(*own, "homie/+/+/+"), own]
+
+
+BORN = payload({"name": "Temp", "alias": 3, "datatype": 9, "float_value": 20.5}, seq=1)
+HOT = payload({"alias": 3, "float_value": 35.5}, seq=2)
+SPARKPLUG = MappingSection(
+    preset="sparkplug-b", type="Climate", attributes={"val": "Temp"}, rebirth=True
+)
+
+
+def test_an_edge_node_at_a_joined_server_is_asked_for_its_births_and_missed():
+    async def scene(server):
+        async with (
+            client(server, "spBv1.0/plant/NCMD/hall") as node,
+            Scene(section(server), mappings={"plant": SPARKPLUG}) as found,
+        ):
+            found.submit(TEXT)
+            await found.up()
+            await node.publish("spBv1.0/plant/DDATA/hall/left", HOT)
+            async with asyncio.timeout(PATIENCE_S):
+                command = await anext(aiter(node.messages))
+            _, (_, metric) = read(command.payload)
+            assert read(metric)[0] == (1, b"Node Control/Rebirth")
+            await node.publish("spBv1.0/plant/DBIRTH/hall/left", BORN)
+            await node.publish("spBv1.0/plant/DDATA/hall/left", HOT)
+            await until(lambda: found.inside.results)
+            await node.publish("spBv1.0/plant/DDEATH/hall/left", payload(seq=3))
+            await until(
+                lambda: "sources/plant/hall/left" in [p.topic for p in found.inside.published]
+            )
+            return [one["values"]["Climate"]["val"] for one in found.inside.results]
+
+    with OwnFace() as server:
+        assert asyncio.run(scene(server)) == [35.5]
