@@ -55,6 +55,10 @@ class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
             "is a text"
         ),
     ] = ""
+    without: Annotated[
+        str,
+        _text("topic filters, with `,` between, of what is not taken though `topic` takes it in"),
+    ] = ""
     type: Annotated[
         str, _text("event type: a name, or one with `{name}` of a level of the topic")
     ] = ""
@@ -107,7 +111,11 @@ class MappingSection(msgspec.Struct, frozen=True, kw_only=True):
 
 PRESETS: Final[dict[str, dict[str, str]]] = {
     "none": {},
-    "zigbee2mqtt": {"topic": "zigbee2mqtt/{source}", "timestamp": "last_seen"},
+    "zigbee2mqtt": {
+        "topic": "zigbee2mqtt/{source}",
+        "without": "zigbee2mqtt/bridge/#",
+        "timestamp": "last_seen",
+    },
     "home-assistant": {
         "topic": "homeassistant/sensor/{source}/state",
         "ignore": "unavailable,unknown",
@@ -128,12 +136,12 @@ _DEFAULTS: Final = MappingSection()
 
 def settled(section: MappingSection) -> MappingSection:
     """The section with what its preset says where it says nothing itself."""
-    left_out = {
+    missing = {
         key: value
         for key, value in PRESETS[section.preset].items()
         if getattr(section, key) == getattr(_DEFAULTS, key)
     }
-    whole = replace(section, **left_out)
+    whole = replace(section, **missing)
     return whole if whole.source else replace(whole, source="{source}")
 
 
@@ -156,6 +164,11 @@ def level_name(level: str) -> str | None:
 def filter_of(topic: str) -> str:
     """The topic filter of MQTT that takes at least what the mapping's topic takes."""
     return "/".join("+" if level_name(level) else level for level in topic.split("/"))
+
+
+def left_out(section: MappingSection) -> list[str]:
+    """The topic filters of what a mapping does not take."""
+    return [one for one in map(str.strip, section.without.split(",")) if one]
 
 
 def heard_by(section: MappingSection) -> str:
@@ -204,7 +217,20 @@ def faults(section: MappingSection) -> Iterator[tuple[str, str]]:
             check_path(whole.timestamp)
         except ValueError as error:
             yield "timestamp", str(error)
+    for one in left_out(whole):
+        wrong = _wrong_filter(one)
+        if wrong:
+            yield "without", wrong
     yield from _sparkplug_faults(section, whole)
+
+
+def _wrong_filter(text: str) -> str:
+    levels = text.split("/")
+    for index, level in enumerate(levels):
+        last = index == len(levels) - 1
+        if re.search(r"[{}+#]", level) and level != "+" and not (level == "#" and last):
+            return f'found the level "{level}", expected a text, `+`, or `#` at the end'
+    return ""
 
 
 def _sparkplug_faults(section: MappingSection, whole: MappingSection) -> Iterator[tuple[str, str]]:

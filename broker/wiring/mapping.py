@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from broker.config.mappings import filled, heard_by, level_name, settled
+from broker.config.mappings import filled, heard_by, left_out, level_name, settled
 from broker.core.messages import Payload, SourceWithdrawn, TopicRefused
 from broker.mqtt.topics import matches
 from broker.wiring.errors import StartError
@@ -56,6 +56,7 @@ class Mapper:
         self.name = name
         self.filter = heard_by(whole)
         self.retained = whole.retained
+        self._without = left_out(whole)
         self.rebirth = whole.rebirth
         self.reader = PayloadReader(whole)
         self.metrics: MetricReader | None = None  # what reads Sparkplug B instead
@@ -73,6 +74,8 @@ class Mapper:
         No wildcard or name stands for a level that is empty or begins with `$`: these are what a
         convention says about itself, as Homie's `$state`.
         """
+        if any(matches(one, topic) for one in self._without):
+            return None
         levels = topic.split("/")
         names: dict[str, str] = {}
         for index, wanted in enumerate(self._levels):

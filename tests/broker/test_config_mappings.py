@@ -102,6 +102,11 @@ def test_environment_and_flags_override_and_may_bring_a_mapping_of_their_own(tmp
             "site.toml:6:1: every event has `source` already",
         ),
         (
+            own('without = "a/b, a/#/c"'),
+            'site.toml:4:1: mappings.a.without: found the level "#", expected a text, `+`, or `#`',
+        ),
+        (own('without = "a/{b}"'), 'mappings.a.without: found the level "{b}"'),
+        (
             own("rebirth = true"),
             "site.toml:4:1: mappings.a.rebirth: only edge nodes of Sparkplug B",
         ),

@@ -78,6 +78,16 @@ def test_zigbee2mqtt():
         assert mappings(m=section).read(message(topic, payload)) == []
 
 
+def test_what_is_left_out_is_not_taken():
+    section = MappingSection(topic="a/{room}/{source}", type="T", without="a/b/#, +/+/set,a/c/d")
+    taken = mappings(m=section)
+    for topic, number in {"a/b/x": 0, "a/c/set": 0, "a/c/d": 0, "a/c/e": 1, "a/bb/d": 1}.items():
+        assert len(taken.read(message(topic, "1"))) == number
+    rooms = MappingSection(preset="zigbee2mqtt", topic="zigbee2mqtt/{room}/{source}", type="T")
+    assert mappings(m=rooms).read(message("zigbee2mqtt/bridge/devices", "[1]")) == []
+    assert len(mappings(m=rooms).read(message("zigbee2mqtt/hall/lamp", '{"v": 1}'))) == 1
+
+
 def test_homie_says_type_and_source_by_its_levels_and_nothing_by_what_it_says_of_itself():
     homie = mappings(m=MappingSection(preset="homie"))
     made = homie.read(message("homie/boiler/tank/temperature", "61.25"))

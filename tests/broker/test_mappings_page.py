@@ -53,7 +53,31 @@ def test_of_each_message_that_is_shown_its_mapping_makes_an_event_of_the_type_th
         machine.tell(EventsReceived((event,)))
     account = machine.broker.ledger.events
     assert (account.received, account.dropped) == (len(shown), {})
-    assert machine.broker.ledger.results == len(shown) - 1, "all but the one in the hall"
+    assert len(shown) == 7
+    assert machine.broker.ledger.results == 4, "two of the room and of the boiler each"
+
+
+def test_at_home_an_opened_door_and_a_cold_room_are_detected(tmp_path):
+    file = tmp_path / "rooms.toml"
+    file.write_text(block("rooms.toml"))
+    config = load(file).config
+    machine = Machine(idle_timeout_ms=config.intake.idle_timeout_ms)
+    assert machine.submit(block("rooms.hw"))["ok"]
+    taken = Mappings(config.mappings, Limits(), joined=True)
+    (lines,) = re.findall(r"^```text\n(zigbee2mqtt/.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    for line in lines.splitlines():
+        machine.now += 1
+        for one in taken.read(said(*line.split(" ", 1))):
+            machine.tell(EventsReceived((one,)))
+    assert machine.broker.ledger.results == 0, "another may still come in between"
+    effects = machine.wait(2_500)
+    emitted = [one for effect in effects for one in getattr(effect, "results", ())]
+    results = [json.loads(one.payload) for one in emitted]
+    assert sorted(one["subscription"] for one in results) == ["ColdRoom", "DoorOpened"]
+    (cold,) = [one["values"] for one in results if one["subscription"] == "ColdRoom"]
+    assert cold == {"room": "hall", "temp": 16.4}
+    for topic in ("bridge/devices", "bridge/info", "hall/climate/availability"):
+        assert taken.read(said(f"zigbee2mqtt/{topic}", '[{"state": "online"}]')) == []
 
 
 def test_of_each_message_of_sparkplug_come_the_events_that_are_shown(tmp_path):

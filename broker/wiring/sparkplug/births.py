@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-WEIGHT_MAX = 32_768  # some 10 MB: a plant of a hundred edge nodes with three hundred metrics each
+WEIGHT_MAX = 32_768  # some 4 MB: fifty edge nodes with three hundred metrics each
 SEQ_COUNT = 256  # they run from 0 to 255 and begin anew
 
 NODE = ""  # in the place of a device: the edge node itself
