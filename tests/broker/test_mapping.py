@@ -78,6 +78,15 @@ def test_zigbee2mqtt():
         assert mappings(m=section).read(message(topic, payload)) == []
 
 
+def test_zigbee2mqtt_that_sends_each_attribute_by_itself():
+    topic = "zigbee2mqtt/{source}/{attribute}"
+    section = MappingSection(preset="zigbee2mqtt", topic=topic, type="{attribute}")
+    taken = mappings(m=section)
+    for attribute, payload, value in [("temperature", "21.5", 21.5), ("contact", "false", False)]:
+        made = taken.read(message(f"zigbee2mqtt/kitchen/{attribute}", payload))
+        assert said(made) == [(attribute, "kitchen", {"value": value})]
+
+
 def test_what_is_left_out_is_not_taken():
     section = MappingSection(topic="a/{room}/{source}", type="T", without="a/b/#, +/+/set,a/c/d")
     taken = mappings(m=section)

@@ -7,7 +7,16 @@ from aiomqtt import Will
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, ask, client, take
+from tests.broker.running import (
+    CONFIG,
+    PATIENCE_S,
+    ROOT,
+    RunningBroker,
+    ask,
+    client,
+    refused,
+    take,
+)
 from tests.broker.sparkplug.encoder import payload, read
 
 MAPPINGS = """
@@ -127,3 +136,16 @@ def test_an_edge_node_of_sparkplug_is_asked_for_its_births_understood_and_missed
         asyncio.run(scene(running))
         assert running.get("/v1/status")[1]["events"]["notes"]["payloads_not_mapped"] == 1
         assert running.end() == 0
+
+
+@pytest.mark.parametrize("at", ["", "[joins.hall]\nport = 1\n"])
+def test_without_the_library_for_its_payloads_a_broker_does_not_start_and_says_why(tmp_path, at):
+    (tmp_path / "google").mkdir()
+    (tmp_path / "google" / "__init__.py").touch()  # hides the one that is installed
+    file = tmp_path / "broker.toml"
+    file.write_text(CONFIG + SPARKPLUG + at)
+    environ = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    status, errors = refused(["--config", str(file)], environ)
+    assert status == 2
+    assert errors.count("install headwater with its extra, headwater[sparkplug]") == 1
+    assert "Traceback" not in errors
