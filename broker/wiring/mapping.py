@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from broker.config.mappings import filled, heard_by, left_out, level_name, settled
 from broker.core.messages import Payload, SourceWithdrawn, TopicRefused
 from broker.mqtt.topics import matches
+from broker.wiring import logs
 from broker.wiring.errors import StartError
 from broker.wiring.mapped_payload import PayloadReader, UnmappableError
 
@@ -183,7 +184,7 @@ class Mappings:
     def _ask(self, sparkplug: Sparkplug, said: Said) -> None:
         command = sparkplug.command(said, time.time_ns() // 1_000_000)
         if command is not None:
-            logger.info("%s is asked for its births: %s", said.address.who, said.error)
+            logs.tell("info", "births_asked_for", topic=command[0], reason=str(said.error))
             self.publish(*command)
 
     def _made(self, place: Place, message: InboundMessage, said: Said | None) -> Made | None:

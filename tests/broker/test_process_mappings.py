@@ -136,6 +136,9 @@ def test_an_edge_node_of_sparkplug_is_asked_for_its_births_understood_and_missed
         asyncio.run(scene(running))
         assert running.get("/v1/status")[1]["events"]["notes"]["payloads_not_mapped"] == 1
         assert running.end() == 0
+    (line,) = [one for one in running.lines if one.get("event") == "births_asked_for"]
+    assert line["topic"] == "spBv1.0/plant/NCMD/hall"
+    assert line["reason"].startswith("found the alias 7")
 
 
 @pytest.mark.parametrize("at", ["", "[joins.hall]\nport = 1\n"])
