@@ -52,6 +52,7 @@ class Join:
         self.name = name
         self.receiver: Receiver
         self.on_room: Callable[[], None] = lambda: None
+        self.on_lost: Callable[[], None] = lambda: None  # until it is connected again
         self.connected_since_s: float | None = None
         self.why = "not connected yet"
         self.faults = 0
@@ -269,6 +270,7 @@ class Join:
                 self._counts["refused_there"] += sum(connection.not_taken.values())
                 self._outbound.rewind()
                 self._inbound.begin()
+                self.on_lost()
 
     async def _work(self, connection: Connection) -> None:
         """Subscribe, send, until the end."""

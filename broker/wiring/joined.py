@@ -89,6 +89,7 @@ class Way:
         if self._mappings is not None:
             self._mappings.advertised = runner.is_advertised
             self._mappings.publish = self._command
+            self.join.on_lost = self._mappings.missed
 
     def _answered_here(self, request: T) -> T:
         return replace(request, reply_to=AnswerThere(self, request.reply_to))

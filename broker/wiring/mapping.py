@@ -163,6 +163,11 @@ class Mappings:
                     self._ask(self._sparkplug, said)
         return _with_token(made, message)
 
+    def missed(self) -> None:
+        """Messages may have been missed, as the connection to their server was lost."""
+        if self._sparkplug is not None:
+            self._sparkplug.missed()
+
     def _places_of(self, topic: str) -> tuple[Place, ...]:
         places = self._places.get(topic)
         if places is None:

@@ -130,6 +130,20 @@ class Births:
         """The edge node, where it is known."""
         return self._edges.get((group, name))
 
+    def distrust(self, group: str, name: str) -> None:
+        """A message of an edge node came that could not be read, and may have been a birth."""
+        if (group, name) in self._edges:
+            with self.changing(group, name) as edge:
+                edge.distrust()
+
+    def distrust_all(self) -> None:
+        """Nothing was heard for a while: of every edge node anything may have been missed."""
+        for edge in self._edges.values():
+            edge.distrust()
+            edge.seq = edge.missed = edge.session = None
+            edge.counted = edge.weight
+        self.weight = sum(edge.weight for edge in self._edges.values())
+
     def forget(self, group: str, name: str) -> None:
         """An edge node is gone."""
         edge = self._edges.pop((group, name), None)

@@ -90,7 +90,11 @@ class Hearing:
         """What a message says; `again`: it may have come before. Raises UnmappableError."""
         if sum(map(len, address)) > TOPIC_CHARS_MAX:
             raise UnmappableError(f"found a topic of more than {TOPIC_CHARS_MAX} characters")
-        raw = wire.read(payload)
+        try:
+            raw = wire.read(payload)
+        except UnmappableError:
+            self.births.distrust(address.group, address.edge)
+            raise
         if address.message == "NDEATH":
             return Heard([], self._ended(address, raw))
         with self.births.changing(address.group, address.edge) as edge:
@@ -166,7 +170,7 @@ def _why(birth: Birth | None, edge: Edge, address: Address) -> str:
         before, after = edge.missed
         why = f"number {after} came after {before}, and what was missed may have been a birth"
         return f"and of edge node {shown(address.edge)} {why}"
-    return f"and what it stands for only a birth of {address.who} tells: none was heard"
+    return f"and only a birth of {address.who} tells what it stands for: none is in force"
 
 
 def _reading(name: str, metric: RawMetric, datatype: int | None, timestamp: int | None) -> Reading:

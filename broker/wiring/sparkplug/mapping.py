@@ -72,7 +72,8 @@ class Sparkplug:
             return None
         nothing = Heard([], [])
         if len(message.payload) > self._payload_bytes_max:
-            return Said(address, nothing)  # the gap in the sequence numbers tells that it is missed
+            self.hearing.births.distrust(address.group, address.edge)
+            return Said(address, nothing)
         try:
             heard = self.hearing.hear(address, message.payload, again=message.dup)
         except UnmappableError as error:
@@ -83,6 +84,10 @@ class Sparkplug:
                 logger.exception("a fault on a message of Sparkplug B")
             return Said(address, nothing, error)
         return Said(address, heard)
+
+    def missed(self) -> None:
+        """Messages may have been missed."""
+        self.hearing.births.distrust_all()
 
     def command(self, said: Said, now_ms: int) -> tuple[str, bytes] | None:
         """The message by which births are asked for, where that helps and was not done just now."""

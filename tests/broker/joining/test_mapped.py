@@ -6,7 +6,7 @@ import pytest
 
 from broker.config.mappings import MappingSection
 from tests.broker.joining.scene import Scene, client, section, until
-from tests.broker.joining.servers import PATIENCE_S, OwnFace
+from tests.broker.joining.servers import PATIENCE_S, Line, OwnFace
 from tests.broker.sparkplug.encoder import payload, read
 
 TEXT = "event Climate(val: float)\nsubscription Hot from anna to alerts\ndetect Climate(val > 30)\n"
@@ -67,8 +67,9 @@ SPARKPLUG = MappingSection(
 def test_an_edge_node_at_a_joined_server_is_asked_for_its_births_and_missed():
     async def scene(server):
         async with (
+            Line(server.port) as line,
             client(server, "spBv1.0/plant/NCMD/hall") as node,
-            Scene(section(server), mappings={"plant": SPARKPLUG}) as found,
+            Scene(section(line), mappings={"plant": SPARKPLUG}) as found,
         ):
             found.submit(TEXT)
             await found.up()
@@ -80,7 +81,14 @@ def test_an_edge_node_at_a_joined_server_is_asked_for_its_births_and_missed():
             await node.publish("spBv1.0/plant/DBIRTH/hall/left", BORN)
             await node.publish("spBv1.0/plant/DDATA/hall/left", HOT)
             await until(lambda: found.inside.results)
-            await node.publish("spBv1.0/plant/DDEATH/hall/left", payload(seq=3))
+            notes = found.runner.core.ledger.notes
+            assert notes["payloads_not_mapped"] == 1
+            line.cut()  # from now on births may have been missed
+            await until(lambda: found.join.counts()["connections"] == 2)
+            hotter = payload({"alias": 3, "float_value": 45.5}, seq=3)
+            await node.publish("spBv1.0/plant/DDATA/hall/left", hotter)
+            await until(lambda: notes["payloads_not_mapped"] == 2)
+            await node.publish("spBv1.0/plant/DDEATH/hall/left", payload(seq=4))
             await until(
                 lambda: "sources/plant/hall/left" in [p.topic for p in found.inside.published]
             )

@@ -65,6 +65,7 @@ class Sent(NamedTuple):
     session: int | None
     metrics: list[dict[str, Any]]
     dup: bool
+    broken: bool = False
 
     @property
     def topic(self):
@@ -72,6 +73,8 @@ class Sent(NamedTuple):
 
     @property
     def data(self):
+        if self.broken:
+            return b"\xff"
         session = self.session
         more = [] if session is None else [{"name": "bdSeq", "datatype": 4, "long_value": session}]
         return payload(*more, *self.metrics, timestamp=9, seq=self.seq)
@@ -88,21 +91,23 @@ def begins(history, at):
 def is_over(history, at):
     """Whether a message is a death, and of the life that goes on."""
     one = history[at]
-    if one.kind != "NDEATH":
+    if one.kind != "NDEATH" or one.broken:
         return False
     for before in reversed(history[begins(history, at) : at]):
-        if before.edge == one.edge and before.kind == "NBIRTH":
+        if before.edge == one.edge and before.kind == "NBIRTH" and not before.broken:
             return None in {before.session, one.session} or before.session == one.session
     return True
 
 
 def has_gap(history, at):
-    """Whether a message was missed before this one."""
+    """Whether a message was missed before this one, or is as good as missed."""
     one = history[at]
+    if one.broken:
+        return True
     if one.kind in {"NBIRTH", "NDEATH"} or one.seq is None or one.dup:
         return False
     for before in reversed(history[begins(history, at) : at]):
-        if before.edge != one.edge or before.kind == "NDEATH":
+        if before.edge != one.edge or before.kind == "NDEATH" or before.broken:
             continue
         if before.kind == "NBIRTH" and before.seq is None:
             return False
@@ -119,7 +124,7 @@ def birth_of(history, at):
         if other.edge != one.edge:
             continue
         same = other.device == one.device
-        if same and other.kind in {"NBIRTH", "DBIRTH"}:
+        if same and other.kind in {"NBIRTH", "DBIRTH"} and not other.broken:
             return other.metrics
         if (same and other.kind == "DDEATH") or other.kind == "NBIRTH" or has_gap(history, index):
             return None
@@ -135,6 +140,8 @@ def expected(history, at):
     A value is FAULT where it is none of its type.
     """
     one = history[at]
+    if one.broken:
+        return None
     if one.kind in {"NDEATH", "DDEATH"}:
         return []
     birth = birth_of(history, at)
@@ -159,13 +166,13 @@ def expected(history, at):
 
 def gone(history, at):
     one = history[at]
-    if one.kind == "DDEATH":
+    if one.kind == "DDEATH" and not one.broken:
         return {f"g/{one.edge}/{one.device}"}
     if not is_over(history, at):
         return set()
     there = {}
     for before in history[begins(history, at) : at]:
-        if before.edge == one.edge and before.device:
+        if before.edge == one.edge and before.device and not before.broken:
             there[before.device] = before.kind != "DDEATH"
     return {f"g/{one.edge}", *(f"g/{one.edge}/{d}" for d, is_there in there.items() if is_there)}
 
@@ -206,7 +213,8 @@ def histories(draw):
         seq = None if kind == "NDEATH" or seq is None else seq % 256
         session = draw(st.sampled_from([None, 0, 1])) if kind in {"NBIRTH", "NDEATH"} else None
         metrics = draw({"DATA": TOLD, "IRTH": ANNOUNCED}.get(kind[-4:], st.just([])))
-        found.append(Sent(kind, edge, device, seq, session, metrics, dup))
+        broken = draw(st.sampled_from([False] * 9 + [True]))
+        found.append(Sent(kind, edge, device, seq, session, metrics, dup, broken))
     return found
 
 
@@ -285,7 +293,7 @@ def found(made):
 def test_a_refusal_says_what_is_missing():
     taken = both()
     topic = "spBv1.0/g/DDATA/e/d"
-    says = 'and what it stands for only a birth of "g/e/d" tells: none was heard'
+    says = 'and only a birth of "g/e/d" tells what it stands for: none is in force'
     assert (
         found(taken.read(message(topic, DATA))) == f"[mappings.devices] found the alias 1, {says}"
     )
@@ -367,7 +375,7 @@ def test_a_mapping_of_one_device_hears_the_births_and_deaths_of_its_edge_node():
     assert taken.read(message("spBv1.0/g/NDATA/f", payload(seq=77))) == []
     assert taken.read(message("spBv1.0/g/NBIRTH/e", payload(seq=0))) == []
     after = payload({"alias": 1, "int_value": 5}, seq=1)
-    assert "none was heard" in found(taken.read(message("spBv1.0/g/DDATA/e/d", after)))
+    assert "none is in force" in found(taken.read(message("spBv1.0/g/DDATA/e/d", after)))
     assert taken.read(message("spBv1.0/g/NDEATH/e", payload({"name": "x"}))) == [
         SourceWithdrawn("press")
     ]
@@ -383,6 +391,23 @@ def test_a_source_that_said_what_it_is_outlasts_its_deaths():
         SourceWithdrawn("g/e"),
         SourceWithdrawn("g/e/h"),
     ]
+
+
+def test_no_alias_is_believed_once_messages_may_have_been_missed():
+    taken = both()
+    data = payload({"alias": 1, "int_value": 5}, seq=2)
+    for lose in (taken.missed, lambda: taken.read(message("spBv1.0/g/NBIRTH/e", b"\xff"))):
+        taken.read(message("spBv1.0/g/NBIRTH/e", payload(session(7), seq=0)))
+        taken.read(message("spBv1.0/g/DBIRTH/e/d", BORN))
+        assert took(taken.read(message("spBv1.0/g/DDATA/e/d", data)))
+        lose()
+        assert "none is in force" in found(taken.read(message("spBv1.0/g/DDATA/e/d", data)))
+        check_weights(taken._sparkplug.hearing.births)
+    big = Mappings({"devices": DEVICES}, Limits(payload_bytes_max=70))
+    big.read(message("spBv1.0/g/DBIRTH/e/d", BORN))
+    assert took(big.read(message("spBv1.0/g/DDATA/e/d", data)))
+    big.read(message("spBv1.0/g/DBIRTH/e/d", BORN + payload(seq=1) * 30))
+    assert "none is in force" in found(big.read(message("spBv1.0/g/DDATA/e/d", data)))
 
 
 @pytest.mark.parametrize("retained", [False, True])
