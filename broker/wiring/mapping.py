@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     Made: TypeAlias = Payload | TopicRefused | SourceWithdrawn
 
 TOPICS_CACHED = 4_096  # a home has some hundred; beyond: the memory begins anew
+CACHED_CHARS_MAX = 512  # of a topic that is remembered; MQTT allows 65,535
 NEEDS_PROTOBUF = (
     'a mapping with payload = "sparkplug-b" needs protobuf: install headwater with its extra, '
     "headwater[sparkplug]"
@@ -174,7 +175,9 @@ class Mappings:
             if len(self._places) >= TOPICS_CACHED:
                 self._places.clear()
             found = (mapper.place(topic) for mapper in self._mappers)
-            places = self._places[topic] = tuple(one for one in found if one is not None)
+            places = tuple(one for one in found if one is not None)
+            if len(topic) <= CACHED_CHARS_MAX:
+                self._places[topic] = places
         return places
 
     def _gone(self, said: Said) -> list[Made]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from broker.wiring.sparkplug.hearing import Reading
 
 TOPICS_CACHED = 4_096  # beyond: the memory begins anew
+CACHED_CHARS_MAX = 512  # of a topic that is remembered; MQTT allows 65,535
 ASK_AGAIN_S = 60.0  # births are large, and an edge node that does not answer is not to be flooded
 
 logger = logging.getLogger(__name__)
@@ -104,9 +105,12 @@ class Sparkplug:
     def _address(self, topic: str) -> Address | None:
         if not topic.startswith(f"{SPARKPLUG}/"):
             return None
-        if topic not in self._addresses:
-            if len(self._addresses) >= TOPICS_CACHED:
-                self._addresses.clear()
-            concerned = any(matches(one, topic) for one in self._filters)
-            self._addresses[topic] = address_of(topic) if concerned else None
-        return self._addresses[topic]
+        if topic in self._addresses:
+            return self._addresses[topic]
+        if len(self._addresses) >= TOPICS_CACHED:
+            self._addresses.clear()
+        concerned = any(matches(one, topic) for one in self._filters)
+        address = address_of(topic) if concerned else None
+        if len(topic) <= CACHED_CHARS_MAX:
+            self._addresses[topic] = address
+        return address

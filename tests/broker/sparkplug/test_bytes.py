@@ -128,6 +128,16 @@ def test_a_topic_that_nobody_should_remember_is_refused():
     assert "found a topic of more than 1024 characters" in first.found
 
 
+def test_topics_that_are_remembered_are_bounded_in_number_and_length():
+    taken = Mappings(SECTIONS, Limits())
+    for number in range(mapping.TOPICS_CACHED + 5):
+        taken.read(message(f"spBv1.0/g/DDATA/e/d{number}", b"\xff"))
+    assert len(taken._places) == len(taken._sparkplug._addresses) == 5
+    long = f"spBv1.0/g/DDATA/e/{'d' * 500}"
+    assert isinstance(taken.read(message(long, b"\xff"))[0], TopicRefused)
+    assert len(taken._places) == len(taken._sparkplug._addresses) == 5
+
+
 @pytest.mark.parametrize(
     "topic",
     [
