@@ -78,6 +78,19 @@ def test_zigbee2mqtt():
         assert mappings(m=section).read(message(topic, payload)) == []
 
 
+def test_what_zigbee2mqtt_tells_again_with_its_time_is_a_repeat():
+    machine = Machine()
+    machine.submit("event C(t: float)\nsubscription Hot from a to b\ndetect C(t > 30)\n")
+    section = MappingSection(preset="zigbee2mqtt", type="C", attributes={"t": "temperature"})
+    taken = mappings(m=section)
+    for seen in ('"2023-11-14T22:13:19Z"', '"2023-11-14T22:13:19Z"', "1700000000000"):
+        machine.now += 1
+        (one,) = taken.read(message("zigbee2mqtt/x", f'{{"temperature": 31, "last_seen": {seen}}}'))
+        machine.tell(EventsReceived((one,)))
+    account = machine.broker.ledger.events
+    assert (account.received, account.dropped) == (3, {"repeat": 1})
+
+
 def test_zigbee2mqtt_that_sends_each_attribute_by_itself():
     topic = "zigbee2mqtt/{source}/{attribute}"
     section = MappingSection(preset="zigbee2mqtt", topic=topic, type="{attribute}")
