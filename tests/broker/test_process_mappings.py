@@ -105,7 +105,7 @@ SESSION = {"name": "bdSeq", "datatype": 4, "long_value": 0}
 
 def test_an_edge_node_of_sparkplug_is_asked_for_its_births_understood_and_missed(tmp_path):
     async def scene(running):
-        will = Will("spBv1.0/plant/NDEATH/hall", payload(SESSION))
+        will = Will("spBv1.0/plant/NDEATH/hall", payload(SESSION), qos=1)
         async with (
             client(running.port(), "headwater/results/#") as results,
             client(running.port(), "headwater/rejected") as refused,
@@ -116,7 +116,9 @@ def test_an_edge_node_of_sparkplug_is_asked_for_its_births_understood_and_missed
             async with client(running.port(), commands, will=will) as node:
                 await node.publish("spBv1.0/plant/DDATA/hall/left", HIGH)
                 ((_, told),) = await take(refused)
-                assert told["message"].startswith("[mappings.press] found the alias 7, and what")
+                assert told["message"].startswith(
+                    "[mappings.press] found the alias 7, and only a birth"
+                )
                 async with asyncio.timeout(PATIENCE_S):
                     command = await anext(aiter(node.messages))
                 _, (_, metric) = read(command.payload)
@@ -127,10 +129,15 @@ def test_an_edge_node_of_sparkplug_is_asked_for_its_births_understood_and_missed
                 ((_, result),) = await take(results)
                 assert result["values"] == {"Press": {"pressure": 250.0}}
                 assert result["start"] == 1_700_000_060_000
+                right = payload({"name": "Count", "datatype": 3, "int_value": 1}, seq=3)
+                await node.publish("spBv1.0/plant/DDATA/hall/right", right, qos=1)
+                dead = payload(timestamp=1_700_000_070_000, seq=4)
+                await node.publish("spBv1.0/plant/DDEATH/hall/left", dead, qos=1)
+                assert await take(sources) == [("headwater/sources/plant/hall/left", None)]
                 node._client.disconnect(
                     ReasonCode(PacketTypes.DISCONNECT, identifier=4)
                 )  # with will
-            assert await take(sources) == [("headwater/sources/plant/hall/left", None)]
+            assert await take(sources) == [("headwater/sources/plant/hall/right", None)]
 
     with RunningBroker(tmp_path, CONFIG + SPARKPLUG) as running:
         asyncio.run(scene(running))
