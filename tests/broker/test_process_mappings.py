@@ -129,6 +129,11 @@ def test_an_edge_node_of_sparkplug_is_asked_for_its_births_understood_and_missed
                 ((_, result),) = await take(results)
                 assert result["values"] == {"Press": {"pressure": 250.0}}
                 assert result["start"] == 1_700_000_060_000
+                known = "headwater/sources/plant/hall/known"
+                await node.publish(known, '{"location": "hall"}', qos=1)
+                assert await take(sources) == [(known, {"location": "hall"})]
+                for message in ("DDATA", "DDEATH"):  # it stays
+                    await node.publish(f"spBv1.0/plant/{message}/hall/known", payload(timestamp=1))
                 right = payload({"name": "Count", "datatype": 3, "int_value": 1}, seq=3)
                 await node.publish("spBv1.0/plant/DDATA/hall/right", right, qos=1)
                 dead = payload(timestamp=1_700_000_070_000, seq=4)

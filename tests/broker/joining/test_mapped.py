@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from broker.config.mappings import MappingSection
+from broker.core.messages import SourceAdvertised
 from tests.broker.joining.scene import Scene, client, section, until
 from tests.broker.joining.servers import PATIENCE_S, Line, OwnFace
 from tests.broker.sparkplug.encoder import payload, read
@@ -88,10 +89,14 @@ def test_an_edge_node_at_a_joined_server_is_asked_for_its_births_and_missed():
             hotter = payload({"alias": 3, "float_value": 45.5}, seq=3)
             await node.publish("spBv1.0/plant/DDATA/hall/left", hotter)
             await until(lambda: notes["payloads_not_mapped"] == 2)
-            await node.publish("spBv1.0/plant/DDEATH/hall/left", payload(seq=4))
-            await until(
-                lambda: "sources/plant/hall/left" in [p.topic for p in found.inside.published]
-            )
+            found.runner.handle(SourceAdvertised("plant/hall/known", b'{"location": "hall"}'))
+            for device in ("known", "left"):
+                dead = payload(timestamp=1)
+                await node.publish(f"spBv1.0/plant/DDEATH/hall/{device}", dead)
+            told = found.inside.published
+            await until(lambda: "sources/plant/hall/left" in [one.topic for one in told])
+            withdrawn = [one.topic for one in told if not one.payload]
+            assert withdrawn == ["sources/plant/hall/left"], "the other said what it is"
             return [one["values"]["Climate"]["val"] for one in found.inside.results]
 
     with OwnFace() as server:

@@ -393,6 +393,14 @@ def test_a_source_that_said_what_it_is_outlasts_its_deaths():
     ]
 
 
+def test_a_death_of_a_birth_that_may_have_been_missed_counts():
+    taken = both()
+    taken.read(message("spBv1.0/g/NBIRTH/e", payload(session(7), seq=0)))
+    taken.missed()
+    death = message("spBv1.0/g/NDEATH/e", payload(session(8)))
+    assert taken.read(death) == [SourceWithdrawn("g/e")]
+
+
 def test_no_alias_is_believed_once_messages_may_have_been_missed():
     taken = both()
     data = payload({"alias": 1, "int_value": 5}, seq=2)
