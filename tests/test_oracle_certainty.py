@@ -14,6 +14,7 @@ from tests.oracles.relations import (
     RELATIONS,
     SYSTEMS,
     bounded,
+    comes_after,
     follows_within,
     in_bound,
     lies_inside,
@@ -110,6 +111,36 @@ def test_spans_and_what_lies_inside_are_judged_by_all_choices() -> None:
         assert lies_inside(p, q) == inside
 
 
+def test_what_disturbs_a_silence_is_judged_by_all_choices_of_what_both_have_too() -> None:
+    seen = set()
+    for p, q in pairs(13, 40, points=False):
+        for shared in (False, True):
+            other = placed([*q.events, p.events[0]]) if shared else q
+            for ms in (GRID, 2 * GRID):
+                expected = by_shared_choice(
+                    p,
+                    other,
+                    lambda a, b, ms=ms: b.end > a.end and b.start <= a.end + ms,  # type: ignore[misc]
+                )
+                assert comes_after(p, other, ms, Fraction(0)) == expected, (p, other, ms)
+                seen.add((shared, expected))
+    assert len(seen) == 6
+    assert comes_after(p, p, GRID, Fraction(0)) == Certainty.NO
+
+
+def by_shared_choice(
+    p: Occurrence, q: Occurrence, holds: Callable[[Occurrence, Occurrence], bool]
+) -> Certainty:
+    """As by_choice, an event that is in both being at one time in both."""
+    events = list(dict.fromkeys((*p.events, *q.events)))
+    outcomes = set()
+    for chosen in product(*(list(choices(one)) for one in events)):
+        at = {one.identity[1]: one for one in chosen}
+        parts = [placed([at[one.identity[1]] for one in each.events]) for each in (p, q)]
+        outcomes.add(holds(*parts))
+    return {(True,): Certainty.YES, (False,): Certainty.NO}.get(tuple(outcomes), Certainty.MAYBE)
+
+
 @pytest.mark.parametrize("op", ["then", "and"])
 def test_each_end_of_a_bound_is_judged_by_all_choices(op: s.Relation) -> None:
     for p, q in pairs(11, 30, points=True):
@@ -132,6 +163,7 @@ def test_drift_widens_the_doubt_about_durations() -> None:
         assert bounded(upper, p, q, tenth) == expected
         assert follows_within(p.events[0], q.events[0], ms, tenth) == expected
         assert starts_within(p, q, ms, tenth) == expected
+        assert comes_after(p, q, ms, tenth) == expected
     low = {9000: Certainty.YES, 9100: Certainty.MAYBE, 11_000: Certainty.MAYBE}
     low |= {11_200: Certainty.NO}
     # 9000 * 1.1 = 9900 has passed for certain; 11 200 * 0.9 = 10 080 has not.

@@ -236,12 +236,17 @@ class Operators:
         if beneath.lag_ms is None or span_ms is None:
             count = None
         else:
-            count = beneath.flow(silence.for_ms + span_ms + beneath.lag_ms + 1)
+            open_ms = silence.for_ms + self.terms.unsure_ms
+            count = beneath.flow(open_ms + span_ms + beneath.lag_ms + 1)
             if self.terms.grouped:
-                count = total(count, beneath.flow(silence.for_ms + self.terms.slack_ms))
-        self.held.add(product(count, 2), matches=True, reason=why.format(self._name(silence)))
+                count = total(count, beneath.flow(open_ms + self.terms.slack_ms))
+        count = product(count, 2)
+        if self.terms.unsure_ms and beneath.lag_ms is not None:  # what may have come after others
+            count = total(count, beneath.flow(self.terms.unsure_ms + beneath.lag_ms + 1))
+        self.held.add(count, matches=True, reason=why.format(self._name(silence)))
         self.held.matches_each += 1
-        lag_ms = None if beneath.lag_ms is None else beneath.lag_ms + silence.for_ms + 1
+        wait_ms = silence.for_ms + self.terms.unsure_ms + 1
+        lag_ms = None if beneath.lag_ms is None else beneath.lag_ms + wait_ms
         return Passed(lambda ms: total(beneath.flow(ms), 1), lag_ms)
 
     def _count(self, count: ops.Count) -> Passed:

@@ -25,15 +25,18 @@ _primitive = attrgetter("primitive")
 
 
 class Absence:
-    """What `absent P for T` puts in a place: it binds no event but has an interval."""
+    """What `absent P for T` puts in a place: it binds no event but has an interval.
+
+    `uncertainty`: the greatest of the P with whose end it begins.
+    """
 
     __slots__ = ("end", "place", "start", "uncertainty")
 
-    def __init__(self, start: int, end: int, place: int) -> None:
+    def __init__(self, start: int, end: int, place: int, uncertainty: int = 0) -> None:
         self.start = start
         self.end = end
         self.place = place
-        self.uncertainty = 0
+        self.uncertainty = uncertainty
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -88,7 +91,10 @@ def order_of(occurrence: Occurrence) -> Order:
     members = occurrence[2:]
     given = [event.order for event in flat(members) if event.__class__ is not Absence]
     if len(given) == 1:  # it stands where its event does
-        return (occurrence[0], occurrence[1], *given[0][2:5], _placed(members, (0,)))
+        placed = _placed(members, (0,))
+        if Absence in map(type, members):  # which may have made another span of that of an equal
+            placed = (given[0][:2], *placed)
+        return (occurrence[0], occurrence[1], *given[0][2:5], placed)
     ranked = sorted(range(len(given)), key=given.__getitem__)
     ids, ties, below = said_in_order([given[at] for at in ranked])
     ranks = [0] * len(given)

@@ -84,7 +84,7 @@ class Shelf:
         if isinstance(value, Event):
             return {"event": self.put(value)}
         if isinstance(value, Absence):
-            return {"absence": [value.start, value.end, value.place]}
+            return {"absence": [value.start, value.end, value.place, value.uncertainty]}
         if value.__class__ is Maybe:
             return {"maybe": int(value)}
         if isinstance(value, Lazy):

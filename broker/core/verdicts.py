@@ -31,7 +31,7 @@ from broker.core.choices import (
     Way,
     verdict,
 )
-from broker.core.occurrence import Occurrence, events_of, flat, touches
+from broker.core.occurrence import Occurrence, events_of, flat, identity, touches
 from broker.core.operands import Distinct, Joint, Kth, Operand, least
 from language.tree import Bound
 
@@ -218,6 +218,29 @@ def inside(p: Sequence[Any], q: Sequence[Any], window_ms: int | None, doubt: Dou
         q,
     )
     return min(after, in_time)
+
+
+def disturbing(p: Sequence[Any], q: Sequence[Any], for_ms: int, doubt: Doubt) -> int:
+    """How certainly q meets (u, u + T], u being the end of p: it ends later and starts in time.
+
+    What both have is at one time in both, so that it is nothing that ends later, and has begun.
+    """
+    own = set(map(identity, p))
+    others = [event for event in q if identity(event) not in own]
+    if not others:
+        return NO
+    soonest = max([event.end - event.uncertainty for event in p])
+    latest = max([event.end + event.uncertainty for event in p])
+    if max([event.end + event.uncertainty for event in others]) <= soonest:
+        return NO
+    surely = max([event.end - event.uncertainty for event in others]) > latest
+    if len(others) == len(q):
+        first = min([event.start - event.uncertainty for event in q])
+        if first > latest + doubt.longer(for_ms):
+            return NO
+        last = min([event.start + event.uncertainty for event in q])
+        surely = surely and last <= soonest + doubt.shorter(for_ms)
+    return YES if surely else MAYBE
 
 
 def certainty_of(occurrence: Occurrence) -> int:

@@ -5,14 +5,14 @@ Must not know: patterns. Invariant: exact; times are real numbers, and choices o
 are independent, but start ≤ end within one.
 
 A condition is `(a, b, c, strict)`: a - b ≤ c, or < c. Names are the ends of the occurrences asked
-about: "ps" and "pe" where p starts and ends, "qs" and "qe" for q. A system is a list of conditions
-that hold together; it may hold `REACHES_P`, `REACHES_Q` (a reading ends p, or starts q) or
-`LASTS_P`, `LASTS_Q` (none does).
+about: "ps" and "pe" where p starts and ends, "qs" and "qe" for q. An event that is in both has the
+same times in both. A system is a list of conditions that hold together; it may hold `REACHES_P`,
+`REACHES_Q` (a reading ends p, or starts q) or `LASTS_P`, `LASTS_Q` (none does).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -23,7 +23,7 @@ from tests.oracles.events import Event
 from tests.oracles.verdicts import Certainty
 
 Condition: TypeAlias = tuple[str, str, "int | Fraction", bool]
-Span: TypeAlias = tuple[int, int, int]  # nominal start and end, uncertainty
+Span: TypeAlias = tuple[str, int, int, int]  # a name, nominal start and end, uncertainty
 System: TypeAlias = list["Condition | str"]
 
 REACHES_P, REACHES_Q = "a reading ends p", "a reading starts q"
@@ -33,11 +33,13 @@ LASTS_P, LASTS_Q = "no reading ends p", "no reading starts q"
 def verdict(holds: Sequence[System], fails: Sequence[System], times: Times) -> Certainty:
     """Yes if no choice of times fails, no if none holds; each is given as alternatives."""
     systems = tuple(tuple(tuple(one) for one in some) for some in (holds, fails))
-    return _verdict(systems, _spans(times.p), _spans(times.q))
+    named = {event: f"q{number}" for number, event in enumerate(times.q)}
+    named |= {event: f"p{number}" for number, event in enumerate(times.p)}
+    return _verdict(systems, _spans(times.p, named), _spans(times.q, named))
 
 
-def _spans(events: Sequence[Event]) -> tuple[Span, ...]:
-    return tuple((event.start, event.end, event.uncertainty) for event in events)
+def _spans(events: Sequence[Event], named: Mapping[Event, str]) -> tuple[Span, ...]:
+    return tuple((named[one], one.start, one.end, one.uncertainty) for one in events)
 
 
 @lru_cache(maxsize=100_000)
@@ -74,7 +76,7 @@ class Times:
 
 def _can(system: Sequence[Condition | str], p: Sequence[Span], q: Sequence[Span]) -> bool:
     """Whether some choice of times meets all conditions."""
-    known = [*_boxes("p", p), *_boxes("q", q)]
+    known = [*_boxes(p), *_boxes(q)]
     told = [one for one in system if not isinstance(one, str)]
     marks = [one for one in system if isinstance(one, str)]
     choices = [
@@ -88,11 +90,11 @@ def _can(system: Sequence[Condition | str], p: Sequence[Span], q: Sequence[Span]
     )
 
 
-def _boxes(side: str, events: Sequence[Span]) -> Iterator[Condition]:
+def _boxes(events: Sequence[Span]) -> Iterator[Condition]:
     """Each time lies within the uncertainty of its event; no event ends before it starts."""
-    for number, event in enumerate(events):
-        first, last = _ends(side, number, event)
-        start, end, off = event
+    for event in events:
+        first, last = _ends(event)
+        _, start, end, off = event
         for name, time in {first: start, last: end}.items():
             yield (name, "0", time + off, False)
             yield ("0", name, off - time, False)
@@ -104,7 +106,7 @@ def _extremes(side: str, events: Sequence[Span]) -> list[list[list[Condition]]]:
     """Which event starts the occurrence, and which ends it."""
     if not events:
         return []
-    ends = [_ends(side, number, event) for number, event in enumerate(events)]
+    ends = [_ends(event) for event in events]
     start, end = f"{side}s", f"{side}e"
     first: list[Condition] = [(start, one, 0, False) for one, _ in ends]
     last: list[Condition] = [(one, end, 0, False) for _, one in ends]
@@ -117,21 +119,20 @@ def _extremes(side: str, events: Sequence[Span]) -> list[list[list[Condition]]]:
 def _touching(mark: str, p: Sequence[Span], q: Sequence[Span]) -> list[list[Condition]]:
     """The ways in which a reading is, or none is, where p ends or where q starts."""
     if mark in (REACHES_P, LASTS_P):
-        points = [_ends("p", i, one)[1] for i, one in enumerate(p) if one[0] == one[1]]
+        points = [_ends(one)[1] for one in p if one[1] == one[2]]
         if mark == REACHES_P:
             return [[("pe", one, 0, False)] for one in points]
         return [[(one, "pe", 0, True) for one in points]]
-    points = [_ends("q", i, one)[0] for i, one in enumerate(q) if one[0] == one[1]]
+    points = [_ends(one)[0] for one in q if one[1] == one[2]]
     if mark == REACHES_Q:
         return [[(one, "qs", 0, False)] for one in points]
     return [[("qs", one, 0, True) for one in points]]
 
 
-def _ends(side: str, number: int, event: Span) -> tuple[str, str]:
+def _ends(event: Span) -> tuple[str, str]:
     """The names of an event's two times; a reading has one."""
-    if event[0] == event[1]:
-        return f"{side}{number}", f"{side}{number}"
-    return f"{side}{number}.s", f"{side}{number}.e"
+    name, start, end, _ = event
+    return (name, name) if start == end else (f"{name}.s", f"{name}.e")
 
 
 def _is_feasible(conditions: Sequence[Condition]) -> bool:

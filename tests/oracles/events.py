@@ -93,9 +93,9 @@ class Event:
         return self.attributes.get(name)
 
 
-def absence(name: str, start: int, end: int) -> Event:
+def absence(name: str, start: int, end: int, uncertainty: int = 0) -> Event:
     """What fills the place of an `absent` from `start` on."""
-    return Event(("absent", name, start), "", start, end, {})
+    return Event(("absent", name, start), "", start, end, {}, uncertainty=uncertainty)
 
 
 def in_order(events: Iterable[Event]) -> tuple[Event, ...]:

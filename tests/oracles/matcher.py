@@ -75,8 +75,10 @@ class World:
         found = []
         for place, subscription in enumerate(self.spec.subscriptions):
             for group, occurrence in self._counting(subscription):
-                (*order, places) = occurrence.order
-                key = (*order, place, places)
+                *order, deeper, places = occurrence.order
+                # Only detected events are compared by what they are made of before that.
+                made = [deeper] if any(one.is_detected for one in occurrence.events) else []
+                key = (*order, made, place, deeper, places)
                 found.append((key, self._result(subscription, group, occurrence)))
         return [result for _, result in sorted(found, key=lambda item: item[0])]
 

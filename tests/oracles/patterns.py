@@ -18,6 +18,7 @@ from tests.oracles.expressions import Scope, holds, names_aggregated, names_in
 from tests.oracles.relations import (
     RELATIONS,
     bounded,
+    comes_after,
     gap_of,
     lies_inside,
     related,
@@ -332,15 +333,30 @@ def _deferred(negation: s.Without, conditions: Sequence[s.Expr], setting: Settin
 
 
 def _absent(pattern: s.Absent, setting: Setting) -> list[Occurrence]:
-    """Once for each beginning or end of a p after which no p comes for so long."""
+    """Once for each beginning or end of a p after which no p comes for so long.
+
+    Of several that end at one nominal time the most certain stands, and of these the least
+    uncertain in time.
+    """
     found = _occurrences(pattern.operand, setting.for_what_must_not_be())
-    beginnings = {one.end for one in found}
+    since = list(found)
     if setting.beginning is not None:
-        beginnings.add(setting.beginning)
+        instant = absence(pattern.name, setting.beginning, setting.beginning)
+        since.append(Occurrence((pattern.name,), ((instant,),)))
+    silent: dict[int, tuple[Certainty, int]] = {}
+    for p in since:
+        disturbed = (min(comes_after(p, q, pattern.ms, setting.drift), q.certainty) for q in found)
+        certain = min(p.certainty, Certainty(Certainty.YES - max(disturbed, default=Certainty.NO)))
+        told = (certain, -max(event.uncertainty for event in p.spans))
+        silent[p.end] = max(told, silent.get(p.end, told))
     return [
-        Occurrence((pattern.name,), ((absence(pattern.name, u, u + pattern.ms),),))
-        for u in sorted(beginnings)
-        if not any(one.start <= u + pattern.ms and one.end > u for one in found)
+        Occurrence(
+            (pattern.name,),
+            ((absence(pattern.name, u, u + pattern.ms, -minus),),),
+            certainty=certain,
+        )
+        for u, (certain, minus) in sorted(silent.items())
+        if certain
     ]
 
 

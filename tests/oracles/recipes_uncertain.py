@@ -15,6 +15,7 @@ from tests.oracles.recipes import Builder, Op, single_atoms
 from tests.oracles.recipes_defined import CASE_PARTS, WINDOW_PARTS
 from tests.oracles.recipes_patterns import (
     Built,
+    absent,
     finished,
     following,
     listed,
@@ -73,6 +74,11 @@ def _over_definition(builder: Builder) -> Built:
     return CASE_PARTS["definition" if builder.draw.chance(60) else "definition-twice"](builder)
 
 
+def _silent(builder: Builder) -> Built:
+    made, case = absent(builder)
+    return made, replace(case, maybe_drop=True) if builder.draw.chance(25) else case
+
+
 def _windowed(builder: Builder) -> Built:
     name = builder.draw.pick(("every", "range", "session", "window-over-definition"))
     return WINDOW_PARTS[name](builder)
@@ -92,6 +98,7 @@ UNCERTAIN_PARTS: dict[str, Callable[[Builder], Built]] = {
     "uncertain-then": _tree("then", "then", "and"),
     "uncertain-relations": _related,
     "uncertain-without": _either_without,
+    "uncertain-absent": _silent,
     "uncertain-next": following,
     "uncertain-list": listed,
     "uncertain-definition": _over_definition,

@@ -256,3 +256,17 @@ def starts_within(p: Occurrence, q: Occurrence, ms: int, drift: Fraction) -> Cer
         [at_most("qs", "ps", _longer(ms, drift))], [less("ps", "qs", -_shorter(ms, drift))], times
     )
     return weakest((verdict([less("ps", "qs")], [at_most("qs", "ps")], times), late))
+
+
+def comes_after(p: Occurrence, q: Occurrence, ms: int, drift: Fraction) -> Certainty:
+    """Whether q meets (u, u + T], u being the end of p: it ends later and starts in time.
+
+    That is one statement; what is in both has one time.
+    """
+    if are_exact((*p.spans, *q.spans)) and drift == 0:
+        return certainly(q.end > p.end and q.start <= p.end + ms)
+    return verdict(
+        [less("pe", "qe") + at_most("qs", "pe", _longer(ms, drift))],
+        [at_most("qe", "pe"), less("pe", "qs", -_shorter(ms, drift))],
+        Times(p.spans, q.spans),
+    )

@@ -83,6 +83,54 @@ PATTERNS = (
         _trace("a1 b3~ b9"),
         (Expected({}, start=1000, end=4000),),
     ),
+    single(
+        "a silence is maybe where one may come in it, and none where one certainly does",
+        "detect absent A for 3 s",
+        s.Absent(A, 3000),
+        # From 0 on: a1~ is in [0, 2] and may come later than 0. After it: a4~ comes 1 to 5 later,
+        # in time if that is 3 at most. After a4~ in [3, 5] a9 comes 4 later at least.
+        _trace("b0 a1~ a4~ a9"),
+        (
+            Expected({}, start=0, end=3000, certainty="maybe"),
+            Expected({}, start=1000, end=4000, certainty="maybe"),
+            Expected({}, start=4000, end=7000, certainty="yes"),
+            Expected({}, start=9000, end=12_000, certainty="yes"),
+        ),
+    ),
+    single(
+        "one that seems to come before may come after",
+        "detect absent A for 3 s",
+        s.Absent(A, 3000),
+        # a5~ and a6~ may change places; what comes after both of them is known from either.
+        _trace("a5~ a6~"),
+        (
+            Expected({}, start=5000, end=8000, certainty="maybe"),
+            Expected({}, start=6000, end=9000, certainty="maybe"),
+        ),
+    ),
+    single(
+        "what is in both is at one time in both",
+        "detect absent (A and B) for 2 s",
+        s.Absent(both(A, B), 2000),
+        # (a1, b5~) and (a2, b5~) end at one time, whatever that is; both reach into [1, 3].
+        _trace("a1 a2 b5~"),
+        (Expected({}, start=5000, end=7000, certainty="yes"),),
+    ),
+    single(
+        "a silence from one end at a time is as certain as the most certain, and weighed as that",
+        "detect absent A for 2 s then B",
+        then(s.Absent(A, 2000), B),
+        # a1 and the beginning are exact, so the silence ends at 3, and b3 follows; that after a5~
+        # ends in [6, 8].
+        _trace("a1 b3 a5~ b7 b9"),
+        (
+            Expected({"B": ["b3"]}, start=1000, certainty="yes"),
+            Expected({"B": ["b7"]}, start=1000, certainty="yes"),
+            Expected({"B": ["b7"]}, start=5000, certainty="maybe"),
+            Expected({"B": ["b9"]}, start=1000, certainty="yes"),
+            Expected({"B": ["b9"]}, start=5000, certainty="yes"),
+        ),
+    ),
     _case(
         "then is maybe where some times hold and others do not",
         "detect A then B",

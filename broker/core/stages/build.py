@@ -40,6 +40,7 @@ from broker.core.stages.padded import PaddedStage
 from broker.core.stages.pick import DistinctStage, KthStage
 from broker.core.stages.repeats import CountPlan, CountStage, RunPlan, RunStage
 from broker.core.stages.silence import SilenceStage
+from broker.core.stages.silence_weighed import WeighedSilenceStage
 from broker.core.stages.spans import Span
 from broker.core.stages.weighed import Weighed
 from broker.core.stages.whole import Passes, fits_test, negation_test, place_end
@@ -186,7 +187,9 @@ class Builder:
     # --- operators of one side -----------------------------------------------------------
 
     def _silence(self, silence: Silence) -> Make:
-        beneath = self.build(silence.operand)
+        beneath, doubt = self.build(silence.operand), self._doubt
+        if doubt is not None:
+            return lambda site: WeighedSilenceStage(silence, site, beneath(site), doubt)
         return lambda site: SilenceStage(silence, site, beneath(site))
 
     def _count(self, count: Count) -> Make:

@@ -15,18 +15,123 @@ from broker.core.stages.asked import Ahead
 from broker.core.stages.base import Inbox, Over, Site, Stage, end_of, least, next_of, start_of
 
 
-class SilenceStage(Over):
-    """See the module; an interval begins with the task, or where a P ends."""
+class Awaiting(Over):
+    """What waits for silences, with exact times or uncertain ones.
 
-    __slots__ = ("_early", "_empty_places", "_for_ms", "_instants", "_last", "_place", "_too_long")
+    An interval begins with the task, or where a P ends.
+    """
+
+    __slots__ = ("_empty_places", "_for_ms", "_instants", "_place")
 
     def __init__(self, silence: Silence, site: Site, beneath: Stage) -> None:
         super().__init__(site, (Inbox(beneath),), None)
         self._for_ms = silence.for_ms
         self._place = silence.low
         self._empty_places = silence.high - silence.low - 1
+        self._instants: list[int] = []  # from which silence may yet be
+
+    # --- what is awaited -------------------------------------------------------------------
+
+    def wait_ms(self) -> int:
+        """How long after an instant a P may begin that counts for the silence from there."""
+        return self._for_ms
+
+    def awaits_beginning(self) -> bool:
+        """Whether the interval from the beginning is not decided yet."""
+        raise NotImplementedError
+
+    def known(self) -> int:
+        """How many P it remembers."""
+        raise NotImplementedError
+
+    def begins_from(self) -> int:
+        """No event that is still to come puts the beginning of the partition before this time."""
+        if not self.awaits_beginning() or not self.site.group or self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        return self.watermark + 1 - self.site.durations.longest_of_all_ms()
+
+    def _open(self) -> list[int]:
+        """The instants from which silence may yet be, the beginning among them."""
+        begin = self.site.begin
+        if not self.awaits_beginning() or begin is None:
+            return self._instants
+        return [begin, *self._instants]
+
+    # --- what follows from that ------------------------------------------------------------
+
+    def hold(self) -> int:
+        """See base.Stage."""
+        open_now = [*self._open(), self.begins_from()]
+        return min([super().hold(), *(u + self._for_ms - 1 for u in open_now)])
+
+    def floor(self, above: int) -> int:  # noqa: ARG002
+        """See base.Stage."""
+        if self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        return min([self.watermark, super().hold(), self.begins_from(), *self._open()])
+
+    def begins(self) -> int:
+        """See base.Stage; where the task began may yet turn out to be earlier."""
+        if self.watermark >= WATERMARK_END:
+            return WATERMARK_END
+        if self.awaits_beginning():
+            return WATERMARK_NONE
+        return min([self.inboxes[0].begins(), *self._instants])
+
+    def eldest(self) -> int:
+        """See base.Stage."""
+        return min(self._open(), default=WATERMARK_END)
+
+    def clear_at(self, above: int, until: int) -> int:
+        """See base.Stage: what begins then, and what may yet begin by then, must be decided."""
+        if self.watermark >= WATERMARK_END:
+            return self.watermark
+        if super().hold() <= until:
+            return WATERMARK_END
+        beneath, wait_ms = self.inboxes[0], self.wait_ms()
+        begun = [u for u in self._open() if above < u <= until]
+        known = [beneath.clear_at(WATERMARK_NONE, u + wait_ms) for u in begun]
+        return max([until + 1, *known, *self._begun_at(until)])
+
+    def view(self) -> Ahead:
+        """See base.Stage."""
+        return self
+
+    def _begun_at(self, until: int) -> list[int]:
+        """From which watermark on no event to come puts the beginning at the time or before."""
+        if not self.awaits_beginning() or not self.site.group:
+            return []
+        return [until + self.site.durations.longest_of_all_ms()]
+
+    def due(self) -> int | None:
+        """See base.Stage."""
+        beneath, begin, wait_ms = self.inboxes[0], self.site.begin, self.wait_ms()
+        times = [beneath.clear_at(WATERMARK_NONE, u + wait_ms) for u in self._instants]
+        if self.awaits_beginning() and begin is not None:
+            known = beneath.clear_at(WATERMARK_NONE, begin + wait_ms)
+            times.append(max([known, *self._begun_at(begin - 1)]))
+        return least([super().due(), next_of(times, self.watermark)])
+
+    def held(self) -> int:
+        """See base.Stage."""
+        return super().held() + len(self._instants) + self.known()
+
+    def idle(self) -> bool:
+        """See base.Stage: a new one would begin again."""
+        return False
+
+    def forget(self, gone: set[int]) -> None:
+        """See base.Stage: what is consumed still breaks a silence."""
+
+
+class SilenceStage(Awaiting):
+    """See the module; here all times are exact."""
+
+    __slots__ = ("_early", "_last", "_too_long")
+
+    def __init__(self, silence: Silence, site: Site, beneath: Stage) -> None:
+        super().__init__(silence, site, beneath)
         self._too_long = silence.within_ms is not None and silence.for_ms > silence.within_ms
-        self._instants: list[int] = []
         self._early: list[tuple[int, int]] | None = []  # P so far, until the beginning is decided
         self._last: int | None = None
 
@@ -49,6 +154,14 @@ class SilenceStage(Over):
         found = self._beginning(floor) + [self._interval(u) for u in made]
         return [] if self._too_long else found
 
+    def awaits_beginning(self) -> bool:
+        """See Awaiting."""
+        return self._early is not None
+
+    def known(self) -> int:
+        """See Awaiting."""
+        return len(self._early or ())
+
     def _note(self, p: Occurrence) -> None:
         """Keep a P that the interval from the beginning may meet; that begins no later than now."""
         begin, start = self.site.begin, start_of(p)
@@ -60,25 +173,12 @@ class SilenceStage(Over):
         u = self.site.begin
         if u is None or self._early is None or u + self._for_ms >= floor:
             return []
-        if u > self._begins_from():
+        if u > self.begins_from():
             return []
         met = any(u < end and start <= u + self._for_ms for start, end in self._early)
         once = any(end == u for _, end in self._early)
         self._early = None
         return [] if met or once else [self._interval(u)]
-
-    def _begins_from(self) -> int:
-        """No event that is still to come puts the beginning of the partition before this time."""
-        if self._early is None or not self.site.group or self.watermark >= WATERMARK_END:
-            return WATERMARK_END
-        return self.watermark + 1 - self.site.durations.longest_of_all_ms()
-
-    def _open(self) -> list[int]:
-        """The instants from which silence may yet be."""
-        begin = self.site.begin
-        if self._early is None or begin is None:
-            return self._instants
-        return [begin, *self._instants]
 
     def _break(self, p: Occurrence) -> None:
         """No interval that p meets is silent."""
@@ -92,67 +192,6 @@ class SilenceStage(Over):
         end = u + self._for_ms
         return (end, u, Absence(u, end, self._place), *((None,) * self._empty_places))
 
-    def hold(self) -> int:
-        """See base.Stage."""
-        open_now = [*self._open(), self._begins_from()]
-        return min([super().hold(), *(u + self._for_ms - 1 for u in open_now)])
-
-    def floor(self, above: int) -> int:  # noqa: ARG002
-        """See base.Stage."""
-        if self.watermark >= WATERMARK_END:
-            return WATERMARK_END
-        return min([self.watermark, super().hold(), self._begins_from(), *self._open()])
-
-    def begins(self) -> int:
-        """See base.Stage; where the task began may yet turn out to be earlier."""
-        if self.watermark >= WATERMARK_END:
-            return WATERMARK_END
-        if self._early is not None:
-            return WATERMARK_NONE
-        return min([self.inboxes[0].begins(), *self._instants])
-
-    def eldest(self) -> int:
-        """See base.Stage."""
-        return min(self._open(), default=WATERMARK_END)
-
-    def clear_at(self, above: int, until: int) -> int:
-        """See base.Stage: what begins then, and what may yet begin by then, must be decided."""
-        if self.watermark >= WATERMARK_END:
-            return self.watermark
-        if super().hold() <= until:
-            return WATERMARK_END
-        beneath = self.inboxes[0]
-        begun = [u for u in self._open() if above < u <= until]
-        known = [beneath.clear_at(WATERMARK_NONE, u + self._for_ms) for u in begun]
-        return max([until + 1, *known, *self._begun_at(until)])
-
-    def view(self) -> Ahead:
-        """See base.Stage."""
-        return self
-
-    def _begun_at(self, until: int) -> list[int]:
-        """From which watermark on no event to come puts the beginning at the time or before."""
-        if self._early is None or not self.site.group:
-            return []
-        return [until + self.site.durations.longest_of_all_ms()]
-
-    def due(self) -> int | None:
-        """See base.Stage."""
-        beneath, begin = self.inboxes[0], self.site.begin
-        times = [beneath.clear_at(WATERMARK_NONE, u + self._for_ms) for u in self._instants]
-        if self._early is not None and begin is not None:
-            known = beneath.clear_at(WATERMARK_NONE, begin + self._for_ms)
-            times.append(max([known, *self._begun_at(begin - 1)]))
-        return least([super().due(), next_of(times, self.watermark)])
-
-    def held(self) -> int:
-        """See base.Stage."""
-        return super().held() + len(self._instants) + len(self._early or ())
-
-    def idle(self) -> bool:
-        """See base.Stage: a new one would begin again."""
-        return False
-
     def shed(self, count: int) -> int:
         """See base.Stage: instants go, then the beginning, which needs all that is known of it."""
         shed = min(count, len(self._instants))
@@ -161,9 +200,6 @@ class SilenceStage(Over):
             shed += min(count - shed, len(self._early))
             self._early = None
         return shed + super().shed(count - shed)
-
-    def forget(self, gone: set[int]) -> None:
-        """See base.Stage: what is consumed still breaks a silence."""
 
     def facts(self) -> list[Any]:
         """See base.Over."""
