@@ -152,7 +152,7 @@ class Client:
             waiting |= {
                 one["subscription"]
                 for one in listed
-                if one["subscription"] in names and one["state"] != "active"
+                if one["subscription"] in names and one["state"] == "accepted"
             }
             if not waiting:
                 return

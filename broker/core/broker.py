@@ -115,7 +115,7 @@ class Broker:
         so that a journal of messages tells all that a broker's state depends on.
         """
         wakes = [self._lives.next_wake()]
-        due = self._matcher.due(self._foreseen)
+        due = self._matcher.due(self._foreseen, ends=True)
         if due:
             wakes.append(self._intake.next_wake(self._now, due))
         known = [wake for wake in wakes if wake is not None]
@@ -289,7 +289,7 @@ class Broker:
         self._notes.once("debug", "source_ended", source, source=source, why=why)
 
     def _woken(self, _message: messages.Woken, out: Outgoing) -> None:
-        self._matcher.due(self._watermark_of)  # what is waited for is asked for now
+        self._matcher.due(self._watermark_of, ends=True)  # what is waited for is asked for now
         ended = self._lives.ended(self._now)
         for source in ended:
             self._withdraw(source, "its time to live has run out", out)
@@ -318,7 +318,8 @@ class Broker:
                 "info", "installed", client=message.client, count=answer.changed,
                 subscriptions=", ".join(answer.subscriptions),
             )  # fmt: skip
-            self._matcher.due(self._watermark_of)  # types without a source are waited for from now
+            # Types without a source are waited for from now on.
+            self._matcher.due(self._watermark_of, ends=True)
         self._answer(message, answer, out)
         if answer.ok:
             self._activate(message, answer, out)

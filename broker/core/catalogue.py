@@ -1,8 +1,9 @@
 """What is installed: subscriptions, the definitions that they need, and who declared which types.
 
 Owns these records in memory. Must not know agents or clients' connections. Invariant: a definition
-is counted once for each subscription that needs it, directly or through others, and stands here
-exactly while that count is above zero; likewise the declarations of a specification.
+is counted once for each subscription that needs it, directly or through others, and has not ended;
+it stands here exactly while that count is above zero; likewise the declarations of a specification,
+which outlast an end.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-# Of a subscription: its home has taken it on; and it runs at every broker that it needs.
-State: TypeAlias = Literal["accepted", "active"]
+# Of a subscription: its home has taken it on; it runs at every broker that it needs; and it was
+# active, and nothing can be a result of it any more.
+State: TypeAlias = Literal["accepted", "active", "ended"]
 
 
 class Installed(Struct):
@@ -91,8 +93,9 @@ class Catalogue:
         if one.key in self.subscriptions:
             raise ValueError(f"{one.name} of {one.subscriber} is recorded already")
         self.subscriptions[one.key] = one
-        for key in one.definitions:
-            self.definitions.take(key)
+        if one.state != "ended":
+            for key in one.definitions:
+                self.definitions.take(key)
         self.declared.take(one.declared)
 
     def remove(self, one: Installed) -> tuple[list[str], bool]:
@@ -100,8 +103,18 @@ class Catalogue:
         nobody is left of those who share its declarations).
         """
         del self.subscriptions[one.key]
-        idle = [key for key in reversed(one.definitions) if self.definitions.drop(key)]
-        return idle, self.declared.drop(one.declared)
+        return self._let_go(one), self.declared.drop(one.declared)
+
+    def end(self, one: Installed) -> list[str]:
+        """A subscription is over, and stays: the definitions that nobody needs now, users first."""
+        idle = self._let_go(one)
+        one.state = "ended"
+        return idle
+
+    def _let_go(self, one: Installed) -> list[str]:
+        if one.state == "ended":
+            return []
+        return [key for key in reversed(one.definitions) if self.definitions.drop(key)]
 
     def freed(self, leaving: Iterable[Installed]) -> list[str]:
         """The declarations that nobody would share if these left."""
@@ -122,7 +135,7 @@ class Catalogue:
         for key, one in self.subscriptions.items():
             assert key == one.key
             declared.take(one.declared)
-            for definition in one.definitions:
+            for definition in one.definitions if one.state != "ended" else ():
                 definitions.take(definition)
         assert definitions.counts() == self.definitions.counts()
         assert declared.counts() == self.declared.counts()

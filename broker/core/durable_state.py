@@ -13,7 +13,7 @@ the broker hold by now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,11 +24,13 @@ from broker.core.agent import WATERMARK_NONE
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
 from broker.core.effects import Entry
+from broker.core.event import Event
 from broker.core.installer import reader_of
 from broker.core.ledger import Account
 from broker.core.limits import Limits
 from broker.core.matcher import WatermarkOf
 from broker.core.outgoing import Outgoing
+from broker.core.times import TIME_MAX_MS
 from language import Task, check_text
 
 Key = tuple[str, str]
@@ -55,6 +57,7 @@ class RestorableBroker(Broker):
         self.left: tuple[Key, ...] = ()  # and those that it ended
         self._overdue = False  # a state was taken up, and nothing was decided since
         self.settled: dict[Key, int] = {}
+        self.ended = 0  # subscriptions that came to their end, since the process began
         self._handlers[messages.Settling] = self._settling
 
     @property
@@ -109,6 +112,28 @@ class RestorableBroker(Broker):
         known = self._matcher.frontiers(watermark_of)
         subscriptions = self.catalogue.subscriptions.items()
         return {key: known[one.task] for key, one in subscriptions if one.task in known}
+
+    # --- ends ------------------------------------------------------------------------------
+
+    def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
+        super()._feed(events, out)
+        self._end_what_is_over()
+
+    def _end_what_is_over(self) -> None:
+        """Stop what only subscriptions need of which nothing can be a result any more."""
+        for key in self._matcher.over(self._foreseen, self._watermark_of):
+            one = self.catalogue.subscriptions[key]
+            if one.state == "active":
+                self._end(one)
+
+    def _end(self, one: Installed) -> None:
+        """A subscription is over: what it ran stops, and its name stays taken."""
+        for key in (one.task, *self.catalogue.end(one)):
+            if key in self._matcher:
+                self._matcher.remove(key)
+        self.settled[one.key] = TIME_MAX_MS  # no result comes later, whenever it ends
+        self.ended += 1
+        self._notes.tell("info", "ended", subscriber=one.subscriber, name=one.name)
 
     # --- which text what came from ---------------------------------------------------------
 

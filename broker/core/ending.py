@@ -50,6 +50,13 @@ class Ending:
         self.waiting = [one for one in counted if end_of(one[0]) >= sure]
         return [one for one in counted if end_of(one[0]) < sure]
 
+    def at(self, begin: int | None) -> int | None:
+        """From when on nothing counts, of a subscription that began then; None if not known."""
+        ends = [] if self.until_ms is None else [self.until_ms]
+        if self.for_ms is not None and begin is not None:
+            ends.append(begin + self.for_ms)
+        return min(ends, default=None)
+
     def due(self, watermark: int) -> int | None:
         """The next watermark at which what waits may go."""
         if not self.waiting or self.for_ms is None:

@@ -115,9 +115,10 @@ class Installer:
         asked again when one of them has reported what it runs.
         """
         mine = [self._catalogue.subscriptions[key] for key in accepted.keys]
-        if not all(one.task in self._matcher or one.key in self.elsewhere for one in mine):
+        running = [one for one in mine if one.state != "ended"]
+        if not all(one.task in self._matcher or one.key in self.elsewhere for one in running):
             return None
-        for one in mine:
+        for one in running:
             one.state = "active"
         return replace(accepted, state="active")
 
@@ -341,7 +342,7 @@ class Installer:
         assert len(self._declarations) == len(catalogue.declared)
         needed: set[str] = set()
         for one in catalogue.subscriptions.values():
-            if one.key not in self.elsewhere:
+            if one.key not in self.elsewhere and one.state != "ended":
                 needed.update((*one.definitions, one.task))
         for key in needed:
             assert key in self._matcher, f"{key} is needed and does not run"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, LeafEvents, Result
 from broker.core.agents import EXACT, Agents, input_name, output_name, weighed
+from broker.core.endings import Endings
 from broker.core.event import ByClass, Event, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
@@ -23,7 +24,7 @@ from broker.core.limits import Limits
 from broker.core.pattern import lay_out
 from broker.core.promises import reached_at
 from broker.core.results import sort_results
-from broker.core.seats import Direct, Domain, Seat, at_once, next_due
+from broker.core.seats import Direct, Domain, Domains, Seat, at_once, next_due
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Matcher:
         self._seats: dict[int, Seat] = {}
         self._by_task: dict[str, list[Seat]] = {}
         self._routes: dict[int, list[tuple[Seat, int]]] = {}
-        self._domains: dict[tuple[tuple[str, ...], tuple[str, ...]], Domain] = {}
-        self._levels: list[list[Domain]] = []
+        self._domains = Domains()
+        self._endings = Endings(self._seats)
         self._next_index = 0
         self._direct = Direct(self._routes, self.filterer)
         self._watermarks: dict[Any, int] = {}
@@ -90,6 +91,7 @@ class Matcher:
             raise
         if begin is not None:
             self._agents.begin(task.key, begin)
+        self._endings.note(seats)
         if task.key in self._agents.beginning:
             self._schedule_all(seats)
 
@@ -130,7 +132,7 @@ class Matcher:
                 self._direct.changed(content)
                 self.filterer.remove(content)
             if not seat.domain.seats:
-                self._drop_domain(seat.domain)
+                self._domains.drop(seat.domain)
 
     def _seat(self, task: Task, case: Case, output: type[Event] | None, seats: list[Seat]) -> None:
         layout = lay_out(case)
@@ -174,19 +176,8 @@ class Matcher:
         used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
         types = tuple(name for name in used if name not in task.needs)
         definitions = tuple(task.needs[name] for name in used if name in task.needs)
-        domain = self._domains.get((types, definitions))
-        if domain is None:
-            below = [seat.domain.level for key in definitions for seat in self._by_task[key]]
-            domain = Domain(types, definitions, 1 + max(below, default=-1))
-            self._domains[types, definitions] = domain
-            while len(self._levels) <= domain.level:
-                self._levels.append([])
-            self._levels[domain.level].append(domain)
-        return domain
-
-    def _drop_domain(self, domain: Domain) -> None:
-        del self._domains[domain.types, domain.definitions]
-        self._levels[domain.level].remove(domain)
+        below = [seat.domain.level for key in definitions for seat in self._by_task[key]]
+        return self._domains.of(types, definitions, 1 + max(below, default=-1))
 
     def tasks(self) -> dict[str, Task]:
         """The tasks that run, by key."""
@@ -194,7 +185,7 @@ class Matcher:
 
     def wanted(self) -> list[str]:
         """The primitive types that tasks wait for, in order."""
-        return sorted({name for types, _ in self._domains for name in types})
+        return self._domains.types()
 
     # --- events --------------------------------------------------------------------------
 
@@ -213,12 +204,12 @@ class Matcher:
         """
         self._watermarks = {}
         self._ahead = {}
-        active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._levels]
+        active: list[dict[int, list[LeafEvents]]] = [{} for _ in self._domains.levels]
         results: list[Result] = []
         self._deliver(events, active, results, by_class)
         mixed = bool(results)  # what one agent alone reports is in order
         for level, inboxes in enumerate(active):
-            for domain in self._levels[level]:
+            for domain in self._domains.levels[level]:
                 self._wake(domain, inboxes, watermark_of, foreseen)
             for index in sorted(inboxes):
                 seat = self._seats[index]
@@ -326,19 +317,34 @@ class Matcher:
                 found[seat.task.key] = min(out, found.get(seat.task.key, out))
         return found
 
-    def due(self, watermark_of: WatermarkOf) -> dict[str, int]:
+    def over(self, foreseen: WatermarkOf, watermark_of: WatermarkOf) -> list[tuple[str, str]]:
+        """(subscriber, name) of those subscriptions of which nothing more can be a result.
+
+        `foreseen` tells of which this may be so; only for these a watermark is asked for, as then
+        nothing may come behind it.
+        """
+        self._watermarks, self._ahead = {}, {}
+        return self._endings.over(
+            lambda domain: self._watermark(domain, foreseen, self._ahead),
+            lambda domain: self._watermark(domain, watermark_of),
+        )
+
+    def due(self, watermark_of: WatermarkOf, *, ends: bool = False) -> dict[str, int]:
         """Primitive event types that agents wait for: the least watermark that may bring more.
 
         Before a type named here has reached that, nothing is reported without events. What waits
         for something open in a definition is not asked for: that is due itself, or needs events.
+        With `ends` also what subscriptions are waited for with that come to their end.
         """
         self._watermarks = {}
         wanted: dict[str, int] = {}
-        for domains in self._levels:
+        for domains in self._domains.levels:
             for domain in domains:
                 due = next_due(domain, self._seats)
                 if due is not None and due < WATERMARK_END:
                     self._want(domain, due, watermark_of, wanted)
+        for domain, at in self._endings.first() if ends else ():
+            self._want(domain, at, watermark_of, wanted)
         return wanted
 
     def _want(
@@ -390,4 +396,5 @@ class Matcher:
                 seat.at_once = at_once(seat)
                 if seat.agent.waits:
                     self._schedule(seat)
+            self._endings.note(self._by_task.get(key, ()))
         self._direct.all_changed()

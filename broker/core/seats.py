@@ -35,6 +35,33 @@ class Domain:
     seats: int = 0
 
 
+class Domains:
+    """All domains; those of a level need only what is detected in those of the levels before."""
+
+    def __init__(self) -> None:
+        self.levels: list[list[Domain]] = []
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], Domain] = {}
+
+    def of(self, types: tuple[str, ...], definitions: tuple[str, ...], level: int) -> Domain:
+        """The domain of these inputs, new where there is none."""
+        domain = self._known.get((types, definitions))
+        if domain is None:
+            domain = self._known[types, definitions] = Domain(types, definitions, level)
+            while len(self.levels) <= level:
+                self.levels.append([])
+            self.levels[level].append(domain)
+        return domain
+
+    def drop(self, domain: Domain) -> None:
+        """Nobody has these inputs any more."""
+        del self._known[domain.types, domain.definitions]
+        self.levels[domain.level].remove(domain)
+
+    def types(self) -> list[str]:
+        """The primitive types among all inputs, in order."""
+        return sorted({name for types, _ in self._known for name in types})
+
+
 @dataclass(slots=True)
 class Seat:
     """An agent at work: one case of one task.

@@ -57,6 +57,10 @@ class StagedAgent(StagedGroups):
         if self._ending is not None:
             self._ending.floor = floor
 
+    def ends_at(self) -> int | None:
+        """From when on nothing it reports is a result; None where that is not known."""
+        return None if self._ending is None else self._ending.at(self._begin)
+
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Any]:
         """See agent.Agent."""
         self._make_room(batch)

@@ -29,7 +29,7 @@ SCHEMAS: dict[str, Schema] = {
         ok={"type": "boolean", "enum": [True]},
         subscriptions=NAMES,
         definitions=NAMES,
-        state={"type": "string", "enum": ["accepted", "active"]},
+        state={"type": "string", "enum": ["accepted", "active", "ended"]},
     ),
     "Subscription": shape_of(
         "subscription subscriber state",

@@ -43,7 +43,7 @@ class ActivatingBroker(RestorableBroker):
     def _activate(
         self, message: messages.SpecificationSubmitted, answer: Answer, out: Outgoing
     ) -> None:
-        if all(self.catalogue.subscriptions[key].state == "active" for key in answer.keys):
+        if all(self.catalogue.subscriptions[key].state != "accepted" for key in answer.keys):
             super()._activate(message, answer, out)
             return
         for key in answer.keys:
@@ -60,14 +60,14 @@ class ActivatingBroker(RestorableBroker):
         done: dict[int, tuple[messages.SpecificationSubmitted, Answer]] = {}
         for key in keys:
             found = subscriptions.get(key)
-            if found is not None:
+            if found is not None and found.state == "accepted":
                 found.state = "active"
             waiting = self._waiting.pop(key, None)
             if waiting is not None:
                 done[id(waiting[1])] = waiting
         for message, answer in done.values():
             left = [key for key in answer.keys if key in subscriptions]
-            if left and all(subscriptions[key].state == "active" for key in left):
+            if left and all(subscriptions[key].state != "accepted" for key in left):
                 super()._activate(message, replace(answer, keys=tuple(left)), out)
         self.dormant = bool(self.inactive())
 
@@ -88,7 +88,8 @@ class ActivatingBroker(RestorableBroker):
             self._matcher.remove(name)
         for name in fresh:
             self._matcher.install(tasks[name], self._now)
-        self._matcher.due(self._watermark_of)  # types without a source are waited for from now
+        # Types without a source are waited for from now on.
+        self._matcher.due(self._watermark_of, ends=True)
 
     def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
         if not self.dormant:
@@ -100,6 +101,7 @@ class ActivatingBroker(RestorableBroker):
             if subscriptions[said["subscriber"], said["subscription"]].state == "active":
                 self.ledger.results += 1
                 out.results.append(self._emission(one))
+        self._end_what_is_over()
 
     def _specification_submitted(
         self, message: messages.SpecificationSubmitted, out: Outgoing
@@ -118,7 +120,7 @@ class ActivatingBroker(RestorableBroker):
         return [
             key
             for key, one in self.catalogue.subscriptions.items()
-            if one.state != "active" and key not in self._elsewhere
+            if one.state == "accepted" and key not in self._elsewhere
         ]
 
     def restore(self, state: Mapping[str, Any]) -> None:

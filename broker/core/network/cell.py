@@ -65,6 +65,7 @@ class Cell(Hosting):
         self.said = False  # whether its home was told of the snapshot that waits for it,
         self.said_names = False  # and of origins
         self.settle_asked = False
+        self._said_ends = 0  # how many ends its home was told of
         self.saver = Saver(self._positions(), self._now)
         self._answered: dict[str, None] = {}
         self._noted: cell_frames.Origins = {}  # origins that its home knows of
@@ -137,6 +138,7 @@ class Cell(Hosting):
 
     def take_out(self) -> tuple[list[bytes], list[Effect]]:
         """(frames for the broker in which it runs, what else is to be done)."""
+        self._look_at_what_ended()
         out, self._out = self._out, []
         sent = [one.data for one in out if isinstance(one, SendFrame)]
         return sent, [one for one in out if not isinstance(one, SendFrame)]
@@ -263,6 +265,7 @@ class Cell(Hosting):
         """What was told may be lost."""
         self._told = self._first
         self.said = self.said_names = False
+        self._said_ends = 0
 
     def to_say(self) -> list[cell_frames.Said]:
         """What the home has not been told yet."""
@@ -292,9 +295,13 @@ class Cell(Hosting):
     def _settled(self) -> list[Reached]:
         """Up to when all results are known, where its home has asked and an answer can be given."""
         asked, self.settle_asked = self.settle_asked, False
+        core = self.durable.core
+        if not self._results:  # an end is told behind all results
+            ends = sum(one.state == "ended" for one in core.subscriptions)
+            asked = asked or ends != self._said_ends
+            self._said_ends = ends
         if not asked or not self.complete:
             return []
-        core = self.durable.core
         if core.due_to_settle(self._now):
             self._tell(core_messages.Settling())
         return [(*key, reached) for key, reached in core.settled.items()]

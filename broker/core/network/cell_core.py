@@ -24,6 +24,7 @@ from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_parts import parts
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer
+from broker.core.times import TIME_MAX_MS
 
 PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
 
@@ -81,7 +82,7 @@ class CellKeepingBroker(ActivatingBroker):
         needed = {
             name
             for key, one in self.catalogue.subscriptions.items()
-            if key not in self.book.of
+            if key not in self.book.of and one.state != "ended"
             for name in (*one.definitions, one.task)
         }
         for name in reversed(self._matcher.tasks()):  # users first
@@ -109,6 +110,15 @@ class CellKeepingBroker(ActivatingBroker):
 
     def _cell_settled(self, one: cell_told.CellSettled, _out: Outgoing) -> None:
         self.book.settle(one)
+        over = [
+            (subscriber, name)
+            for subscriber, name, reached in one.reached
+            if reached >= TIME_MAX_MS and self.book.of.get((subscriber, name)) == one.cell
+        ]
+        for key in over:
+            if self.book.settled.get(key) == TIME_MAX_MS:  # all results before it are here
+                self.book.drop([key])
+                self._end(self.catalogue.subscriptions[key])
 
     def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
         found = super()._frontiers(watermark_of)

@@ -261,6 +261,8 @@ class CellHomes(Posting):
             what = cell_told.CellSettled(*place, one.reached)
             if self.durable.network.book.settles(what):
                 self._tell_network(what)
+                self._look_at_what_ended()
+                self._look_at_cells()  # what has ended needs no cell
 
     def _settle_cells(self) -> None:
         """Ask the cells that serve how far they are settled; each once in a while."""

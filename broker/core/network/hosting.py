@@ -38,6 +38,7 @@ class Hosting(Linking):
         self.needs = Needs(times or _times(durable), epoch << 20, joins_ms)
         self._stored: dict[str, int] = {}  # by origin: the position that it was told
         self._stored_at = 0
+        self._ended = durable.network.ended  # subscriptions whose end was looked at
         self._on_frame[frames.Offered] = self._offered
 
     def _tell(self, message: core_messages.Message) -> None:
@@ -66,6 +67,12 @@ class Hosting(Linking):
                 if origin in network.upstream or not wanted.keys().isdisjoint(types):
                     self._ask(origin)
         self._activate()
+
+    def _look_at_what_ended(self) -> None:
+        """Ask for no more than what is needed still, where subscriptions came to their end."""
+        if self.durable.network.ended != self._ended:
+            self._ended = self.durable.network.ended
+            self._look_at_needs()
 
     def _found(self, origin: str) -> None:
         self._ask(origin)

@@ -125,6 +125,7 @@ class NetworkBroker(Relaying):
                 self._look_at_cells()
             elif isinstance(message, core_messages.ActorsListening):
                 self._actors_changed()
+        self._look_at_what_ended()
         if self.durable.network.sources_changed:
             self._advertise()
         if self.deciding is not None:

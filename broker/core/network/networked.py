@@ -320,7 +320,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._repeats(admitted.repeats)
         self._feed(admitted.events, out)
         if one.whole or None in one.watermarks.values():
-            self._matcher.due(self._watermark_of)  # types without a source are waited for from now
+            # Types without a source are waited for from now on.
+            self._matcher.due(self._watermark_of, ends=True)
 
     def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> None:
         self.own.interest(one.broker, {}, None)
