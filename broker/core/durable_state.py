@@ -58,6 +58,7 @@ class RestorableBroker(Broker):
         self._overdue = False  # a state was taken up, and nothing was decided since
         self.settled: dict[Key, int] = {}
         self.ended = 0  # subscriptions that came to their end, since the process began
+        self.runs_for_others = False  # whether what it is told of is at home elsewhere
         self._handlers[messages.Settling] = self._settling
 
     @property
@@ -123,16 +124,22 @@ class RestorableBroker(Broker):
         """Stop what only subscriptions need of which nothing can be a result any more."""
         for key in self._matcher.over(self._foreseen, self._watermark_of):
             one = self.catalogue.subscriptions[key]
-            if one.state == "active":
+            if one.state == "active" and self.settled.get(key) != TIME_MAX_MS:
                 self._end(one)
 
     def _end(self, one: Installed) -> None:
-        """A subscription is over: what it ran stops, and its name stays taken."""
+        """A subscription is over: what it ran stops, and its name stays taken.
+
+        What runs elsewhere goes on until it is called off (see network.cell): until then it may
+        have to begin anew, for which origins keep what it needs.
+        """
+        self.settled[one.key] = TIME_MAX_MS  # no result comes later, whenever it ends
+        self.ended += 1
+        if self.runs_for_others:
+            return
         for key in (one.task, *self.catalogue.end(one)):
             if key in self._matcher:
                 self._matcher.remove(key)
-        self.settled[one.key] = TIME_MAX_MS  # no result comes later, whenever it ends
-        self.ended += 1
         self._notes.tell("info", "ended", subscriber=one.subscriber, name=one.name)
 
     # --- which text what came from ---------------------------------------------------------

@@ -30,6 +30,7 @@ from broker.core.network.cell_view import CellCounts, Load, is_cell
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.times import Times
+from broker.core.times import TIME_MAX_MS
 
 RESULTS_PART = 256  # results in one message, so that it stays far below what a link takes
 RESULTS_BYTES = 256 * 1024
@@ -138,7 +139,6 @@ class Cell(Hosting):
 
     def take_out(self) -> tuple[list[bytes], list[Effect]]:
         """(frames for the broker in which it runs, what else is to be done)."""
-        self._look_at_what_ended()
         out, self._out = self._out, []
         sent = [one.data for one in out if isinstance(one, SendFrame)]
         return sent, [one for one in out if not isinstance(one, SendFrame)]
@@ -241,6 +241,7 @@ class Cell(Hosting):
         self._now = max(now, self._now)
         if self.saver.done(number):
             self._tell_stored()
+            self._said_ends = 0  # a home hears of ends from a term that serves alone
 
     def _unstored(self) -> list[tuple[str, int, int]]:
         """See Hosting: what is stored is what the home has."""
@@ -296,12 +297,12 @@ class Cell(Hosting):
         """Up to when all results are known, where its home has asked and an answer can be given."""
         asked, self.settle_asked = self.settle_asked, False
         core = self.durable.core
+        ends = self._said_ends
         if not self._results:  # an end is told behind all results
-            ends = sum(one.state == "ended" for one in core.subscriptions)
-            asked = asked or ends != self._said_ends
-            self._said_ends = ends
-        if not asked or not self.complete:
+            ends = sum(at == TIME_MAX_MS for at in core.settled.values())
+        if not self.complete or not (asked or ends != self._said_ends):
             return []
+        self._said_ends = ends
         if core.due_to_settle(self._now):
             self._tell(core_messages.Settling())
         return [(*key, reached) for key, reached in core.settled.items()]

@@ -61,6 +61,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
+        self.runs_for_others = is_cell(self.options.name)
         self.own = OwnLog(self.limits.retained_events_max)
         self.upstream: dict[str, Upstream] = {}
         self.sources: dict[str, dict[str, None]] = {}  # here, with the types that they send

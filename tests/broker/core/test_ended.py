@@ -233,7 +233,8 @@ def ending(seed: int, construct: str, context: s.Context) -> Case | None:
     """A generated run whose subscriptions end at some time in it."""
     case = drawn(seed, construct, context)
     draw = random.Random(f"ends in {case.name}")
-    if " for " in case.text.split("detect", 1)[0] or " to out\n" not in case.text:
+    # What is submitted again after an end finds definitions begun anew, as after a cancellation.
+    if case.changed or " to out\n" not in case.text:
         return None
     text = case.text
     for _ in range(text.count(" to out\n")):
