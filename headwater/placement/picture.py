@@ -21,6 +21,7 @@ MARGIN_PX = 90
 ROUNDS = 120
 NAMES_MAX = 6  # of pieces at a broker; the rest is counted
 WIDEST_PX = 9.0
+CONTROLS, CONTROL_PICTURES = 0x20, 0x2400  # the pictures stand in the same order
 
 
 def dot(layout: Layout, plan: Plan, evaluation: Evaluation) -> str:
@@ -36,7 +37,19 @@ def dot(layout: Layout, plan: Plan, evaluation: Evaluation) -> str:
 
 
 def _dot_text(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    """The text within quotes; what cannot be seen is drawn as a picture of it.
+
+    So names that differ in such characters alone are drawn as two.
+    """
+    seen = "".join(one if one.isprintable() else _picture_of(one) for one in text)
+    return seen.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _picture_of(unseen: str) -> str:
+    code = ord(unseen)
+    if code < CONTROLS:
+        return chr(CONTROL_PICTURES + code)
+    return f"U+{code:04X}"
 
 
 def _named(layout: Layout, plan: Plan) -> list[tuple[str, list[str]]]:

@@ -176,7 +176,8 @@ ENTRIES: tuple[Entry, ...] = (
         "HW316",
         "box upside down",
         "the first corner of the box lies beyond the second",
-        "give the lower left corner first, then the upper right one",
+        "give the lower left corner first, then the upper right one; across the date line there are"
+        " two boxes",
         (bad("region R = box(‸2, 1, 1, 2)"), bad("region R = box(‸5 m, 9 m, 6 m, 8 m)")),
     ),
     Entry(

@@ -50,15 +50,27 @@ def read_scenario(path: Path) -> Scenario:
             data = file.read(FILE_BYTES_MAX + 1)
         if len(data) > FILE_BYTES_MAX:
             raise ScenarioError(f"{path}: more than {FILE_BYTES_MAX:,} bytes")
-        told = json.loads(data)
+        told = json.loads(data, object_pairs_hook=_each_once)
     except OSError as error:
         raise ScenarioError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise ScenarioError(f"{path}: not JSON: {error}") from None
     try:
         return _scenario(told, path.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{path}: {error}") from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; which of two that tell one key is meant nobody knows."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ScenarioError(f"an object has the key {json.dumps(key)} twice")
+        found[key] = value
+    return found
 
 
 def _scenario(told: Any, folder: Path) -> Scenario:

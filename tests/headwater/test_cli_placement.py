@@ -2,12 +2,13 @@
 
 import copy
 import json
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from headwater.cli import main
-from headwater.placement.picture import svg
+from headwater.placement.picture import dot, svg
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.plan import Plan, read_plan
@@ -258,3 +259,19 @@ def test_a_picture_takes_any_name_for_text():
     layout = lay_out(read_problem(document))
     plan = Plan((0,))
     ET.fromstring(svg(layout, plan, evaluate(layout, plan)))
+    lines = dot(layout, plan, evaluate(layout, plan)).split("\n")
+    assert len(lines) == 1 + 1 + len(document["nodes"]) + len(document["links"]) + 1 + 1
+    assert all(line.isprintable() for line in lines)
+
+
+def test_names_that_differ_in_what_cannot_be_seen_are_two_in_dot():
+    document = {
+        "nodes": [{"id": "a\nb"}, {"id": "a b"}, {"id": "a\tb"}],
+        "links": [{"a": "a\nb", "b": "a b"}, {"a": "a b", "b": "a\tb"}],
+        "contents": [{"id": "C", "rates": {"a b": 1}}],
+        "tasks": [{"id": "T", "inputs": ["C"], "rate": 1}],
+    }
+    layout = lay_out(read_problem(document))
+    plan = Plan((1,))
+    text = dot(layout, plan, evaluate(layout, plan))
+    assert len(set(re.findall(r'^  "([^"]*)" \[', text, re.MULTILINE))) == 3

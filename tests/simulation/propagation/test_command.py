@@ -233,3 +233,17 @@ def test_the_bar_is_drawn_on_a_terminal_alone(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr()
     assert "6 of 6  naive" in said.err
     assert said.err.endswith("\r\x1b[2K")
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"nodes": 1, "edges": [], "nodes": 2}', "nodes"),
+        ('{"nodes": 1, "edges": [], "sensors": [{"id": "s", "id": "s"}]}', "id"),
+    ],
+)
+def test_a_key_told_twice_is_refused(tmp_path, capsys, text, key):
+    path = tmp_path / "twice.json"
+    path.write_text(text)
+    assert main(["simulate", str(path)]) == 2
+    assert f'{path}: an object has the key "{key}" twice' in capsys.readouterr().err
