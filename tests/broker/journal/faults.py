@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from broker.journal import Files, Journal, JournalOptions, read
@@ -126,5 +127,6 @@ def crashed(folder, to):
     """A copy of the folder as a process that ends at once leaves it."""
     to.mkdir()
     for path in folder.iterdir():
-        (to / path.name).write_bytes(path.read_bytes())
+        with suppress(FileNotFoundError):  # it was taken away by then: the end came after that
+            (to / path.name).write_bytes(path.read_bytes())
     return to
