@@ -34,9 +34,7 @@ def run(path: Path, *, once: bool = False) -> int:
 
     0; 1 where a stream stays down. Raises ServerError where nothing can be started.
     """
-    jobs = read(path)
-    streams = streams_of(jobs)
-    check_parts(jobs, ready=True)
+    jobs, streams = _checked(path, ready=True)
     with claimed(jobs):
         return _run(jobs, streams, once=once)
 
@@ -100,20 +98,36 @@ def _end(session: Any, streams: list[Stream], *, told: bool) -> None:
 
 def check(path: Path) -> None:
     """Check a file of jobs and the specifications that it names. Raises ServerError."""
+    _checked(path, ready=False)
+
+
+def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[Stream]]:
+    """The jobs and streams of a file in which nothing is wrong.
+
+    `ready`: passwords are looked up as well, as a server needs them here. Raises JobsError with
+    what is good by itself and does not fit, or is understood by its user alone.
+    """
     jobs = read(path)
-    streams_of(jobs)
-    check_parts(jobs)
+    streams = streams_of(jobs)
+    faults = unfit(jobs) + _of_parts(jobs, ready=ready) + _of_specifications(jobs)
+    if faults:
+        raise JobsError("\n".join(faults))
+    return jobs, streams
+
+
+def _of_specifications(jobs: Jobs) -> list[str]:
+    faults = []
     for job in jobs.jobs.values():
         if job.kind == "detect":
-            program_of(jobs, job, raw=jobs.sources[job["source"]].kind == "events")
+            try:
+                program_of(jobs, job, raw=jobs.sources[job["source"]].kind == "events")
+            except JobsError as error:
+                faults.append(str(error))
+    return list(dict.fromkeys(faults))  # several jobs may name one file
 
 
-def check_parts(jobs: Jobs, *, ready: bool = False) -> None:
-    """What is good by itself and does not fit, or is understood by its user alone. JobsError.
-
-    `ready`: passwords are looked up as well, as a server needs them here.
-    """
-    faults = unfit(jobs)
+def _of_parts(jobs: Jobs, *, ready: bool) -> list[str]:
+    faults = []
     for part in (*jobs.sources.values(), *jobs.sinks.values()):
         try:
             if part.kind == "brokers":
@@ -127,8 +141,7 @@ def check_parts(jobs: Jobs, *, ready: bool = False) -> None:
         except (JobsError, OptionError) as error:
             kind = "sources" if part.kind == "brokers" else "sinks"
             faults.append(f"{kind}.{part.name}: {error}")
-    if faults:
-        raise JobsError("\n".join(faults))
+    return faults
 
 
 def streams_of(jobs: Jobs) -> list[Stream]:

@@ -158,6 +158,20 @@ def test_a_password_that_is_not_there_is_told_before_anything_starts(file, monke
         run(file(text))
 
 
+def test_a_faulty_specification_is_told_with_all_else_before_anything_starts(file, tmp_path):
+    (tmp_path / "upper.hw").write_text("event A(v: int)\nsubscription S from a to b detect B")
+    detect = 'kind = "detect"\nsource = "region"\nspecification = "upper.hw"\nsink = "db"\n'
+    text = GOOD.replace("[sinks.archive]", f"[jobs.upper]\n{detect}[sinks.archive]")
+    text = text.replace("http://127.0.0.1:8081", "ftp://b2")
+    for told_by in (check, run):
+        with pytest.raises(JobsError) as refused:
+            told_by(file(text))
+        told = str(refused.value)
+        assert "upper.hw:2:35: HW201: `B` is no event type here" in told
+        assert "sources.region: brokers: found ftp://b2" in told
+    assert not (tmp_path / "state").exists()
+
+
 def test_every_fault_is_told(file):
     text = GOOD.replace('window = "1 h"', "window = 60").replace("path =", "paht =")
     with pytest.raises(JobsError) as refused:
