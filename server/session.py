@@ -115,7 +115,16 @@ def start(spark: SparkSettings) -> "SparkSession":
         raise ServerError(f"Spark does not start: {error}") from error
     register(session)
     _ship(session, folder)
+    _quiet(told=spark.log_level != "error")
     return session
+
+
+def _quiet(*, told: bool) -> None:
+    """What Spark's Python says of an error that it raises as well; see `_LOG` for who tells."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = not told
 
 
 def _log_file(folder: Path, level: str) -> Path:

@@ -186,9 +186,10 @@ class Stream:
 def short(error: str) -> str:
     """What went wrong, without the stack of two languages."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
-    for line in reversed(lines):
-        kind, colon, rest = line.partition(": ")
-        name = kind.rpartition(".")[2]
-        if colon and name.endswith("Error") and name.isidentifier() and rest:
-            return rest
+    for ending in ("Error", "Exception"):  # ours and Python's, before those of Spark
+        for line in reversed(lines):
+            kind, colon, rest = line.partition(": ")
+            name = kind.rpartition(".")[2]
+            if colon and name.endswith(ending) and name.isidentifier() and rest:
+                return rest
     return lines[0] if lines else "it failed without a word"

@@ -28,6 +28,8 @@ _FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "StdDev": F.stddev_pop,
 }
 
+_NUMBER: Final = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+
 
 def frame_of(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
     """What the job gives, as a stream. Raises JobsError."""
@@ -48,7 +50,7 @@ def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
     made = [
         F.count("*").alias("count"),
         *(
-            _FUNCTIONS[function](column(frame, value).cast("double")).alias(name)
+            _FUNCTIONS[function](_counted(frame, function, value)).alias(name)
             for name, (function, value) in job["values"].items()
         ),
     ]
@@ -62,6 +64,20 @@ def _windows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Da
         F.col("window.end").alias("end"),
         *(f"`{name}`" for name in columns),
     )
+
+
+def _counted(frame: "DataFrame", function: str, name: str) -> "Column":
+    """What an aggregate takes of a row: Count whatever there is, all others a number, else null.
+
+    A text where a number should be must not end the job, which would meet it again for ever.
+    """
+    said = column(frame, name)
+    if function == "Count":
+        return said
+    if name in frame.columns:
+        return said.try_cast("double")
+    # Spark takes "nan", "infinity" and "1d" for numbers; results hold none that is written so.
+    return F.when(said.rlike(_NUMBER), said.try_cast("double"))
 
 
 def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":

@@ -346,6 +346,15 @@ def test_errors_are_told_without_their_stacks():
     long = "org.apache.X: Job aborted\n  File a\npkg.mod.SomeError: broker b1: it is gone\n\tat y"
     assert short(long) == "broker b1: it is gone"
     assert short("plain\nmore") == "plain"
+    wrapped = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: An exception was raised by the"
+        " Python Proxy. Return Message: Traceback (most recent call last):\n"
+        '  File "a.py", line 3, in call\n    raise e\n'
+        "pyspark.errors.exceptions.captured.NumberFormatException: [CAST] 'x' is no number\n"
+        "== DataFrame ==\n\tat java.x\nCaused by: org.y.SparkException: Job aborted\n\tat java.z"
+    )
+    assert short(wrapped) == "[CAST] 'x' is no number"
+    assert short("py4j.Py4JException: it is gone\n\tat x") == "it is gone"
     assert short("") == "it failed without a word"
 
 

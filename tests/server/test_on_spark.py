@@ -141,9 +141,20 @@ def run_once(spark, file):
 def table(folder, name):
     with sqlite3.connect(folder / "out.db") as database:
         database.row_factory = sqlite3.Row
-        rows = [dict(row) for row in database.execute(f"select * from {name}")]
+        rows = [dict(row) for row in database.execute(f'select * from "{name}"')]
     database.close()
     return rows
+
+
+VALUES = """
+[jobs.values]
+kind = "windows"
+source = "region"
+subscriptions = ["Mixed"]
+window = "1 min"
+values = { seen = "Count(v)", total = "Sum(v)", mean = "Avg(v)", least = "Min(v)", most = "Max(v)" }
+sink = "db"
+"""
 
 
 def all_rows(logs):
@@ -171,6 +182,43 @@ def counted(folder):
         for row in table(folder, "minutes")
         if row["subscription"] != "End"
     }
+
+
+def test_a_value_that_is_no_number_is_counted_and_ends_no_job(spark, two, tmp_path):
+    """Texts, truth values, lists and nulls among numbers, as where a subscription was changed."""
+    values = [1, -2.5, "open", True, None, [1, 2], "7", 1e-7, "NaN", "infinity", "1d", "", 3e20]
+    draw = random.Random(2)
+    rows = [result(n, 1000 * n + 500, "Mixed", v=draw.choice(values)) for n in range(600)]
+    for log in two.values():
+        log.add(*rows, result(0, 60 * MINUTE_MS, "Mixed", v=0))
+        log.promise(10**13)
+    run_once(spark, jobs_file(tmp_path, two, VALUES))
+    expected = {}
+    for one in [*rows, *rows]:
+        expected.setdefault(one["end"] // MINUTE_MS, []).append(one["values"]["v"])
+    found = {_ms(row["start"]) // MINUTE_MS: row for row in table(tmp_path, "values")}
+    assert set(found) >= set(expected)
+    for minute, there in expected.items():
+        row = found[minute]
+        numbers = [
+            float(v)
+            for v in there
+            if v == "7" or (isinstance(v, int | float) and not isinstance(v, bool))
+        ]
+        assert row["count"] == len(there)
+        assert row["seen"] == sum(v is not None for v in there)
+        assert row["total"] == pytest.approx(sum(numbers))
+        assert row["mean"] == pytest.approx(sum(numbers) / len(numbers))
+        assert (row["least"], row["most"]) == (min(numbers), max(numbers))
+
+
+def test_an_error_of_spark_is_raised_and_not_told_on_the_way(spark, capfd):
+    from pyspark.errors import NumberFormatException
+    from pyspark.sql import functions as F  # noqa: N812
+
+    with pytest.raises(NumberFormatException):
+        spark.range(1).select(F.lit("x").cast("double")).collect()
+    assert "CAST_INVALID_INPUT" not in capfd.readouterr().err
 
 
 def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(spark, two, tmp_path):
