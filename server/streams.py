@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from server.checkpoint import Checkpoint, checkpoint, claim
 from server.config import Jobs, Part
 from server.errors import ServerError
-from server.jobs.kinds import frame_of, program_of
+from server.jobs.kinds import firsts_of, frame_of, program_of
+from server.jobs.reading import same_by_id
 from server.sinks.alerts import Alerts, payload_of
 from server.sinks.database import Database
 from server.source.log import tell
@@ -63,6 +64,8 @@ class Stream:
         text = ""
         if self.job.kind == "detect":
             text = program_of(self.jobs, self.job, raw=source.kind == "events").text
+        elif self.job.kind == "dedup" and not same_by_id(self.job):
+            text = firsts_of(self.job).text
         place = checkpoint(self.jobs, self.job, self.sink.name, text)
         self._began_s = self.clock()
         try:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
+from server.detection.firsts import Firsts
 from server.detection.mapping import event_of
 from server.detection.program import Program
 from server.detection.times import order_of
@@ -29,7 +30,7 @@ _events = msgspec.msgpack.Decoder(list[dict[str, Any]]).decode
 class Packing:
     """For `mapInArrow`: takes rows of `_key`, `payload` and `broker`, gives rows of `PACKED`."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program | Firsts) -> None:
         self._program = program
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -44,7 +45,7 @@ class Packing:
             yield pa.record_batch(arrays, names=["_key", "events"])
 
 
-def pack(program: Program, rows: Iterable[tuple[str, str | None]]) -> bytes:
+def pack(program: Program | Firsts, rows: Iterable[tuple[str, str | None]]) -> bytes:
     """The events of (payload, broker) of rows."""
     found: list[Mapping[str, Any]] = []
     for payload, broker in rows:

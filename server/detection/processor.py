@@ -20,18 +20,19 @@ from pyspark.sql.streaming.stateful_processor import (
 from pyspark.sql.types import Row
 
 from server.detection.course import Course, Waiting, waiting_of
+from server.detection.firsts import Firsts, FirstsCourse
 from server.detection.packing import unpacked
 from server.detection.program import Program
 
 OUTPUT: Final = "payload string"
-_COURSES: Final[dict[tuple[object, ...], Course]] = {}  # compiled once a process
+_COURSES: Final[dict[tuple[object, ...], Course | FirstsCourse]] = {}  # compiled once a process
 COURSES_MAX: Final = 16  # of programs in one process; then all are compiled anew
 
 
 class Detector(StatefulProcessor):
     """Takes rows with packed `events`; gives results as JSON in `payload`."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program | Firsts) -> None:
         self._program = program
 
     # Spark passes arguments by name: the names of these methods and arguments are its own.
@@ -87,13 +88,14 @@ class Detector(StatefulProcessor):
             yield Row(payload=msgspec.json.encode(one).decode())
 
 
-def _course(program: Program) -> Course:
+def _course(program: Program | Firsts) -> Course | FirstsCourse:
     key = program.key
     course = _COURSES.get(key)
     if course is None:
         if len(_COURSES) >= COURSES_MAX:
             _COURSES.clear()
-        course = _COURSES[key] = Course(program)
+        course = program.course() if isinstance(program, Firsts) else Course(program)
+        _COURSES[key] = course
     return course
 
 

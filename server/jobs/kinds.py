@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from server.config import Jobs, Part
+from server.detection.firsts import KEY, Firsts
 from server.detection.packing import PACKED, Packing
 from server.detection.processor import OUTPUT, Detector
 from server.detection.program import Program, checked, needs_one_place, specification_of
 from server.errors import JobsError
-from server.jobs.reading import column, delayed, events, rows
+from server.jobs.reading import column, delayed, events, rows, same_by_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,6 +29,8 @@ _FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "StdDev": F.stddev_pop,
 }
 
+_INSTANTS: Final = frozenset(("start", "end", "detected_at"))
+_PARTS: Final = 8  # into which rows to be told apart are split, by their keys; as in checkpoints
 _NUMBER: Final = r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
@@ -115,10 +118,48 @@ def _join(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataF
 
 def _dedup(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
     """Of results that agree in `keys` the first one, as far apart as `within`."""
-    frame = delayed(rows(spark, jobs, job, consumer), max(job["within"], job["delay"]))
-    added = {f"_{n}": column(frame, name) for n, name in enumerate(job["keys"])}
-    frame = frame.withColumns(added)
-    return frame.dropDuplicatesWithinWatermark(list(added)).drop(*added)
+    frame = rows(spark, jobs, job, consumer)
+    if same_by_id(job):
+        frame = delayed(frame, max(job["within"], job["delay"]))
+        return frame.withColumn("_0", F.col("id")).dropDuplicatesWithinWatermark(["_0"]).drop("_0")
+    frame = delayed(frame, job["delay"])
+    whole = [
+        F.unix_millis(name).alias(name) if name in _INSTANTS else F.col(f"`{name}`")
+        for name in frame.columns
+    ]
+    by = F.to_json(F.array(*(column(frame, name).cast("string") for name in job["keys"])))
+    packed = frame.select(
+        F.pmod(F.crc32(by), F.lit(_PARTS)).cast("string").alias("_key"),
+        F.to_json(F.struct(*whole, by.alias(KEY))).alias("payload"),
+        "broker",
+    )
+    found = _run(packed, firsts_of(job), F.col("_key"))
+    schema = ", ".join(
+        f"`{name}` {'bigint' if name in _INSTANTS else kind}" for name, kind in frame.dtypes
+    )
+    row = found.select(F.from_json("payload", schema).alias("row"))
+    return row.select(
+        *(
+            (F.timestamp_millis(f"row.{name}") if name in _INSTANTS else F.col(f"row.`{name}`"))
+            .alias(name)
+            for name in frame.columns
+        )
+    )  # fmt: skip
+
+
+def firsts_of(job: Part) -> Firsts:
+    """How a job of kind `dedup` finds them."""
+    return Firsts(job["within"])
+
+
+def _run(frame: "DataFrame", program: Program | Firsts, key: "Column") -> "DataFrame":
+    """What a program makes of the `payload` of rows for each `_key`; `key` is that once packed."""
+    packed = frame.mapInArrow(Packing(program), PACKED)
+    return (
+        packed.select(key.alias("_key"), "events")
+        .groupBy("_key")
+        .transformWithState(Detector(program), OUTPUT, "Append", "EventTime")
+    )
 
 
 def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "DataFrame":
@@ -132,15 +173,9 @@ def _detect(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str) -> "Dat
         # Grouped by location, an event without one is in no group.
         frame = frame.where("location is not null")
     key = F.col("location") if job["parted"] else F.lit("all")
-    packed = frame.withColumn("_key", key).mapInArrow(Packing(program), PACKED)
     # As it is in checkpoints: the one key of all was never null.
-    key = F.col("_key") if job["parted"] else F.coalesce("_key", F.lit("all"))
-    found = (
-        packed.select(key.alias("_key"), "events")
-        .groupBy("_key")
-        .transformWithState(Detector(program), OUTPUT, "Append", "EventTime")
-    )
-    return unfolded(found)
+    kept = F.col("_key") if job["parted"] else F.coalesce("_key", F.lit("all"))
+    return unfolded(_run(frame.withColumn("_key", key), program, kept))
 
 
 def program_of(jobs: Jobs, job: Part, *, raw: bool) -> Program:

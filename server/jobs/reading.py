@@ -27,13 +27,18 @@ def rows(spark: "SparkSession", jobs: Jobs, job: Part, consumer: str, *more: str
     if source.kind == "events":
         raise JobsError(f"jobs.{job.name}: a job of kind {job.kind} reads brokers, not events")
     late_ms = job["delay"] if job.kind in TIMED else None
-    if job.kind == "dedup":
+    if job.kind == "dedup" and same_by_id(job):
         late_ms = max(job["delay"], job["within"])
     options = options_of(source, consumer, in_step=job.kind in TIMED, late_ms=late_ms)
     subscriptions = more or job["subscriptions"]
     if subscriptions:
         options["subscriptions"] = ",".join(subscriptions)
     return spark.readStream.format("headwater").options(**options).load()
+
+
+def same_by_id(job: Part) -> bool:
+    """Whether what a job of kind `dedup` drops is equal to what it keeps, whichever that is."""
+    return tuple(job["keys"]) == ("id",)
 
 
 def options_of(

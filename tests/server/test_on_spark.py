@@ -156,6 +156,16 @@ values = { seen = "Count(v)", total = "Sum(v)", mean = "Avg(v)", least = "Min(v)
 sink = "db"
 """
 
+FIRSTS = """
+[jobs.firsts]
+kind = "dedup"
+source = "region"
+subscriptions = ["Door"]
+keys = ["location", "v"]
+within = "1 min"
+sink = "db"
+"""
+
 
 def all_rows(logs):
     return sorted((name, at) for name, log in logs.items() for at, _, _ in log.rows)
@@ -210,6 +220,55 @@ def test_a_value_that_is_no_number_is_counted_and_ends_no_job(spark, two, tmp_pa
         assert row["total"] == pytest.approx(sum(numbers))
         assert row["mean"] == pytest.approx(sum(numbers) / len(numbers))
         assert (row["least"], row["most"]) == (min(numbers), max(numbers))
+
+
+def firsts_of(rows, within_ms):
+    """Those of (broker, result) that follow no kept one of the same keys within this time."""
+    found, kept = [], {}
+    for broker, one in sorted(rows, key=lambda row: (row[1]["end"], row[1]["start"], row[1]["id"])):
+        by = one["group"]["location"], one["values"]["v"]
+        if by not in kept or one["end"] - kept[by] > within_ms:
+            kept[by] = one["end"]
+            found.append((broker, one["id"]))
+    return sorted(found)
+
+
+def test_of_results_that_agree_the_first_in_event_time_is_kept(spark, two, tmp_path):
+    """Whichever log it stands in, and however much is read at once: hours in one batch, or little.
+
+    Where the first is found late its repeats stand before it in the log.
+    """
+    draw = random.Random(3)
+    until_ms = 0
+    for part, batch_rows in enumerate((100, 50_000)):
+        until_ms += 3_600_000
+        for name, log in two.items():
+            ends = draw.sample(range(until_ms - 3_600_000, until_ms, 100), 400)  # no two at once
+            rows = [
+                result(f"{part}{name}{n}", end, "Door", f"hall-{draw.randrange(3)}",
+                       v=draw.choice(["open", 'ü "', None, 7]))
+                for n, end in enumerate(ends)
+            ]  # fmt: skip
+            log.add(*sorted(rows, key=lambda one: one["end"] + draw.choice((0, 0, 90_000))))
+            log.promise(until_ms if part == 0 else 10**13)
+        if part == 1:  # far later, so that everything is decided
+            for name, log in two.items():
+                log.add(result(f"end-{name}", 9_000_000 + len(name), "Door", name, v=0))
+        run_once(spark, jobs_file(tmp_path, two, FIRSTS, batch_rows=batch_rows))
+    expected = firsts_of([row for row in said(two) if row[1]["end"] < 9_000_000], 60_000)
+    found = [row for row in table(tmp_path, "firsts") if not row["id"].startswith("Door-a-end")]
+    found = [row for row in found if not row["id"].startswith("Door-b-end")]
+    assert sorted((row["broker"], row["id"]) for row in found) == expected
+    assert 100 < len(expected) < 1500
+    by_id = {one["id"]: one for _, one in said(two)}
+    for row in found:
+        one = by_id[row["id"]]
+        assert json.loads(row["payload"]) == one
+        assert [_ms(row[key]) for key in ("start", "end", "detected_at")] == [
+            one[key] for key in ("start", "end", "detected_at")
+        ]
+        assert row["location"] == one["group"]["location"]
+        assert json.loads(row["values"]) == one["values"]
 
 
 def test_an_error_of_spark_is_raised_and_not_told_on_the_way(spark, capfd):
