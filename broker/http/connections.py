@@ -109,7 +109,8 @@ class _Plain(web.RequestHandler):
     ) -> web.StreamResponse:
         """The answer, after which the connection ends; the library says only what it logs."""
         super().handle_error(request, status, exc, message)
-        found = (message or "").partition("\n")[0].rstrip(": ")[:FOUND_CHARS_MAX]
+        found = (message or "").partition("\n")[0].partition(" when reading:")[0]
+        found = found.rstrip(": ")[:FOUND_CHARS_MAX]
         told = f"this is no HTTP request: {found[:1].lower()}{found[1:]}"
         answer = problem(status, told if status < 500 else "the broker failed to answer")
         answer.headers["Server"] = SERVER

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="for --bounds: how late events may come, as 2s; default: in order",
     )
     parser.add_argument(
-        "--groups", metavar="N", type=int, help="for --bounds: how many keys `group by` meets"
+        "--groups", metavar="N", type=groups, help="for --bounds: how many keys `group by` meets"
     )
     parser.add_argument(
         "--operators",
@@ -67,6 +67,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="for --operators: greatest drift of the clocks, 0.0001 being 100 ppm",
     )
     functions_option(parser)
+
+
+def groups(text: str) -> int:
+    """A number of keys."""
+    try:
+        found = int(text)
+    except ValueError:
+        found = 0
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"found {text}, expected 1 or more")
+    return found
 
 
 def rate(text: str) -> tuple[str, Fraction]:

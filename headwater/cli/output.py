@@ -53,8 +53,11 @@ def harmless(text: str) -> str:
 
 
 def complain(text: str) -> None:
-    """A line on standard error."""
-    print(harmless(text), file=sys.stderr)
+    """A line on standard error; where nobody reads it, what is wrong is wrong all the same."""
+    try:
+        print(harmless(text), file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def leave_with_reader() -> None:

@@ -293,6 +293,8 @@ def test_bounds_are_told_of_each_task_that_runs(tmp_path, capsys):
         (["--rate", "-1"], "expected"),
         (["--rate", "Aa=1"], "--rate Aa: no such event type; did you mean `A`?"),
         (["--groups", "x"], "--groups"),
+        (["--groups", "0"], "--groups"),
+        (["--groups", "-1"], "--groups"),
     ],
 )
 def test_rates_that_are_none_are_refused(words, says, tmp_path, capsys):

@@ -52,6 +52,31 @@ def test_closed_streams_are_no_failure(spec):
         assert done.returncode == status
 
 
+@pytest.mark.parametrize("words", [["check", "--no-such"], ["check", "/nowhere.hw"], ["nonsense"]])
+def test_nobody_reading_what_is_wrong_does_not_make_it_good(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*COMMAND, *words], stdout=subprocess.PIPE, stderr=writing, check=False
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode == 2
+    assert done.stdout == b""
+
+
+def test_the_package_is_the_command_too():
+    done = subprocess.run(
+        [sys.executable, "-m", "headwater", "explain", "HW999"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "headwater: no error has the code HW999; the first is HW101\n"
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_what_the_output_cannot_encode_is_escaped(tmp_path, encoding):
     """Here the file's name: a letter beyond latin-1, and a byte that is no text at all."""

@@ -137,7 +137,8 @@ def test_what_is_no_request_is_refused_and_not_logged(request_, caplog):
             assert b"Server: Headwater\r\n" in head + b"\r\n"
             (error,) = json.loads(body)["errors"]
             assert error["message"].startswith("this is no HTTP request: ")
-            assert "c2Vj" * 50 not in error["message"]
+            assert "c2Vj" not in error["message"]
+            assert "yyyy" not in error["message"]
         answer = await said(port, GET + b"Connection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200")
 
