@@ -265,7 +265,9 @@ def read(path: Path) -> Jobs:
             said = tomllib.load(file)
     except OSError as error:
         raise JobsError(f"{path}: cannot be read: {(error.strerror or '').lower()}") from None
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, or a number too long
+    except UnicodeDecodeError:
+        raise JobsError(f"{path}: not UTF-8") from None
+    except (ValueError, RecursionError) as error:  # no TOML, or a number too long
         raise JobsError(f"{path}: {error}") from None
     faults: list[str] = []
     _known(said, ("server", "sources", "jobs", "sinks"), "", faults)

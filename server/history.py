@@ -40,13 +40,13 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path, added in found.items() if added]
 
 
-def table_of(folder: Path, columns: Sequence[str] | None = None) -> "pa.Table":
+def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Table":
     """All rows of a history, of these columns. Raises ServerError."""
     import pyarrow as pa
     from pyarrow import parquet
 
     wanted = None if columns is None else list(columns)
-    parts = [parquet.ParquetFile(path).read(columns=wanted) for path in files_of(folder)]
+    parts = [parquet.ParquetFile(path).read(columns=wanted) for path in files_of(Path(folder))]
     return pa.concat_tables(parts) if parts else pa.table({})
 
 

@@ -172,6 +172,14 @@ def test_a_faulty_specification_is_told_with_all_else_before_anything_starts(fil
     assert not (tmp_path / "state").exists()
 
 
+def test_what_is_no_text_is_told_as_such(file, tmp_path):
+    path = file()
+    path.write_bytes(b'[server]\nname = "\xff"\n')
+    with pytest.raises(JobsError) as refused:
+        read(path)
+    assert str(refused.value) == f"{path}: not UTF-8"
+
+
 def test_every_fault_is_told(file):
     text = GOOD.replace('window = "1 h"', "window = 60").replace("path =", "paht =")
     with pytest.raises(JobsError) as refused:

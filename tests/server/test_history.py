@@ -87,7 +87,7 @@ def test_what_is_no_history_is_refused(folder, tmp_path):
 
 def test_an_empty_history_is_one(folder):
     folder.batch("0")
-    assert table_of(folder.path).num_rows == 0
+    assert table_of(str(folder.path)).num_rows == 0
 
 
 def test_the_example_draws_a_day(folder, tmp_path):
