@@ -304,10 +304,12 @@ class Engine:
         """Every event to come ends after this time; the results that this gives, in order.
 
         An event that comes later all the same is late. Of an input that is decided at `finish`,
-        nothing is known before.
+        nothing is known before. Raises ValueError where that is no integer of 64 bits.
         """
         if self._finished:
             raise RuntimeError("the engine is finished; make a new one")
+        if type(watermark_ms) is not int or not -(2**63) <= watermark_ms < 2**63:
+            raise ValueError(f"found watermark_ms {watermark_ms!r}, expected integer milliseconds")
         if self._everything is not None:
             return []
         return _plain(self._pipeline.advance(watermark_ms))

@@ -154,3 +154,13 @@ def test_tables_can_be_given_as_texts():
     assert [one["events"] for one in engine.push(events)] == [{"r": ["c7"]}]
     with pytest.raises(headwater.LanguageError, match="not among the tables"):
         headwater.Engine(text, tables={})
+
+
+@pytest.mark.parametrize("wrong", ["5000", None, 1.5, True, 2**63, -(2**63) - 1])
+@pytest.mark.parametrize("lateness_ms", [0, None])
+def test_a_time_that_is_none_is_refused_and_changes_nothing(wrong, lateness_ms):
+    engine = headwater.Engine(TEMP, lateness_ms)
+    with pytest.raises(ValueError, match="expected integer milliseconds"):
+        engine.advance(wrong)
+    results = engine.push([{"type": "Temp", "timestamp": 1000, "val": -1}]) + engine.finish()
+    assert len(results) == 1
