@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final
@@ -18,7 +19,8 @@ from server.errors import JobsError, ServerError
 from server.source.options import shown
 
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
-DELIVERY_S: Final = 60.0  # for a batch; past it the batch fails and is tried again as a whole
+SILENCE_S: Final = 60.0  # without an acknowledgement; then the batch is tried again as a whole
+UNDER_WAY_MAX: Final = 100  # messages that are not acknowledged yet
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -55,9 +57,10 @@ class Alerts:
         import aiomqtt
 
         password = os.environ.get(self._password_env or "") if self._user else None
+        refused: Counter[str] = Counter()
         try:
             async with (
-                asyncio.timeout(DELIVERY_S),
+                asyncio.timeout(SILENCE_S) as limit,
                 aiomqtt.Client(
                     self._host,
                     self._port,
@@ -67,12 +70,35 @@ class Alerts:
                     tls_params=aiomqtt.TLSParameters() if self._encrypted else None,
                 ) as client,
             ):
-                for topic, payload in messages:
-                    await client.publish(topic, payload, qos=1)
+                _count_refused(client, refused)
+                client.pending_calls_threshold = UNDER_WAY_MAX
+                for begin in range(0, len(messages), UNDER_WAY_MAX):
+                    some = messages[begin : begin + UNDER_WAY_MAX]
+                    # They leave in this order: each is given to the client before it first waits.
+                    await asyncio.gather(*(client.publish(*one, qos=1) for one in some))
+                    limit.reschedule(asyncio.get_running_loop().time() + SILENCE_S)
         except (aiomqtt.MqttError, OSError, TimeoutError) as error:
             raise ServerError(
                 f"alerts cannot be sent to {self._host}:{self._port}: {str(error) or 'no answer'}"
             ) from None
+        if refused:
+            why = ", ".join(f"{number} {reason}" for reason, number in sorted(refused.items()))
+            raise ServerError(
+                f"alerts were refused by {self._host}:{self._port}: of {len(messages)}, {why}"
+            )
+
+
+def _count_refused(client: Any, refused: Counter[str]) -> None:
+    """Count by reason what the server acknowledges as not taken, which aiomqtt passes over."""
+    paho = client._client  # noqa: SLF001  its interface is public
+    on_publish = paho.on_publish
+
+    def published(one: Any, data: Any, mid: int, code: Any, said: Any) -> None:
+        if code.is_failure:
+            refused[str(code).lower()] += 1
+        on_publish(one, data, mid, code, said)
+
+    paho.on_publish = published
 
 
 def message_of(template: str, row: Mapping[str, Any]) -> tuple[str, bytes]:

@@ -4,15 +4,17 @@ import asyncio
 import json
 from contextlib import closing
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
+import server.sinks.alerts as alerts_module
 from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
 from server.sinks.database import LEDGER, Database, expanded
-from tests.broker.running import RunningBroker, client, take
+from tests.broker.running import CONFIG, RunningBroker, client, take
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEMA = pa.schema(
@@ -165,6 +167,49 @@ def test_alerts_reach_a_broker_with_the_ids_of_their_results(tmp_path):
     with RunningBroker(tmp_path) as broker:
         found = asyncio.run(scenario(broker))
     assert found == [("alerts/desk/Long", {"id": f"r{n}"}) for n in range(20)]
+
+
+def test_alerts_that_the_server_does_not_take_fail_the_batch_and_say_why(tmp_path):
+    rights = tmp_path / "rights.toml"
+    rights.write_text('[[rights]]\nallow = "publish"\ntopics = "alerts/desk"\n')
+    rows = [{"actor": actor, "id": n} for n, actor in enumerate(("desk", "door", "desk", "roof"))]
+    with RunningBroker(tmp_path, CONFIG, "--set", f"mqtt.rights={rights}") as broker:
+        alerts = Alerts(f"mqtt://127.0.0.1:{broker.port()}", "alerts/{actor}")
+        assert alerts.send(rows[::2]) == 2
+        with pytest.raises(ServerError, match=r"refused by 127.*: of 4, 2 not authorized"):
+            alerts.send(rows)
+
+
+class Slow:
+    """A client of a server that acknowledges everything, each after a while, or some of it."""
+
+    def __init__(self, acknowledged=10**9):
+        self.acknowledged = acknowledged
+        self.published = []
+        self._client = SimpleNamespace(on_publish=None)
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        pass
+
+    async def publish(self, topic, payload, qos):
+        self.published.append((topic, json.loads(payload)["id"], qos))
+        await asyncio.sleep(0.1 if len(self.published) <= self.acknowledged else 1000)
+
+
+def test_a_batch_may_take_as_long_as_something_of_it_is_acknowledged(monkeypatch):
+    monkeypatch.setattr(alerts_module, "SILENCE_S", 1.0)
+    rows = [{"id": n} for n in range(15 * alerts_module.UNDER_WAY_MAX)]  # one and a half seconds
+    server = Slow()
+    monkeypatch.setattr("aiomqtt.Client", lambda *_, **__: server)
+    assert Alerts("mqtt://x", "t").send(rows) == len(rows)
+    assert server.published == [("t", n, 1) for n in range(len(rows))]
+    server = Slow(acknowledged=150)
+    with pytest.raises(ServerError, match="cannot be sent to x:1883: no answer"):
+        Alerts("mqtt://x", "t").send(rows)
+    assert len(server.published) == 2 * alerts_module.UNDER_WAY_MAX
 
 
 def test_alerts_that_cannot_be_sent_fail_the_batch():
