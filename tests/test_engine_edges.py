@@ -120,6 +120,13 @@ CASES = {
     "nothing for a while that goes on for longer": case(
         s.Without(A, pair("then", B, C, None, 4_000), 1_000)
     ),
+    "what is spent is still in the midst": case(
+        within(s.Without(pair("then", twice("A")[0], B, context="recent"), twice("A")[1]), 6_000),
+        "x",
+    ),
+    "what is spent is still the next": case(
+        within(pair("and", s.Pair("then", A, B, next=True), C, context="recent"), 6_000), "C"
+    ),
     "a list between": case(
         within(pair("then", pair("then", A, s.Listed(B)), C), 4_000), context="recent"
     ),

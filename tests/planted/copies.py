@@ -6,31 +6,26 @@ tree was when it was made, and what runs in it imports nothing of the tree itsel
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from tests.planted.fault import ENGINE, ROOT, SCENARIOS, Fault
+from tests.planted.fault import ENGINE, PRODUCT, ROOT, SCENARIOS, Fault
+from tests.planted.running import CHOSEN
 
-COPIED = (
-    "language",
-    "planner",
-    "broker",
-    "simulation",
-    "server",
-    "headwater",
-    "tests",
-    "examples",
-    "docs",
-)
+COPIED = (*PRODUCT, "tests", "examples", "docs")
 RUN_S_MAX = 540
+RECORD_S_MAX = 3_600
 RUN_BYTES_MAX = 2 << 30  # a fault may make something grow without end
+REACHED = "HEADWATER_PLANTED_REACHED"  # names the file that reaching.py writes
 FAILED = re.compile(r"^FAILED (\S+(?: .*\])?)", re.MULTILINE)  # a case's name may have spaces
 
 
@@ -80,10 +75,12 @@ class Copy:
                 shutil.copytree(ROOT / name, folder / name, ignore=ignore)
         shutil.copy(ROOT / "pyproject.toml", folder)
 
-    def run(self, tests: tuple[str, ...], fault: Fault | None = None, first: str = "") -> Ran:
+    def run(
+        self, tests: tuple[str, ...], fault: Fault | None = None, first: Sequence[str] = ()
+    ) -> Ran:
         """Run fast tests up to the first failure, with a fault or without one.
 
-        Where there is a fault and the test `first` fails by it, that is all.
+        Where there is a fault and one of the tests `first` fails by it, that is all.
         """
         if fault is None:
             return self._run(tests)
@@ -92,12 +89,28 @@ class Copy:
         self._write(path, fault.planted(before))
         try:
             if first:
-                ran = self._run((first,))
-                if ran.status == 1 and ran.failed == first:
+                ran = self._chosen(first)
+                if ran.status == 1 and ran.failed in first:
                     return ran
-            return self._run(nearest_first(tests, fault.module), fault.only)
+            return self._run((*nearest_first(tests, fault.module), *_only(fault)))
         finally:
             self._write(path, before)
+
+    def reached(self, files: Sequence[str], workers: int) -> dict[str, tuple[float, list[str]]]:
+        """How many seconds each passing test of the files takes, and the faults it reaches."""
+        told = self.folder / "reached.json"
+        options = ("-n", str(workers), "--timeout", "0", "-p", "tests.planted.reaching")
+        self._pytest((*options, *files), {REACHED: str(told)}, RECORD_S_MAX)
+        return {name: tuple(each) for name, each in json.loads(told.read_bytes()).items()}
+
+    def _chosen(self, tests: Sequence[str]) -> Ran:
+        """Run these in their order; one alone needs no more than its name."""
+        if len(tests) == 1:
+            return self._run(tuple(tests))
+        chosen = self.folder / "chosen.txt"
+        chosen.write_text("\n".join(tests), encoding="utf-8")
+        files = sorted({test.partition("::")[0] for test in tests})
+        return self._run(files, **{CHOSEN: str(chosen)})
 
     def home_of(self, module: str) -> Path:
         """The file that a run in the copy imports for a module."""
@@ -118,25 +131,26 @@ class Copy:
         path.write_text(text, encoding="utf-8")
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
-    def _run(self, tests: tuple[str, ...], only: str = "") -> Ran:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "--no-header"]
-        command += ["-p", "no:cacheprovider", "-p", "no:xdist", *tests]
-        if only:
-            command += ["-k", only]
+    def _run(self, words: Sequence[str], **environment: str) -> Ran:
+        return self._pytest(("-x", "-p", "no:xdist", *words), environment, RUN_S_MAX)
+
+    def _pytest(self, words: Sequence[str], environment: dict[str, str], within_s: float) -> Ran:
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "--no-header"]
+        command += ["-p", "no:cacheprovider", "-p", "tests.planted.running", *words]
         try:
             done = subprocess.run(
                 command,
                 cwd=self.folder,
-                env=self._environment(),
+                env={**self._environment(), **environment},
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=RUN_S_MAX,
+                timeout=within_s,
                 preexec_fn=_bounded,
             )
         except subprocess.TimeoutExpired as error:
             said = (error.stdout or b"").decode(errors="replace")
-            return Ran(-1, None, f"no end after {RUN_S_MAX} s\n{said}")
+            return Ran(-1, None, f"no end after {within_s} s\n{said}")
         found = FAILED.search(done.stdout)
         return Ran(done.returncode, found[1] if found else None, done.stdout + done.stderr)
 
@@ -144,6 +158,10 @@ class Copy:
         left = ("PYTEST", "PYTHONDONTWRITEBYTECODE")  # all would be compiled anew at each run
         kept = {key: value for key, value in os.environ.items() if not key.startswith(left)}
         return {**kept, "PYTHONPATH": str(self.folder), "HEADWATER_REQUIRE_PROGRAMS": "0"}
+
+
+def _only(fault: Fault) -> tuple[str, ...]:
+    return ("-k", fault.only) if fault.only else ()
 
 
 def _bounded() -> None:

@@ -287,6 +287,10 @@ narrowest-range-lost: of two bounds of one term the wider counts
 - literal.high < high)
 + literal.high > high)
 
+least-bound-holds: of two lower bounds of one term the wider counts
+- literal.low > low)
++ literal.low < low)
+
 whole-location-only: a location is not found beneath its path
 - found.append(location[:end])
 + found.append(location[end:])
@@ -375,7 +379,7 @@ date-line: a circle over the eastern date line is cut off
 - if y - reach <= -180 or y + reach >= 180:
 + if y - reach <= -180:
 
-end-is-no-timestamp: `end` and `timestamp` are two terms
+floats-span-nothing: a large set of floats is not indexed
 - kind = str if isinstance(first, str) else (int, float)
 + kind = str if isinstance(first, str) else int
 """,

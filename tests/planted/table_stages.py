@@ -510,6 +510,10 @@ consumed-not-kept: what is consumed no longer counts for `without`
 - or at in silent or at >= places
 + or at >= places
 
+consumed-not-next: what is consumed no longer counts for `next`
+- or at in silent or at >= places
++ or at in silent
+
 begin-of-all: a partition's beginning is that of the task
 - begin is None else min(begin, event.start)
 + begin is None else begin
@@ -519,7 +523,7 @@ open-work-not-held: a detected event comes after its time was given out
 + self._holds[key] = hold(partition.waiting)
 """,
     tests=STAGES,
-    only="ending or absent or consuming or without or definition or edges",
+    only="ending or absent or consuming or without or next or definition or edges",
 )
 
 LISTS = part(

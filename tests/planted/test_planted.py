@@ -15,7 +15,7 @@ from tests.planted.fault import ROOT
 from tests.planted.tables import FAULTS
 
 BY_NAME = {fault.name: fault for fault in FAULTS}
-FOUND = found.read()
+FOUND = {name: (test,) for name, test in found.read().items()}
 GROUPS = sorted({fault.tests for fault in FAULTS})
 
 
@@ -68,7 +68,7 @@ def test_the_copy_without_a_fault_passes(copy, tests):
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_planted_fault_is_found(copy, name, record_property):
     fault = BY_NAME[name]
-    ran = copy.run(fault.tests, fault, FOUND.get(name, ""))
+    ran = copy.run(fault.tests, fault, FOUND.get(name, ()))
     record_property("planted", [fault.module, name, ran.failed])
     assert ran.status == 1, (
         f"{fault.module} with `{fault.new}` for `{fault.old}` ({fault.breaks}) passes"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.core import cells, conditions
+from broker.core.conditions import CHOICE_VALUES_MAX
 from broker.core.event import Event, MetricPosition, event_class
 from broker.core.filterer import FEW, Filterer
 from broker.core.ledger import Ledger
@@ -303,6 +304,65 @@ def test_changes_between_batches_show_in_the_next_batch(steps):
         elif step == "route":
             assert same(filterer.route(first), expected(contents, first))
     assert len(filterer) == len(contents)
+
+
+# --- where an index alone decides who is asked -----------------------------------------------
+
+
+def goes_where_it_should(asked: list[Any], batch: list[Event]) -> bool:
+    """And to somebody, or it would say nothing."""
+    filterer = Filterer()
+    contents = {filterer.add("Reading", each): ("Reading", each) for each in asked}
+    naive = expected(contents, batch)
+    return bool(naive) and same(filterer.route(batch), naive)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("n", int), ("x", lambda at: at / 4), ("t", lambda at: f"{at:04}")]
+)
+def test_sets_too_large_to_hash_are_found_to_their_ends(name, value):
+    size = CHOICE_VALUES_MAX + 2
+    asked = [
+        (Membership(Name(name), SetLiteral(tuple(map(Constant, map(value, each))))),)
+        for each in (range(at, at + size) for at in range(0, 12 * size, size))
+    ]
+    known = [value(at) for at in range(12 * size + 1)]
+    batch = [Reading(id="i", start=0, end=0, **{f"a_{name}": one}) for one in [*known, None]]
+    assert goes_where_it_should(asked, batch)
+
+
+def test_what_is_equal_is_found_behind_the_hash_of_something_else_that_is():
+    asked = [
+        (
+            Comparison((Name("source"), Constant("s1")), ("=",)),
+            Comparison((Name("n"), Constant(value % 2)), ("=",)),
+            above("x", value / 2),
+        )
+        for value in range(60)
+    ]
+    batch = [
+        Reading(id="i", start=0, end=0, source=source, a_n=n, a_x=x)
+        for source in ("s1", "s2", None)
+        for n in (0, 1, 2, None)
+        for x in (-1.0, 0.5, 12.25, 99.0, None)
+    ]
+    assert goes_where_it_should(asked, batch)
+
+
+@pytest.mark.parametrize("latitude", [0.0, 60.0, -80.0])
+def test_a_circle_reaches_over_the_date_line_from_either_side(latitude):
+    longitudes = [179.0, 179.6, 179.95, 180.0, -180.0, -179.95, -179.6, -179.0, 0.0]
+    asked = [
+        (Membership(Name("position"), RegionLiteral("circle", (latitude, longitude, radius_m))),)
+        for longitude in longitudes
+        for radius_m in (6_000.0, 60_000.0, 120_000.0)
+    ]
+    batch = [
+        Reading(id="i", start=0, end=0, position=[latitude + north, east])
+        for north in (-0.3, 0.0, 0.3)
+        for east in longitudes
+    ]
+    assert goes_where_it_should(asked, batch)
 
 
 # --- what is said in words --------------------------------------------------------------------

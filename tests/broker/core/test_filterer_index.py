@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.core.cells import Column, slots_of
-from broker.core.conditions import alternatives_of
+from broker.core.conditions import CHOICE_VALUES_MAX, alternatives_of
 from broker.core.contents import ROWS_PLAIN, Content, TypeIndex, prefixes
 from broker.core.event import event_class
 from broker.core.filterer import Filterer
@@ -81,10 +81,18 @@ def _asked_for(filterer: Filterer, event: Any) -> int:
             return bool(test(*args))
 
         content.test = counting
+        _ask_anew(content)
     filterer.route([event])
     for key, content in filterer._by_id.items():
         content.test = tests[key]
+        _ask_anew(content)
     return len(looked)
+
+
+def _ask_anew(content: Content) -> None:
+    """Rows that no index covers are asked by the tests that their group has noted."""
+    for row in content.rows:
+        row.group._stale = True
 
 
 def _by_range(seeded: random.Random, _: int) -> tuple[Expression, ...]:
@@ -139,6 +147,35 @@ def test_an_event_that_nobody_wants_is_compared_with_few_contents_however_many_t
     assert filterer.filtered_count == 1
     # A cell of 1,024 may hold the ends of a few ranges each of which may just miss the event.
     assert _asked_for(filterer, stranger) <= ROWS_PLAIN + 4 * 5_000 // 1_024
+
+
+def test_an_event_without_the_value_is_compared_with_no_content_that_bounds_it():
+    seeded = random.Random(7)
+    filterer = Filterer()
+    for number in range(1_000):
+        bound = Constant(seeded.random())
+        filterer.add("Reading", (Comparison((Name("x0"), bound), ("<" if number % 2 else ">",)),))
+    event = reading(seeded)
+    event.a_x0 = None
+    filterer.route([event])
+    assert _asked_for(filterer, event) == 0
+    event.a_x0 = -1.0
+    filterer.route([event])
+    assert _asked_for(filterer, event) == 500
+
+
+@pytest.mark.parametrize("value", [float, int, str])
+def test_an_event_is_compared_with_few_large_sets(value):
+    """A set with too many values to be hashed by each is indexed from its least to its greatest."""
+    kind = event_class("Some", {"y": {float: "float", int: "int", str: "text"}[value]})
+    size = CHOICE_VALUES_MAX + 1
+    filterer = Filterer()
+    for at in range(0, 200 * size, size):
+        members = tuple(Constant(value(100_000 + each)) for each in range(at, at + size))
+        filterer.add("Some", (Membership(Name("y"), SetLiteral(members)),))
+    event = kind(id="1", start=0, end=0, a_y=value(100_000 + 50 * size))
+    assert [hit for _, hit in filterer.route([event])] == [[event]]
+    assert _asked_for(filterer, event) <= 2
 
 
 def test_contents_on_a_hundred_attributes_are_not_scanned():

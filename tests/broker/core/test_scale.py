@@ -107,6 +107,65 @@ def test_each_event_is_found_or_made_for_each_content_that_wants_it_once(asked, 
     assert not [key for key, _ in made if key not in at_once]
 
 
+def found_of(asked: list[str], *values: Any) -> list[list[str]]:
+    """For each value of `v` at one of three places, None being left out, who reports it there."""
+    conditions = [f'location = "{place}", {one}' for one in asked for place in "abc"]
+    subscriptions = [
+        f"subscription S{number // 3}_{number % 3} from a to b detect T({each})\n"
+        for number, each in enumerate(conditions)
+    ]
+    engine = Engine("event T(v: int)\n" + "".join(subscriptions))
+    found = []
+    for at, value in enumerate(values):
+        event = {"type": "T", "id": f"e{at}", "timestamp": at, "location": "b"}
+        results = engine.push([event | ({} if value is None else {"v": value})])
+        found.append([asked[int(one["subscription"][1])] for one in results])
+    return found
+
+
+def test_what_has_no_value_lies_below_no_bound():
+    asked = ["v < 3", "v <= 9", "v > 5", "v >= -2"]
+    assert found_of(asked, None, 4) == [[], ["v <= 9", "v >= -2"]]
+
+
+def test_of_two_bounds_on_one_side_the_narrower_holds_whichever_stands_first():
+    asked = ["v < 3, v < 5", "v < 5, v < 3", "v > 3, v > 1", "v > 1, v > 3"]
+    assert found_of(asked, 2, 3, 4) == [asked[:2], [], asked[2:]]
+
+
+places = st.sampled_from(["", "a", "b"])
+few_of_one_term = st.sampled_from(["n", "x", "t"]).flatmap(
+    lambda name: st.lists(
+        st.tuples(
+            places,
+            st.lists(
+                compared(st.just(name), st.sampled_from(ORDERS), texts if name == "t" else numbers),
+                min_size=1,
+                max_size=3,
+            ),
+        ),
+        min_size=FEW + 1,
+        max_size=2 * FEW,
+    )
+)
+
+
+@settings(max_examples=100)
+@given(few_of_one_term, st.lists(readings, min_size=1, max_size=12))
+def test_few_behind_each_location_find_what_lies_between_all_their_bounds(asked, batch):
+    """Of two bounds on one side the narrower holds, and null lies between none."""
+    filterer = Filterer()
+    contents = {}
+    for place, parts in asked:
+        at_place = Comparison((Name("location"), Constant(place)), ("=",))
+        conditions = (at_place, *parts)
+        contents[filterer.add("Reading", conditions)] = conditions
+    found = dict(filterer.route(batch))
+    for key, conditions in contents.items():
+        wanted = [one for one in batch if all(holds(part, one) for part in conditions)]
+        assert found.get(key, []) == wanted
+
+
 def test_what_two_alternatives_find_is_made_once():
     beneath = [Membership(Name("location"), RegionLiteral("path", path=p)) for p in ("a", "a/b")]
     filterer = Filterer()
