@@ -4,17 +4,19 @@ Owns the list in `found.txt`. Invariant: the list spares time and decides nothin
 passes, or is no longer there, all the fault's tests are run.
 
 `python -m tests.planted.found` finds the faults that are not listed, or all again with `--all`, and
-writes the list anew after each.
+writes the list anew after each. Where there are several it first records which tests reach them
+(`reaching.py`) and asks those, the shortest first; all others where none of these finds it.
 """
 
 from __future__ import annotations
 
 import argparse
-import atexit
 import multiprocessing
+import os
 import sys
 import tempfile
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 
 from tests.planted.copies import Copy, nearest_first
@@ -36,12 +38,12 @@ def write(found: dict[str, str]) -> None:
     FILE.write_text("".join(lines), encoding="utf-8")
 
 
-def _likely(names: list[str], workers: int) -> dict[str, list[str]]:
+def _likely(copy: Copy, names: list[str], workers: int) -> dict[str, list[str]]:
     """By fault the tests that reach its place, those that take least time first."""
     faults = [fault for fault in FAULTS if fault.name in names]
     files = {fault.name: set(nearest_first(fault.tests, fault.module)) for fault in faults}
     likely: dict[str, list[str]] = {name: [] for name in files}
-    reached = _copy().reached(sorted(set().union(*files.values())), workers)
+    reached = copy.reached(sorted(set().union(*files.values())), workers)
     for test, (_, these) in sorted(reached.items(), key=lambda item: item[1][0]):
         for name in these:
             if test.partition("::")[0] in files.get(name, ()):
@@ -49,18 +51,26 @@ def _likely(names: list[str], workers: int) -> dict[str, list[str]]:
     return likely
 
 
-def _searched(job: tuple[str, list[str]]) -> tuple[str, str | None]:
+def _search(folder: str, job: tuple[str, list[str]]) -> tuple[str, str | None]:
     name, likely = job
     (fault,) = [one for one in FAULTS if one.name == name]
-    return name, _copy().run(fault.tests, fault, likely).failed
+    return name, _copy(Path(folder) / str(os.getpid())).run(fault.tests, fault, likely).failed
 
 
 @cache
-def _copy() -> Copy:
+def _copy(folder: Path) -> Copy:
     """That of this process."""
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    return Copy(Path(folder.name) / "copy")
+    return Copy(folder)
+
+
+def _searched(missing: list[str], workers: int) -> Iterator[tuple[str, str | None]]:
+    """Each of them with the test that finds it, if one does, as they come."""
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(workers) as pool:
+        likely = {}
+        if len(missing) >= RECORDED_FROM:
+            likely = _likely(Copy(Path(folder) / "recording"), missing, workers)
+        jobs = [(name, likely.get(name, [])) for name in missing]
+        yield from pool.imap_unordered(partial(_search, folder), jobs)
 
 
 def _say(line: str) -> None:
@@ -78,17 +88,14 @@ def main(words: list[str]) -> int:
     found = {name: test for name, test in read().items() if name in names}
     missing = [name for name in names if asked.all or name not in found]
     survived = []
-    likely = _likely(missing, asked.workers) if len(missing) >= RECORDED_FROM else {}
-    jobs = [(name, likely.get(name, [])) for name in missing]
-    with multiprocessing.Pool(asked.workers) as pool:
-        for number, (name, test) in enumerate(pool.imap_unordered(_searched, jobs), 1):
-            if test is None:
-                survived.append(name)
-                found.pop(name, None)
-            else:
-                found[name] = test
-            write(found)
-            _say(f"{number} of {len(missing)}  {name}: {test or 'not found'}")
+    for number, (name, test) in enumerate(_searched(missing, asked.workers), 1):
+        if test is None:
+            survived.append(name)
+            found.pop(name, None)
+        else:
+            found[name] = test
+        write(found)
+        _say(f"{number} of {len(missing)}  {name}: {test or 'not found'}")
     _say(f"{len(found)} of {len(names)} found; not found: {', '.join(survived) or 'none'}")
     return 1 if survived else 0
 
