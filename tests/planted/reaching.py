@@ -18,6 +18,7 @@ import os
 import sys
 import threading
 from functools import _lru_cache_wrapper
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from types import CodeType, FrameType
@@ -120,9 +121,16 @@ class Recorder:
         self._failed: set[str] = set()
 
     def pytest_collection_finish(self) -> None:
-        """What is kept from one test to the next would not be reached by the next."""
+        """What is kept from one test to the next would not be reached by the next.
+
+        What takes no argument stays: the parser alone takes longer than most tests.
+        """
         wrapped = [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
-        self._caches = [one for one in wrapped if one.__module__.split(".")[0] in PRODUCT]
+        self._caches = [
+            one
+            for one in wrapped
+            if one.__module__.split(".")[0] in PRODUCT and signature(one).parameters
+        ]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self) -> Any:
