@@ -106,7 +106,10 @@ class Agents:
         def made(longest_of: LongestOf, endless_ms: int | None) -> int | None:
             from broker.core.outlasting import longest_made_ms
 
-            return longest_made_ms(task, lambda name: longest_of(inputs[name]), endless_ms)
+            def given(name: str, alone: bool) -> int | None:
+                return longest_of(inputs[name], alone)
+
+            return longest_made_ms(task, given, endless_ms)
 
         self.durations.makes(output_name(task), made)
 

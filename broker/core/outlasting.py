@@ -7,10 +7,11 @@ event of it lasts longer while its inputs keep to what is said of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from broker.core.assigned import ENDS
 from broker.core.completion import spans_of_reported
-from broker.core.operands import span_max_ms
+from broker.core.operands import Leaf, span_max_ms
 from broker.core.pattern import Layout, lay_out
 from broker.core.window_bound import is_no_less_than_zero
 from language.taskgraph import Task
@@ -26,7 +27,8 @@ from language.tree import (
     Window,
 )
 
-LongestOf = Callable[[str], int | None]  # of a type as the task names it; None: unbounded
+# Of a type as the task names it, and whether one event of it is all; None: unbounded.
+LongestOf = Callable[[str, bool], int | None]
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
@@ -44,7 +46,7 @@ def longest_made_ms(task: Task, longest_of: LongestOf, endless_ms: int | None) -
         if node.window is not None and node.window.aggregated:
             span_ms = _of_window(node.window, layout, longest_of)
         else:
-            span_ms = span_max_ms(layout.root, longest_of)
+            span_ms = span_max_ms(layout.root, partial(_of, longest_of, layout))
             if span_ms is not None:
                 span_ms *= spans_of_reported(case, layout.root)
             if _is_reading(case.assign, layout):
@@ -58,9 +60,13 @@ def longest_made_ms(task: Task, longest_of: LongestOf, endless_ms: int | None) -
     return max(known) if len(known) == len(found) else None
 
 
+def _of(longest_of: LongestOf, layout: Layout, event_type: str) -> int | None:
+    return longest_of(event_type, isinstance(layout.root, Leaf))
+
+
 def _of_window(window: Window, layout: Layout, longest_of: LongestOf) -> int | None:
     """What a window holds: its events end within it, and may have begun before."""
-    lasted = [longest_of(leaf.event_type) for leaf in layout.leaves]
+    lasted = [longest_of(leaf.event_type, False) for leaf in layout.leaves]
     known = [lasted_ms for lasted_ms in lasted if lasted_ms is not None]
     if len(known) < len(lasted):
         return None

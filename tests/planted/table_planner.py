@@ -117,7 +117,7 @@ planner-one-gain-counted-twice: what two pieces gain adds up though it is the sa
 -         if self.exact and self.near[one, other] and np.isfinite(value):
 +         if not self.exact and self.near[one, other] and np.isfinite(value):
 """,
-        tests=BEST,
+        tests=PARTS,
     ),
     *part(
         "planner/search/tabu.py",

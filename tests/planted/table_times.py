@@ -59,17 +59,21 @@ beginning-for-an-end: where the beginning of an event is assigned its end is wai
     *part(
         "broker/core/stages/lasting.py",
         r"""
-first-is-a-reading: what is detected is promised to last no longer than any has so far
-- sure=self.sure and lasts
-+ sure=False
-
-made-of-readings: what is detected of what is detected is promised to be made of readings
-- sure=sure and self.is_detected(one)
-+ sure=False
-
 start-of-a-reading: a beginning is assigned, and events are promised to be readings
-- lasts = event_type in self.lasting or
-+ lasts =
+- self.inputs[event_type], sure=sure
++ self.inputs[event_type], sure=False
+
+end-lasts: what is asked for its end alone is promised to last for the limit
+- sure = self.sure and event_type in self.lasting
++ sure = self.sure
+
+made-of-readings: what is detected is promised to be made of a reading
+- sure=sure and alone
++ sure=False
+
+made-of-what-lasts: what is detected of several is promised to be made of what lasts
+- sure=sure and alone
++ sure=sure
 """,
         tests=PROMISES,
     ),

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 # How long a detected event lasts at most, given how long those of other types do (by the names of
-# their classes), and how long what has no bound does, where that is known.
-Made = Callable[[Callable[[str], int | None], int | None], int | None]
+# their classes, and whether it is made of one of them alone), and how long what has no bound does,
+# where that is known.
+Made = Callable[[Callable[[str, bool], int | None], int | None], int | None]
 
 
 class Durations:
@@ -90,7 +91,7 @@ class Durations:
                 return self._foreseen.get(event_type, 0)
             return self.limit_ms
         if event_type not in self._known:
-            self._known[event_type] = made(self.bound_ms, self._extent_ms)
+            self._known[event_type] = made(lambda one, _: self.bound_ms(one), self._extent_ms)
         return self._known[event_type]
 
     def most_ms(self, event_type: str) -> int:
@@ -132,13 +133,11 @@ class Durations:
     def _likely_ms(self, event_type: str, made: Made, *, sure: bool) -> int | None:
         """How long such detected events last at most, if what they are made of keeps to this.
 
-        `sure`: whatever those of them that are detected, too, have lasted so far.
+        `sure`: those that are made of one event last as long as that, whatever any has so far.
         """
         version, likely_ms = self._likely.get((event_type, sure), (-1, None))
         if version != self.version:
-            likely_ms = made(
-                lambda one: self.longest_ms(one, sure=sure and self.is_detected(one)), None
-            )
+            likely_ms = made(lambda one, alone: self.longest_ms(one, sure=sure and alone), None)
             self._likely[event_type, sure] = (self.version, likely_ms)
         return likely_ms
 
@@ -164,8 +163,9 @@ class Foresight:
     """The durations of one task's inputs; `inputs`: type as the task names it → its class's.
 
     `lasting` are those of which readings are of no use to a pattern: what it waits for will last.
-    `sure`: these, and what is detected, may last for the limit where nothing else bounds them,
-    whatever was seen so far. It does not matter how long those last that are taken for `points`.
+    `sure`: these, and the one event that such a one is made of, may last for the limit where
+    nothing else bounds them, whatever was seen so far. It does not matter how long those last that
+    are taken for `points`.
     """
 
     durations: Durations
@@ -187,9 +187,8 @@ class Foresight:
         """How long an event of the type that is still to come may last."""
         if event_type in self.points:
             return 0
-        name = self.inputs[event_type]
-        lasts = event_type in self.lasting or self.durations.is_detected(name)
-        return self.durations.longest_ms(name, sure=self.sure and lasts)
+        sure = self.sure and event_type in self.lasting
+        return self.durations.longest_ms(self.inputs[event_type], sure=sure)
 
     def reach_ms(self, event_type: str) -> int:
         """How long before its end such an event may begin, for what is kept."""

@@ -202,7 +202,7 @@ def test_what_is_collected_may_last_twice_as_long_as_each_of_it(option, longest_
     )
     tasks = check_text(text).demand().graph.tasks.values()
     (made,) = [task for task in tasks if task.kind == "definition"]
-    assert longest_made_ms(made, lambda _: 0, None) == longest_ms
+    assert longest_made_ms(made, lambda *_: 0, None) == longest_ms
 
 
 def test_its_user_finds_it_however_long_it_lasted():

@@ -69,16 +69,16 @@ def test_a_text_tells_how_long_its_events_last(definition: str, longest_ms: int 
     text = TYPES + definition + "\nsubscription S from a to b detect X"
     graph = check_text(text).demand().graph
     (task,) = [one for one in graph.tasks.values() if one.kind == "definition"]
-    assert longest_made_ms(task, lambda _: 10, None) == longest_ms
+    assert longest_made_ms(task, lambda *_: 10, None) == longest_ms
     if longest_ms is None:  # then it is the recording that bounds it
-        assert longest_made_ms(task, lambda _: 10, 77) == 77
+        assert longest_made_ms(task, lambda *_: 10, 77) == 77
 
 
 def test_where_an_input_has_no_bound_its_users_have_none() -> None:
     text = TYPES + "define X() detect A then B\nsubscription S from a to b detect X"
     graph = check_text(text).demand().graph
     (task,) = [one for one in graph.tasks.values() if one.kind == "definition"]
-    assert longest_made_ms(task, lambda name: None if name == "A" else 10, None) is None
+    assert longest_made_ms(task, lambda name, _: None if name == "A" else 10, None) is None
 
 
 def event(kind: str, day: float) -> dict[str, Any]:

@@ -25,6 +25,7 @@ define W(n) aggr every 1 s detect X assign n = Count(X)
 subscription S from a to b detect W
 """
 BESIDE = "case 0: detect D assign n = 1, timestamp = D.timestamp\n case 1: "
+Z = "define Z() detect B then[..5 s] A\n"
 TEXTS = {
     "begins with a detected one": f"define X(n) {BESIDE}detect Y assign n = 1, timestamp = Y.start",
     "beneath one that is bounded": f"define Z() detect Y within 12 s\ndefine X(n) {BESIDE}"
@@ -35,6 +36,12 @@ TEXTS = {
     " assign n = Count(D), timestamp = min(First(D.timestamp), Min(Y.start))",
     "begins with a primitive one": f"define X(n) {BESIDE}"
     "detect L assign n = 1, timestamp = L.start",
+    "begins with a primitive one that is detected": f"define Z() detect L\ndefine X(n) {BESIDE}"
+    "detect Z assign n = 1, timestamp = Z.start",
+    "begins with what is made of what is detected": "define V() detect L\ndefine Z() detect V\n"
+    f"define X(n) {BESIDE}detect Z assign n = 1, timestamp = Z.start",
+    "begins with two of which one lasts": "define Z() detect L and A within 20 s\n"
+    f"define X(n) {BESIDE}detect Z assign n = 1, timestamp = Z.start",
     "its own start": f"define X(n) {BESIDE} detect L assign n = 1, timestamp = start",
     "in what lasts": f"define X(n) {BESIDE} detect A during L assign n = 1, timestamp = start",
     "the least start of primitive ones": "define X(n) aggr every 100 ms detect D and outer L\n"
@@ -112,6 +119,24 @@ def test_the_end_of_an_event_is_waited_for_until_that_event_is_of_no_more_use(
     """However long events may last before that: nothing bounds Y."""
     engine = headwater.Engine(TYPES + f"define X(n) {defined}" + EACH_SECOND)
     for kind, at in (("B", 100), ("C", 200), ("A", 400), ("D", 1_000)):
+        assert engine.push([reading(kind, at)]) == []
+    found = engine.advance(7_000)
+    assert [one["values"] for one in found] == [{"W": {"n": 1}}]
+
+
+@pytest.mark.parametrize(
+    "defined",
+    [
+        "detect B then[..5 s] A assign n = 1, timestamp = min(A.timestamp, B.timestamp)",
+        "detect Z assign n = 1, timestamp = Z.start",
+        "detect Z assign n = 1, timestamp = start",
+    ],
+)
+def test_what_several_readings_make_is_waited_for_for_as_long_as_its_text_says(
+    defined: str,
+) -> None:
+    engine = headwater.Engine(TYPES + Z + f"define X(n) {defined}" + EACH_SECOND)
+    for kind, at in (("B", 100), ("A", 400), ("D", 1_000)):
         assert engine.push([reading(kind, at)]) == []
     found = engine.advance(7_000)
     assert [one["values"] for one in found] == [{"W": {"n": 1}}]
