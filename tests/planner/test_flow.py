@@ -55,6 +55,24 @@ def test_a_route_is_charged_though_nobody_elsewhere_wants_the_stream():
     assert more == 2 * 9000 + 2 * 12
 
 
+def test_a_route_that_forks_reaches_all_who_are_at_its_ends():
+    document = {
+        "nodes": [{"id": node} for node in ("a", "b", "c", "d")],
+        "links": [{"a": "a", "b": "b"}, {"a": "b", "b": "c"}, {"a": "b", "b": "d"}],
+        "contents": [{"id": "C", "rates": {"a": 5}}],
+        "tasks": [{"id": f"T{node}", "inputs": ["C"], "rate": 0} for node in "cd"],
+    }
+    layout = lay_out(read_problem(document))
+    written = {"placement": {"Tc": "c", "Td": "d"}}
+    for links, flow, feasible in (
+        ([["a", "b"], ["b", "c"], ["b", "d"]], 15, True),
+        ([["a", "b"], ["b", "c"]], 10, False),
+    ):
+        given = written | {"routes": {"C@a": links}}
+        found = evaluate(layout, read_plan(given, layout))
+        assert (found.flow, found.feasible) == (flow, feasible) == oracle.judge(document, given)
+
+
 def test_a_stream_is_paid_once_a_link_however_many_share_it():
     layout = lay_out(read_problem(EXAMPLE))
     document = {

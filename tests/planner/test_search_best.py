@@ -105,6 +105,20 @@ def test_two_pieces_that_concern_each_other_do_not_change_places_for_ever():
     hold_against_all(document, 60)
 
 
+def test_the_only_partial_of_an_aggregate_is_paid_for():
+    """Over each link that lies between it and its header."""
+    document = {
+        "nodes": [{"id": "a"}, {"id": "b", "capacity": 2}, {"id": "c"}],
+        "links": [{"a": "a", "b": "b"}, {"a": "b", "b": "c"}],
+        "contents": [{"id": "C", "rates": {"a": 9}}],
+        "tasks": [
+            {"id": "T", "inputs": ["C"], "mode": "aggregate", "cost": 1, "merge_cost": 1}
+            | {"partial_rate": 4, "rate": 8, "destinations": ["c"]},
+        ],
+    }
+    hold_against_all(document, 60)
+
+
 def test_the_stream_that_goes_around_is_the_one_that_loses_least_by_it():
     """The larger stream has the better claim to the short way only where both ways differ alike."""
     document = {

@@ -2,7 +2,11 @@
 
 from random import Random
 
+import numpy as np
+
+from planner.flow import evaluate
 from planner.layout import lay_out
+from planner.plan import Plan
 from planner.reading import read_problem
 from planner.search.loaded import LoadedState
 from planner.search.mend import mend
@@ -97,3 +101,29 @@ def test_a_piece_does_not_return_at_once_to_where_it_left():
     for _ in range(4):
         tabu.step(0.0)
         assert state.hosts == [1]
+
+
+def test_what_two_that_concern_each_other_gain_by_changing_places_is_tried_out():
+    """Either of them alone would meet the other, which both together do not."""
+    document = {
+        "nodes": [{"id": "a", "capacity": 3}, {"id": "b", "capacity": 3}],
+        "links": [{"a": "a", "b": "b"}],
+        "contents": [{"id": "C", "rates": {"b": 10}}],
+        "tasks": [
+            {"id": "S", "inputs": ["C"], "cost": 3, "rate": 8},
+            {"id": "T", "inputs": ["S"], "cost": 3, "rate": 1, "destinations": ["a"]},
+        ],
+    }
+    layout = lay_out(read_problem(document))
+    before, after = (float(evaluate(layout, Plan(hosts)).flow) for hosts in ((0, 1), (1, 0)))
+    state = State(Model(layout), [0, 1])
+    tabu = Tabu(state, [0, 1], Random(1), 1.0)
+    hosts = np.array([0, 1])
+    change = tabu.rows - tabu.rows[[0, 1], hosts][:, None]
+    usable = np.array([[False, True], [True, False]])
+    for exact, gain in ((True, after - before), (False, float(change[0, 1] + change[1, 0]))):
+        tabu.exact = exact
+        pair, value = tabu._exchange(hosts, change, usable)
+        assert sorted(pair) == [0, 1]
+        assert value == gain
+    assert before - after == 11
