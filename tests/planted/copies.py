@@ -96,10 +96,10 @@ class Copy:
         finally:
             self._write(path, before)
 
-    def reached(self, files: Sequence[str], workers: int) -> dict[str, tuple[float, list[str]]]:
+    def reached(self, files: Sequence[str], processes: int) -> dict[str, tuple[float, list[str]]]:
         """How many seconds each passing test of the files takes, and the faults it reaches."""
         told = self.folder / "reached.json"
-        options = ("-n", str(workers), "--timeout", "0", "-p", "tests.planted.reaching")
+        options = ("-n", str(processes), "--timeout", "0", "-p", "tests.planted.reaching")
         self._pytest((*options, *files), {REACHED: str(told)}, RECORD_S_MAX)
         return {name: tuple(each) for name, each in json.loads(told.read_bytes()).items()}
 

@@ -38,12 +38,12 @@ def write(found: dict[str, str]) -> None:
     FILE.write_text("".join(lines), encoding="utf-8")
 
 
-def _likely(copy: Copy, names: list[str], workers: int) -> dict[str, list[str]]:
+def _likely(copy: Copy, names: list[str], processes: int) -> dict[str, list[str]]:
     """By fault the tests that reach its place, those that take least time first."""
     faults = [fault for fault in FAULTS if fault.name in names]
     files = {fault.name: set(nearest_first(fault.tests, fault.module)) for fault in faults}
     likely: dict[str, list[str]] = {name: [] for name in files}
-    reached = copy.reached(sorted(set().union(*files.values())), workers)
+    reached = copy.reached(sorted(set().union(*files.values())), processes)
     for test, (_, these) in sorted(reached.items(), key=lambda item: item[1][0]):
         for name in these:
             if test.partition("::")[0] in files.get(name, ()):
@@ -63,12 +63,12 @@ def _copy(folder: Path) -> Copy:
     return Copy(folder)
 
 
-def _searched(missing: list[str], workers: int) -> Iterator[tuple[str, str | None]]:
+def _searched(missing: list[str], processes: int) -> Iterator[tuple[str, str | None]]:
     """Each of them with the test that finds it, if one does, as they come."""
-    with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(workers) as pool:
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(processes) as pool:
         likely = {}
         if len(missing) >= RECORDED_FROM:
-            likely = _likely(Copy(Path(folder) / "recording"), missing, workers)
+            likely = _likely(Copy(Path(folder) / "recording"), missing, processes)
         jobs = [(name, likely.get(name, [])) for name in missing]
         yield from pool.imap_unordered(partial(_search, folder), jobs)
 
@@ -79,16 +79,16 @@ def _say(line: str) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Find them, as many at once as there are to be workers."""
+    """Find them, as many at once as there are to be processes."""
     parser = argparse.ArgumentParser(prog="python -m tests.planted.found", description=__doc__)
     parser.add_argument("--all", action="store_true", help="those that are listed too")
-    parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
     asked = parser.parse_args(words)
     names = [fault.name for fault in FAULTS]
     found = {name: test for name, test in read().items() if name in names}
     missing = [name for name in names if asked.all or name not in found]
     survived = []
-    for number, (name, test) in enumerate(_searched(missing, asked.workers), 1):
+    for number, (name, test) in enumerate(_searched(missing, asked.processes), 1):
         if test is None:
             survived.append(name)
             found.pop(name, None)

@@ -79,10 +79,6 @@ class Durations:
         for sure in (False, True):
             self._likely.pop((event_type, sure), None)
 
-    def is_detected(self, event_type: str) -> bool:
-        """Whether events of the type are detected."""
-        return event_type in self._made
-
     def bound_ms(self, event_type: str) -> int | None:
         """The longest that an event of the type can last; None of a detected one without bound."""
         made = self._made.get(event_type)
