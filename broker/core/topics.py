@@ -29,6 +29,7 @@ _ENCODED = re.compile("[/%+#\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 ACTORS: Final = "actors"
 EVENTS: Final = "events"
 SOURCES: Final = "sources"
+STATUS: Final = "status"
 SUBMIT: Final = "submit"
 CANCEL: Final = "cancel"
 LIST: Final = "list"
@@ -107,7 +108,7 @@ def source(name: str) -> str:
 
 def status(broker: str) -> str:
     """Where a broker's state stands."""
-    return f"status/{last(broker)}"
+    return f"{STATUS}/{last(broker)}"
 
 
 def reply(request: str) -> str:

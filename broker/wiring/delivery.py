@@ -93,6 +93,13 @@ class Delivery:
         """A message to a topic that is not Headwater's, at QoS 0."""
         self._send(topic, payload, 0)
 
+    def others_are_lost(self, me: str, now_ms: int) -> None:
+        """Of other brokers nothing is known yet: what was told before the process began is old."""
+        own, said = f"{self._prefix}/{topics.status(me)}", b'{"state":"lost","at":%d}' % now_ms
+        for one in self._server.retained(f"{self._prefix}/{topics.STATUS}/+"):
+            if one.topic != own:
+                self._send(one.topic, said, retain=True)
+
     def hold(self, *, on: bool) -> None:
         """Read no further from those who publish to the core, or read on."""
         self._server.hold_intake(on)

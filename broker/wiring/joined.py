@@ -61,9 +61,12 @@ class Way:
         join: Join,
         settings: JoinSection,
         client_id: str,
+        broker: str,
         mappings: Mappings | None = None,
     ) -> None:
+        """`broker`: the name of this one."""
         self.join = join
+        self._own_status = topics.status(broker)
         self._mappings = mappings
         self._prefix = settings.prefix
         self._results = settings.results
@@ -113,10 +116,14 @@ class Way:
         )
 
     def publish(self, effect: Publish) -> None:
-        """What concerns nobody in particular, but for advertisements: they stand there already."""
+        """What concerns nobody in particular, but for what stands there already, or may.
+
+        Advertisements do; and of other brokers' states those tell it themselves that have joined.
+        """
         if self._results:
             for one in effect.publications:
-                if not one.topic.startswith(f"{topics.SOURCES}/"):
+                other = one.topic.startswith(f"{topics.STATUS}/") and one.topic != self._own_status
+                if not other and not one.topic.startswith(f"{topics.SOURCES}/"):
                     self._send(one.topic, one.payload, retain=one.retain)
 
     def emit(self, results: Sequence[Emission]) -> None:
@@ -175,7 +182,7 @@ class Joined:
             foreign = mappings.filters() if mappings is not None else []
             subscribed = [*filters(settings), *foreign]
             join = Join(name, terms, subscribed, Backoff(draw), logs.tell)
-            self.ways.append(Way(join, settings, terms.client_id, mappings))
+            self.ways.append(Way(join, settings, terms.client_id, config.broker.name, mappings))
 
     def attach(self, runner: Runner, ask: Callable[[Request], None]) -> None:
         """Have what comes go to the core; requests by the line in which they are checked."""

@@ -126,6 +126,7 @@ class Site:
         where = dict(zip(names, map(_address, addresses[::each]), strict=True))
         try:
             if self._networking is not None:
+                self._delivery.others_are_lost(self._options.name, self._runner.now_ms())
                 where["links"] = await self._networking.start()
             if self._config.http.enabled:
                 where["http"] = await self._start_http()

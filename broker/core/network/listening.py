@@ -1,4 +1,4 @@
-"""Results to the brokers where their actors listen.
+"""Results to the brokers where their actors listen, and what clients are told of other brokers.
 
 Owns what brokers tell each other of actors, and the way of a copy. Must not know MQTT. Invariant: a
 copy is sent to each broker that listens until that has said that it has it; where the actor has
@@ -17,6 +17,7 @@ from broker.core.messages import ActorsListening
 from broker.core.network import frames, told
 from broker.core.network.copies import Copy
 from broker.core.network.hosting import Hosting
+from broker.core.network.others import Others
 
 NAMES_CHARS_MAX = 128 * 1024  # of all actors here: at four bytes each half of what a link takes
 
@@ -27,6 +28,7 @@ class ListeningBroker(Hosting):
     def _listen(self) -> None:
         """Begin; to be called once."""
         self._copied: dict[tuple[str, int], int] = {}  # by home and life: the last number
+        self._others = Others()
         self._on_frame |= {
             frames.Listening: self._listening,
             frames.Copied: self._copied_here,
@@ -67,6 +69,9 @@ class ListeningBroker(Hosting):
     def _of_topology(self, effects: Sequence[topologies.Effect]) -> None:
         super()._of_topology(effects)
         if effects:
+            news = self._others.news(self.topology, self._now)
+            if news:
+                self._out.append(Publish(tuple(news)))
             network, unreachable = self.durable.network, self.topology.unreachable
             cut_off = tuple([one for one in unreachable if network.actors_at(one)[1]])
             if cut_off != network.out_of_reach:

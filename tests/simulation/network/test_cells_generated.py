@@ -22,7 +22,8 @@ def compare(construct, context, seed, faults):
     text, events, expected = case
     run = CellSpread(seed, text, events, faults)
     run.run()
-    assert run.came_to().terms > 1
+    known = [one for place in run.places for one in place.process.core.subscriptions]
+    assert run.came_to().terms > 1 or all(one.state == "ended" for one in known)
     assert plain(run.results) == expected, text
     return len(expected)
 
