@@ -152,7 +152,7 @@ class Client:
             waiting |= {
                 one["subscription"]
                 for one in listed
-                if one["subscription"] in names and one["state"] == "accepted"
+                if one["subscription"] in names and one["state"] not in {"active", "ended"}
             }
             if not waiting:
                 return

@@ -16,7 +16,7 @@ from headwater.cli.reach import NOT_IN_TIME, Broker, add_options, broker_of
 
 EXAMPLE = "  headwater submit examples/weather.hw --wait"
 LOOK_EVERY_S = 0.2
-ACCEPTED, ACTIVE = "accepted", "active"
+ACTIVE, ENDED = "active", "ended"  # what has ended was active
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -84,4 +84,4 @@ def _wait(broker: Broker, names: list[str]) -> None:
 
 
 def _all_active(states: list[str]) -> bool:
-    return bool(states) and all(state != ACCEPTED for state in states)
+    return bool(states) and all(state in {ACTIVE, ENDED} for state in states)

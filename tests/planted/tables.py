@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted import (
     table_bounds,
     table_door,
+    table_ended,
     table_journal,
     table_language,
     table_links,
@@ -30,4 +31,5 @@ FAULTS = [
     *table_planner.TABLE,
     *table_links.TABLE,
     *table_times.TABLE,
+    *table_ended.TABLE,
 ]
