@@ -259,10 +259,15 @@ class CellHomes(Posting):
         if self._goes_on(host, one.which) is not None:
             place = (one.which.cell, one.which.term, one.life, one.next)
             what = cell_told.CellSettled(*place, one.reached)
-            if self.durable.network.book.settles(what):
-                self._tell_network(what)
-                self._look_at_what_ended()
-                self._look_at_cells()  # what has ended needs no cell
+            book = self.durable.network.book
+            if not book.settles(what):
+                return
+            before = len(book.of)
+            self._tell_network(what)
+            if len(book.of) < before:  # what has ended needs no cell
+                self._look_at_cells()
+                if self.deciding is not None:
+                    self.deciding.touched()
 
     def _settle_cells(self) -> None:
         """Ask the cells that serve how far they are settled; each once in a while."""

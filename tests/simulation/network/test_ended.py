@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from simulation.network.cells import CellRun
+from simulation.network.planned import PlannedRun
 from simulation.network.scenario import BEGIN_MS, READY_S_MAX, Run, Shape
 
 ENDS_S = (15, 60)  # after the first readings
@@ -43,10 +44,14 @@ def check(run):
         process = place.process.network
         assert all(not process.router.operators(name) for name in [*process.sessions.peers])
         network.check_invariants()
+    if isinstance(run, PlannedRun):
+        for one in run._plannings():
+            told = one.coordinator.known.statements.values()
+            assert not any(statement.submissions for statement in told), "it is planned for"
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("kind", [Run, CellRun])
+@pytest.mark.parametrize("kind", [Run, CellRun, PlannedRun])
 @pytest.mark.parametrize("seed", range(SEEDS_FAST))
 def test_what_is_over_needs_nothing(kind, seed):
     run = ending(kind, seed, 300)
@@ -55,7 +60,7 @@ def test_what_is_over_needs_nothing(kind, seed):
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("kind", [Run, CellRun])
+@pytest.mark.parametrize("kind", [Run, CellRun, PlannedRun])
 def test_what_is_over_needs_nothing_in_many_more_runs(kind):
     results = 0
     for seed in range(SEEDS_FAST, SEEDS_FAST + SEEDS_LONG):
