@@ -98,6 +98,17 @@ PATTERNS = (
         ),
     ),
     single(
+        "a silence after what is only maybe, and one that only a maybe breaks, are maybes",
+        "detect absent (A without[2 s] B) for 3 s",
+        s.Absent(s.Without(A, B, 2000), 3000),
+        # b3~ may lie in (1, 3], so that (a1) is a maybe.
+        _trace("d0 a1 b3~ b9"),
+        (
+            Expected({}, start=0, end=3000, certainty="maybe"),
+            Expected({}, start=1000, end=4000, certainty="maybe"),
+        ),
+    ),
+    single(
         "one that seems to come before may come after",
         "detect absent A for 3 s",
         s.Absent(A, 3000),

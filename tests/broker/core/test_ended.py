@@ -19,12 +19,15 @@ from broker.core.messages import (
     CancelRequested,
     EventsReceived,
     Message,
+    NetworkTold,
     Payload,
     SourceWithdrawn,
     SpecificationSubmitted,
     Woken,
 )
+from broker.core.network import told
 from broker.core.records import Record
+from broker.core.times import TIME_MAX_MS
 from tests.broker.core.generated_runs import Case, Pair, drawn
 from tests.oracles import spec as s
 from tests.oracles.generate import CONSTRUCTS_WHOLE, CONTEXTS_WHOLE
@@ -41,7 +44,8 @@ OTHER = HEADER + "subscription T from x to y detect Big as a"
 class Site:
     """A broker and what it wrote down."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
+        self.options = BrokerOptions(lateness_ms=0, idle_timeout_ms=5_000, **options)
         self.records: list[Record] = []
         self.results: list[Any] = []
         self.replies: list[dict[str, Any]] = []
@@ -51,10 +55,9 @@ class Site:
     def recovered(self, snapshot: bytes | None) -> DurableBroker:
         """Another process, from a snapshot, or from all records."""
         known, self.records = list(self.records), [] if snapshot is None else self.records
-        options = BrokerOptions(lateness_ms=0, idle_timeout_ms=5_000)
         end = len(self.results)
         self.broker, effects = DurableBroker.recover(
-            options, Limits(), snapshot, known, end, self.now
+            self.options, Limits(), snapshot, known, end, self.now
         )
         self.records = known
         self._carry_out(effects)
@@ -224,6 +227,40 @@ def test_a_snapshot_in_which_it_still_runs_is_read_and_ends_it() -> None:
 def test_readers_of_the_log_do_not_wait_for_what_has_ended() -> None:
     site = ended()
     assert site.broker.core.settled["x", "S"] > NOW + 10**12
+
+
+# --- among other brokers ----------------------------------------------------------------------
+
+
+def activated(site: Site) -> None:
+    site.tell(NetworkTold(told.Activated((("x", "S"),))))
+
+
+def test_what_is_not_active_yet_has_not_ended() -> None:
+    site = Site(networked=True)
+    assert site.submit(ENDING.replace("for 10 s", 'until "2023-11-14T22:13:30Z"'))
+    for at_s in (1, 12):
+        site.send("A", at_s)
+        site.send("B", at_s)
+    assert (site.states, site.running) == ({"S": "accepted"}, 2)
+    activated(site)
+    assert site.states == {"S": "active"}
+    site.send("A", 13)
+    site.send("B", 13)
+    assert (site.states, site.running) == ({"S": "ended"}, 0)
+    assert not site.results
+
+
+def test_a_cell_goes_on_until_it_is_called_off_and_says_that_it_is_over() -> None:
+    site = Site(networked=True, name="b0/1#1")
+    assert site.submit(ENDING)
+    activated(site)
+    for at_s in (1, 12, 13):
+        site.send("A", at_s)
+        site.send("B", at_s)
+    assert (site.states, site.running) == ({"S": "active"}, 2)
+    assert site.broker.core.settled["x", "S"] == TIME_MAX_MS
+    assert site.broker.core.ended == 1
 
 
 # --- generated runs ---------------------------------------------------------------------------
