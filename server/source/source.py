@@ -100,6 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
         self._logs: dict[str, Log] = {}
         self._targets: Mapping[str, Known] | None = None
+        self._said: dict[str, tuple[str, int]] = {}  # what was acknowledged, as (epoch, offset)
 
     # Spark's names, one and all.
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
@@ -133,12 +134,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         live = self._targets is None
         known = self._look() if self._targets is None else self._targets
         try:
-            return offset_of(self._plans().plan(places, known, rows_max, live=live))
+            ends = self._plans().plan(places, known, rows_max, live=live)
         except AwayError:
             # It went while it was asked for event times: the next plan knows.
             if self.options.on_away == "fail" or self._targets is not None:
                 raise
             return offset_of(places)
+        # A broker keeps results from where we say that we are. Spark says so of a batch once there
+        # is a next one, days later after a bounded run, and of where a log is begun never.
+        self._say_read(
+            {
+                name: places[name] if name in places and places[name].epoch == end.epoch else end
+                for name, end in ends.items()
+            }
+        )
+        return offset_of(ends)
 
     def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
         """Where the logs end: what is left to read is told by it."""
@@ -195,15 +205,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge: a broker need not keep what came before for this consumer."""
-        consumer = self.options.consumer
-        if consumer is None:
-            return
-        known = self._look()
-        for name, place in places_of(end).items():
-            if name not in known or known[name].away is not None:
-                continue  # the next commit says it as well
-            with suppress(AwayError):
-                self._acknowledge(name, consumer, place)
+        self._say_read(places_of(end))
 
     def stop(self) -> None:
         """Spark reads no more."""
@@ -228,6 +230,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if name not in self._logs:
             self._logs[name] = Log(name, dict(self.options.brokers)[name], self.options.login)
         return self._logs[name]
+
+    def _say_read(self, places: Mapping[str, Place]) -> None:
+        """Acknowledge these places, where that was not done yet."""
+        consumer = self.options.consumer
+        if consumer is None:
+            return
+        known = self._look()
+        for name, place in places.items():
+            if name not in known or known[name].away is not None:
+                continue  # it is said with the next batch as well
+            here = place.epoch, place.next
+            if self._said.get(name) != here:
+                with suppress(AwayError):
+                    self._acknowledge(name, consumer, place)
+                    self._said[name] = here
 
     def _acknowledge(self, name: str, consumer: str, place: Place) -> None:
         try:

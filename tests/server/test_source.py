@@ -294,6 +294,23 @@ def test_what_was_committed_is_acknowledged(two):
     assert [log.acks for log in two.values()] == [{"archive": 5}, {"archive": 5}]
 
 
+def test_a_broker_keeps_results_from_where_its_log_is_begun(two):
+    """Also where there is nothing to read yet, or the only batch is the last of a bounded run."""
+    with FakeLog("eb") as empty:
+        with Stream({"a": two["a"], "b": empty}, consumer="archive") as stream:
+            start = stream.reader.initialOffset()
+            pinned = stream.reader.latestOffset(start, ReadAllAvailable())
+            assert [two["a"].acks, empty.acks] == [{"archive": 0}, {"archive": 0}]
+            end = stream.reader.latestOffset(pinned, ReadAllAvailable())
+            assert [two["a"].acks, empty.acks] == [{"archive": 0}, {"archive": 0}]
+            assert stream.reader.latestOffset(end, ReadAllAvailable()) == end
+            assert [two["a"].acks, empty.acks] == [{"archive": 5}, {"archive": 0}]
+            asked = len(two["a"].asked)
+            stream.reader.commit(end)
+            stream.reader.latestOffset(end, ReadAllAvailable())
+        assert not [path for path, _ in two["a"].asked[asked:] if path == "/v1/log/ack"]
+
+
 def test_a_broker_that_is_away_at_the_commit_stops_nothing(two):
     with Stream(two, consumer="archive") as stream:
         stream.rest()
