@@ -46,7 +46,12 @@ def table_of(folder: Path | str, columns: Sequence[str] | None = None) -> "pa.Ta
     from pyarrow import parquet
 
     wanted = None if columns is None else list(columns)
-    parts = [parquet.ParquetFile(path).read(columns=wanted) for path in files_of(Path(folder))]
+    # Spark's times are read as nanoseconds otherwise, which go from 1677 to 2262 and then around.
+    files = (
+        parquet.ParquetFile(path, coerce_int96_timestamp_unit="us")
+        for path in files_of(Path(folder))
+    )
+    parts = [file.read(columns=wanted) for file in files]
     return pa.concat_tables(parts) if parts else pa.table({})
 
 

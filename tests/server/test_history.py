@@ -53,6 +53,17 @@ def test_files_of_attempts_that_were_killed_do_not_count(folder):
     assert table_of(folder.path).num_rows == 2
 
 
+def test_any_time_comes_back_as_it_was_written(folder):
+    """Spark writes times as INT96; a clock that was never set may say 1601."""
+    years = (1, 1601, 1677, 2026, 2263, 9999)
+    ends = [NOON.replace(year=year, microsecond=1000, tzinfo=None) for year in years]
+    path = folder.part("times.parquet")
+    rows = pa.table({"end": pa.array(ends, pa.timestamp("us"))})
+    parquet.write_table(rows, path, use_deprecated_int96_timestamps=True)
+    folder.batch("0", path)
+    assert table_of(folder.path)["end"].to_pylist() == ends
+
+
 def test_a_compact_list_stands_for_all_before_it(folder):
     one, two, three = (folder.part(f"{n}.parquet", n) for n in range(3))
     folder.batch("0", one)
