@@ -51,7 +51,10 @@ class Database:
                 )
             if known is not None and batch <= known["batch"]:
                 return False
-            for chunk in _chunks(_plain(rows)):
+            plain = _plain(rows)
+            if engine.dialect.name == "postgresql":
+                plain = map(_without_nul, plain)
+            for chunk in _chunks(plain):
                 connection.execute(sa.insert(table), chunk)
             count = rows.num_rows + (0 if known is None else known["rows"])
             said = {"checkpoint": self._checkpoint, "batch": batch, "rows": count}
@@ -145,6 +148,14 @@ def _plain(rows: "pa.Table") -> Iterator[dict[str, Any]]:
             rows = rows.set_column(n, one.name, rows.column(n).cast(plain))
     for batch in rows.to_batches(max_chunksize=CHUNK_ROWS):
         yield from batch.to_pylist()
+
+
+def _without_nul(row: dict[str, Any]) -> dict[str, Any]:
+    """With U+FFFD for each NUL, which is no text there: a sensor must not end a stream with it."""
+    return {
+        name: value.replace("\0", "\ufffd") if isinstance(value, str) else value
+        for name, value in row.items()
+    }
 
 
 def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -15,6 +15,7 @@ from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
 from server.sinks.database import LEDGER, Database, expanded
 from tests.broker.running import CONFIG, RunningBroker, client, take
+from tests.broker.store.databases import KINDS, postgresql
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEMA = pa.schema(
@@ -37,9 +38,21 @@ def batch(*ids):
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'out.db'}"
+@pytest.fixture(scope="module")
+def postgres():
+    """One for all, as it takes a second to start."""
+    if "postgresql" not in KINDS:
+        yield None
+        return
+    with postgresql() as running:
+        yield running
+
+
+@pytest.fixture(params=KINDS)
+def url(request, tmp_path, postgres):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'out.db'}"
+    return postgres.url(postgres.database())
 
 
 def rows_of(url, table="frost"):
@@ -73,6 +86,14 @@ def test_values_keep_their_types(url):
         "day": date(2026, 3, 1),
         "sure": True,
     }
+
+
+def test_what_a_database_does_not_take_for_a_text_is_no_end_of_the_stream(url):
+    """PostgreSQL takes no NUL, which a sensor may well send."""
+    written(url, (0, batch("a\0ü\ufffd\U0001f600'\";--", "\0")))
+    nul = "\0" if url.startswith("sqlite") else "\ufffd"
+    found = [row["id"] for row in rows_of(url)]
+    assert found == [f"a{nul}ü\ufffd\U0001f600'\";--", nul]
 
 
 def test_a_batch_that_is_given_again_is_passed_over(url):
