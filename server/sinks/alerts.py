@@ -21,6 +21,13 @@ from server.source.options import shown
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 SILENCE_S: Final = 60.0  # without an acknowledgement; then the batch is tried again as a whole
 UNDER_WAY_MAX: Final = 100  # messages that are not acknowledged yet
+TOPIC_BYTES_MAX: Final = 1000  # brokers take 1024 unless told otherwise; the rest is cut off
+# Wildcards, control characters and what is no character: the standard lets servers refuse them.
+_NO_TOPIC: Final = re.compile(
+    "[+#\x00-\x1f\x7f-\x9f\ufdd0-\ufdef"
+    + "".join(chr(plane * 0x10000 + 0xFFFE + n) for plane in range(17) for n in (0, 1))
+    + "]"
+)
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -102,13 +109,18 @@ def _count_refused(client: Any, refused: Counter[str]) -> None:
 
 
 def message_of(template: str, row: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Topic and payload of a row."""
+    """Topic and payload of a row.
+
+    The values may come from anybody: a topic that a server closes its connection for, as that of
+    another alert, would end the stream.
+    """
 
     def level(place: re.Match[str]) -> str:
         value = row.get(place[1])
-        return re.sub(r"[+#\x00]", "_", str(value)) if value not in (None, "") else "none"
+        return _NO_TOPIC.sub("_", str(value)) if value not in (None, "") else "none"
 
-    return _PLACE.sub(level, template), payload_of(row).encode()
+    topic = _PLACE.sub(level, template).encode()[:TOPIC_BYTES_MAX].decode(errors="ignore")
+    return topic, payload_of(row).encode()
 
 
 def payload_of(row: Mapping[str, Any]) -> str:

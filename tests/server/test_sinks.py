@@ -162,6 +162,24 @@ def test_a_message_is_the_result_itself_under_a_topic_of_its_columns():
     assert json.loads(said) == {"location": "hall/3", "end": NOON.timestamp() * 1000, "id": 1}
 
 
+def test_values_that_are_no_topics_reach_a_broker_all_the_same(tmp_path):
+    values = ["hall\nway", "\x00\x1f\x7f\x9f", "\ufdd0\uffff\U0010fffe", "é" * 5000, "ü+#/☃"]
+    rows = [{"location": value, "id": n} for n, value in enumerate(values)]
+
+    async def scenario(broker):
+        async with client(broker.port(), "alerts/#") as one:
+            alerts = Alerts(f"mqtt://127.0.0.1:{broker.port()}", "alerts/{location}/x")
+            assert await asyncio.to_thread(alerts.send, rows) == len(rows)
+            return await take(one, len(rows))
+
+    with RunningBroker(tmp_path) as broker:
+        found = asyncio.run(scenario(broker))
+    assert [said for _, said in found] == rows
+    topics = [topic for topic, _ in found]
+    cut = "alerts/" + "é" * 496
+    assert topics == ["alerts/hall_way/x", "alerts/____/x", "alerts/___/x", cut, "alerts/ü__/☃/x"]
+
+
 @pytest.mark.parametrize("url", ["http://x", "mqtt://", "mqtt://u:p@x"])
 def test_no_server_of_mqtt(url):
     with pytest.raises(JobsError, match=r"expected mqtt://|no password belongs"):
