@@ -62,7 +62,7 @@ def checkpoint(jobs: Jobs, job: Part, sink: str, text: str = "") -> Checkpoint:
 
     `text` is what the job runs besides, such as a specification in its canonical form.
     """
-    folder = jobs.path(jobs.server["state"]) / f"{job.name}-{sink}-{job['version']}"
+    folder = _folder(jobs, job, sink)
     mark = fingerprint(jobs, job, text)
     file = folder / FILE
     try:
@@ -77,6 +77,20 @@ def checkpoint(jobs: Jobs, job: Part, sink: str, text: str = "") -> Checkpoint:
     except OSError as error:
         raise JobsError(f"{file}: cannot be written: {(error.strerror or '').lower()}") from None
     return found
+
+
+def fits(jobs: Jobs, job: Part, sink: str, text: str = "") -> None:
+    """Raise JobsError where there is a checkpoint and it is of something else; none is made."""
+    file = _folder(jobs, job, sink) / FILE
+    try:
+        if file.is_file():
+            _held(file, job, fingerprint(jobs, job, text))
+    except OSError as error:
+        raise JobsError(f"{file}: cannot be read: {(error.strerror or '').lower()}") from None
+
+
+def _folder(jobs: Jobs, job: Part, sink: str) -> Path:
+    return jobs.path(jobs.server["state"]) / f"{job.name}-{sink}-{job['version']}"
 
 
 def claim(folder: Path, place: Checkpoint) -> None:

@@ -36,6 +36,7 @@ def run(path: Path, *, once: bool = False) -> int:
     """
     jobs, streams = _checked(path, ready=True)
     with claimed(jobs):
+        _fit(streams)
         return _run(jobs, streams, once=once)
 
 
@@ -113,6 +114,18 @@ def _checked(path: Path, *, ready: bool) -> tuple[Jobs, list[Stream]]:
     if faults:
         raise JobsError("\n".join(faults))
     return jobs, streams
+
+
+def _fit(streams: list[Stream]) -> None:
+    """Raise JobsError with each that was begun before and meant something else."""
+    faults = []
+    for stream in streams:
+        try:
+            stream.check()
+        except JobsError as error:
+            faults.append(str(error))
+    if faults:
+        raise JobsError("\n".join(faults))
 
 
 def _of_specifications(jobs: Jobs) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 
-from server.checkpoint import Checkpoint, checkpoint, claim
+from server.checkpoint import Checkpoint, checkpoint, claim, fits
 from server.config import Jobs, Part
 from server.errors import ServerError
 from server.jobs.kinds import firsts_of, frame_of, program_of
@@ -60,18 +60,25 @@ class Stream:
 
     def start(self, spark: "SparkSession", *, once: bool) -> None:
         """Begin; with `once`, up to where the logs end now. Raises ServerError."""
-        source = self.jobs.sources[self.job["source"]]
-        text = ""
-        if self.job.kind == "detect":
-            text = program_of(self.jobs, self.job, raw=source.kind == "events").text
-        elif self.job.kind == "dedup" and not same_by_id(self.job):
-            text = firsts_of(self.job).text
-        place = checkpoint(self.jobs, self.job, self.sink.name, text)
+        place = checkpoint(self.jobs, self.job, self.sink.name, self._text())
         self._began_s = self.clock()
         try:
             self.running = self._begun(spark, place, once=once)
         except PySparkException as error:
             raise ServerError(f"{self.name}: {short(str(error))}") from error
+
+    def check(self) -> None:
+        """Raise JobsError where it was begun before and meant something else; make nothing."""
+        fits(self.jobs, self.job, self.sink.name, self._text())
+
+    def _text(self) -> str:
+        """What the job runs besides what its file says."""
+        if self.job.kind == "detect":
+            source = self.jobs.sources[self.job["source"]]
+            return program_of(self.jobs, self.job, raw=source.kind == "events").text
+        if self.job.kind == "dedup" and not same_by_id(self.job):
+            return firsts_of(self.job).text
+        return ""
 
     def _begun(self, spark: "SparkSession", place: Checkpoint, *, once: bool) -> "StreamingQuery":
         writer = self._writer(frame_of(spark, self.jobs, self.job, self.consumer), place)

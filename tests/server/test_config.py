@@ -172,6 +172,26 @@ def test_a_faulty_specification_is_told_with_all_else_before_anything_starts(fil
     assert not (tmp_path / "state").exists()
 
 
+def test_jobs_that_mean_something_else_are_told_before_anything_starts(file, tmp_path, monkeypatch):
+    jobs = read(file())
+    for stream in streams_of(jobs):
+        checkpoint(jobs, stream.job, stream.sink.name, "")
+    monkeypatch.setattr("server.process.start", lambda _: pytest.fail("Spark was started"))
+    other = GOOD.replace('"1 h"', '"2 h"').replace(
+        '[jobs.hours]\nkind = "windows"\nsource = "region"\nwindow = "2 h"',
+        '[jobs.new]\nkind = "history"\nsource = "region"\nsink = "db"\n'
+        '[jobs.hours]\nkind = "windows"\nsource = "region"\nwindow = "2 h"',
+    )
+    other = other.replace(
+        'sink = ["archive", "db"]', 'sink = ["archive"]\nsubscriptions = ["Frost"]'
+    )
+    with pytest.raises(JobsError) as refused:
+        run(file(other))
+    told = str(refused.value).splitlines()
+    assert [one.partition(" means")[0] for one in told] == ["jobs.history", "jobs.hours"]
+    assert not list((tmp_path / "state").glob("new-*"))  # it may still be changed
+
+
 def test_what_is_no_text_is_told_as_such(file, tmp_path):
     path = file()
     path.write_bytes(b'[server]\nname = "\xff"\n')
