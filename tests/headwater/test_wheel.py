@@ -20,6 +20,7 @@ CARRIED = {
     "headwater/demo/examples/data/grand_st_bernard.csv.gz",
     "headwater/demo/examples/data/singapore.csv.gz",
     "headwater/demo/examples/data/README.md",
+    "headwater/py.typed",  # its types are for the checkers of those who import it
     "language/headwater.lark",
 }
 
