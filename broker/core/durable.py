@@ -55,7 +55,7 @@ from broker.core.effects import (
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits, make_limits
 from broker.core.messages import CancelRequested, Message, SpecificationSubmitted
-from broker.core.network.networked import NetworkedBroker
+from broker.core.network.header import HeaderBroker
 from broker.core.records import Record
 
 SNAPSHOT_VERSION = 1
@@ -121,7 +121,7 @@ class DurableBroker:
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
 
     def _made(self, options: BrokerOptions, limits: Limits) -> RestorableBroker:
-        core = (NetworkedBroker if options.networked else RestorableBroker)(options, limits)
+        core = (HeaderBroker if options.networked else RestorableBroker)(options, limits)
         core.know(self.functions)
         return core
 
@@ -344,9 +344,9 @@ class DurableBroker:
     # --- what is to be seen ----------------------------------------------------------------
 
     @property
-    def network(self) -> NetworkedBroker:
+    def network(self) -> HeaderBroker:
         """What of the network outlasts the process, of one that is networked."""
-        assert isinstance(self.core, NetworkedBroker)
+        assert isinstance(self.core, HeaderBroker)
         return self.core
 
     @property

@@ -77,6 +77,7 @@ class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     text: bytes
     proven: bool
     cells: int = 1
+    split: bool = False
 
 
 class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
@@ -135,7 +136,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             said = (message.broker, message.hops, message.came, message.gone, message.anew)
             return _encode(_Listening(now, *said, message.version))
         case messages.SpecificationSubmitted():
-            return _encode(_Submitted(now, *_asked(message, message.text), message.cells))
+            asked = _asked(message, message.text)
+            return _encode(_Submitted(now, *asked, message.cells, message.split))
         case messages.CancelRequested():
             return _encode(_Cancelled(now, *_asked(message, message.name)))
         case messages.NetworkTold(what) if what.outlasts:
@@ -177,7 +179,7 @@ def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each 
         case _Submitted():
             client, request, text = map(_text, (told.client, told.request, told.text))
             return messages.SpecificationSubmitted(
-                client, request, text, proven=told.proven, cells=told.cells
+                client, request, text, proven=told.proven, cells=told.cells, split=told.split
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))

@@ -113,7 +113,7 @@ class Matcher:
     def _schedule_all(self, seats: Sequence[Seat]) -> None:
         """A silence from the beginning on is due without any event of the task's own."""
         for seat in seats:
-            self._schedule(seat)
+            self.schedule(seat)
 
     def remove(self, key: str) -> None:
         """Stop a task; its state is gone."""
@@ -169,7 +169,7 @@ class Matcher:
         for seat in self._seats.values():
             seat.agent = self._agents.maker.weighing(seat.task, seat.case, seat.agent)
             seat.at_once = at_once(seat)
-            self._schedule(seat)
+            self.schedule(seat)
         self._direct.all_changed()
 
     def _domain(self, task: Task, case: Case) -> Domain:
@@ -182,6 +182,10 @@ class Matcher:
     def tasks(self) -> dict[str, Task]:
         """The tasks that run, by key."""
         return {key: seats[0].task for key, seats in self._by_task.items() if seats}
+
+    def seats_of(self, key: str) -> list[Seat]:
+        """Where the cases of a task work; who changes what an agent holds schedules its seat."""
+        return self._by_task[key]
 
     def wanted(self) -> list[str]:
         """The primitive types that tasks wait for, in order."""
@@ -216,7 +220,7 @@ class Matcher:
                 watermark = self._watermark(seat.domain, watermark_of)
                 made = seat.agent.feed(inboxes[index], watermark)
                 if seat.agent.waits:
-                    self._schedule(seat)
+                    self.schedule(seat)
                 if not made:
                     continue
                 if seat.task.kind == "definition":
@@ -277,7 +281,8 @@ class Matcher:
                 seat.due = None
                 inboxes.setdefault(index, [])
 
-    def _schedule(self, seat: Seat) -> None:
+    def schedule(self, seat: Seat) -> None:
+        """Note when an agent is due, where that may be another time than before."""
         due = seat.agent.next_due()
         if due is not None and due != seat.due:
             if due < WATERMARK_END:
@@ -395,6 +400,6 @@ class Matcher:
                 )
                 seat.at_once = at_once(seat)
                 if seat.agent.waits:
-                    self._schedule(seat)
+                    self.schedule(seat)
             self._endings.note(self._by_task.get(key, ()))
         self._direct.all_changed()

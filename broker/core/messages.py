@@ -86,7 +86,8 @@ class SpecificationSubmitted(Struct, frozen=True):
 
     `client` is who asks; `proven`: by a password or certificate, so that the name can be relied
     on. `checked` is what `language.check_text` said of the text where somebody asked it before.
-    `cells` is into how many cells its subscriptions may be parted, where they run as cells.
+    `cells` is into how many cells its subscriptions may be parted, where they run as cells;
+    `split`: whether windows of these are split.
     """
 
     client: str
@@ -97,6 +98,7 @@ class SpecificationSubmitted(Struct, frozen=True):
     proven: bool = False
     checked: Checked | None = None
     cells: int = 1
+    split: bool = False
 
 
 class CancelRequested(Struct, frozen=True):

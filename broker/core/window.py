@@ -127,6 +127,12 @@ class WindowAgent:
         """See agent.Agent."""
         return {**self._windows.drops, INVERTED: self._outcome.dropped_inverted}
 
+    def panes(self) -> PaneWindows:
+        """What runs it, where that is panes. Raises TypeError."""
+        if not isinstance(self._windows, PaneWindows):
+            raise TypeError("this window does not run in panes")
+        return self._windows
+
     def state(self) -> Any:
         """See agent.Agent."""
         return {

@@ -193,6 +193,12 @@ class Heads:
             made._cut()
         return made
 
+    def shorten(self, most: int) -> None:
+        """Keep no more than so many."""
+        self.most = min(self.most, most)
+        if len(self.events) > self.most:
+            self._cut()
+
     def constituents(self) -> Constituents:
         """The ids; nothing may be taken any more."""
         return Constituents([self.events], most=self.most)

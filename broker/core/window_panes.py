@@ -14,13 +14,14 @@ from typing import Any
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected
 from broker.core.source import Constants, build
+from broker.core.window_apart import Apart, PaneRows, plain_groups
 from broker.core.window_code import key_lines
 from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
 from broker.core.window_ids import IDS_MAX, NEVER
 from broker.core.window_merge import Groups, merger_of
 from broker.core.window_outcome import WindowOutcome
-from broker.core.window_partial import PENDING_MAX, Partial, key_of, plain_key
+from broker.core.window_partial import PENDING_MAX, Partial, key_of
 from broker.core.window_plan import OperandNames
 from broker.core.window_shape import (
     CLOSED,
@@ -117,6 +118,7 @@ class PaneWindows:
         self._closed = grid.closed_by(WATERMARK_NONE)
         self._merger = merger_of(grid.panes_each, growing=shape.grows)
         self._panes: dict[int, Groups] = {}
+        self._apart = Apart(shape)
         self._ascending: list[int] = []  # the panes' numbers
         self._due: int | None = None
         self._open = 0  # partials
@@ -163,15 +165,13 @@ class PaneWindows:
     def state(self) -> dict[str, Any]:
         """Plain data."""
         self._fold()
-        return {
+        said: dict[str, Any] = {
             "watermark": self._watermark,
             "closed": self._closed,
             "drops": dict(self.drops),
-            "panes": [
-                [pane, [[plain_key(key), one.plain()] for key, one in self._panes[pane].items()]]
-                for pane in self._ascending
-            ],
+            "panes": [[pane, plain_groups(self._panes[pane])] for pane in self._ascending],
         }
+        return {**said, "apart": self._apart.state()} if self._apart else said
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
@@ -184,11 +184,57 @@ class PaneWindows:
             pane: {key_of(key): Partial.of_plain(self._shape, one) for key, one in groups}
             for pane, groups in state["panes"]
         }
+        self._apart.restore(state.get("apart", ()))
         self._ascending = sorted(self._panes)
         self._set_due()
         partials = [one for groups in self._panes.values() for one in groups.values()]
-        self._open = len(partials)
+        self._open = len(partials) + len(self._apart)
         self._values = sum(self._shape.grown(one.counts) for one in partials)
+
+    # --- partial results -----------------------------------------------------------------
+
+    def harvest(self, ids: int) -> PaneRows:
+        """What there is of each pane, as plain data, with so many ids of each group; it is gone."""
+        self._fold()
+        for groups in self._panes.values():
+            for one in groups.values():
+                one.heads.shorten(ids)
+        found = [[pane, plain_groups(self._panes[pane])] for pane in self._ascending]
+        self._panes.clear()
+        self._ascending.clear()
+        self._set_due()
+        self._open = self._values = 0
+        return found
+
+    def take_rows(self, maker: str, rows: PaneRows) -> tuple[int, int]:
+        """Take what `harvest` gave elsewhere: (events that came too late, the greatest ε).
+
+        It is merged once its panes are complete; until then `drop_rows` takes it back.
+        """
+        late = uncertainty = 0
+        for pane, groups in rows:
+            is_open = self.groups_of(pane) is not None
+            for plain, data in groups:
+                partial = Partial.of_plain(self._shape, data)
+                if not is_open:
+                    late += sum(partial.counts)
+                    self.drops[CLOSED] += sum(partial.counts)
+                elif self._open >= self._limits.groups_max:
+                    self.refuse(sum(partial.counts))
+                else:
+                    uncertainty = max(uncertainty, partial.uncertainty)
+                    self._open += self._apart.take(maker, pane, key_of(plain), partial)
+        return late, uncertainty
+
+    def drop_rows(self, maker: str) -> None:
+        """Take back what came of a maker for panes that are not complete."""
+        self._open -= self._apart.drop(maker)
+
+    def _settle(self) -> None:
+        for pane in self._apart.panes():
+            if self._grid.begins_at(pane + 1) - 1 > self._watermark:
+                break
+            self._open -= self._apart.settle(pane, self._panes[pane])
 
     # --- taking events -------------------------------------------------------------------
 
@@ -299,6 +345,8 @@ class PaneWindows:
 
     def _close(self) -> list[Detected]:
         self._fold()
+        if self._apart:
+            self._settle()
         made: list[Detected] = []
         while self._ascending:
             window = self._next_window()

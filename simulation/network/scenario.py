@@ -171,11 +171,15 @@ class Run:
         names = self.shape.names
         for number, some in enumerate(self._texts(self._names() if names is None else names)):
             client = f"client-{number}"
-            text = texts.text_of(some, client)
+            text = self._text(some, client)
             self._specifications[client] = text
             place = self._home()
             wish = Wish("submit", text, dict.fromkeys(some, 1))
             self._askers.append(Asker(place, client, [wish]))  # type: ignore[arg-type]
+
+    def _text(self, names: tuple[str, ...], client: str) -> str:
+        """The text of these subscriptions."""
+        return texts.text_of(names, client)
 
     def _texts(self, names: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Which subscriptions are of one text."""
@@ -198,11 +202,15 @@ class Run:
         for number in range(self.draw.randint(6, 10)):
             type_name = texts.TYPES[number % len(texts.TYPES)]
             place = self._source_place()
-            sensor = Sensor(place, f"s{number}", type_name, self.draw.choice((4, 20)))  # type: ignore[arg-type]
+            sensor = self._sensor(place, f"s{number}", type_name, self.draw.choice((4, 20)))
             self._places[sensor.name] = self._where(number)
             sensor.advertise(self._places[sensor.name])
             sensor.begun = True
             self._sensors.append(sensor)
+
+    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
+        """A source."""
+        return Sensor(place, name, type_name, window)  # type: ignore[arg-type]
 
     def _where(self, number: int) -> dict[str, Any]:
         draw = self.draw

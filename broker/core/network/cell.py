@@ -132,7 +132,8 @@ class Cell(Hosting):
         if self._unstored():
             wakes.append(self._stored_at + STORED_MS)
         if self.complete:
-            wakes.append(self.saver.due_at(self._positions(), self.durable.outbox_end))
+            end = self.durable.outbox_end
+            wakes.append(self.saver.due_at(self._positions(), end, self._held()))
         return min([wake for wake in wakes if wake is not None], default=None)
 
     # --- what goes out ---------------------------------------------------------------------
@@ -178,11 +179,13 @@ class Cell(Hosting):
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         super()._offered(peer, one)
-        origin = one.what.origin
-        if one.last and origin not in self.needs.asked:
-            self._answered[origin] = None
-            self._stored.pop(origin, None)  # it may have been lost on its way
-            self._tell_stored()
+        if one.last and one.what.origin not in self.needs.asked:
+            self._has_answered(one.what.origin)
+
+    def _has_answered(self, origin: str) -> None:
+        self._answered[origin] = None
+        self._stored.pop(origin, None)  # it may have been lost on its way
+        self._tell_stored()
 
     def _here(self, peer: str, one: frames.Here) -> None:
         if not is_cell(one.origin):  # another one is nothing to it
@@ -227,11 +230,11 @@ class Cell(Hosting):
     def save_if_due(self) -> None:
         """Make the next snapshot, if it is time for it."""
         end, positions = self.durable.outbox_end, self._positions()
-        due = self.saver.due_at(positions, end) if self.complete else None
+        due = self.saver.due_at(positions, end, self._held()) if self.complete else None
         if due is not None and due <= self._now:
             self.durable.network.forget_what_is_late()
             state = pressed(self.durable.snapshot())
-            one = Saving(self.durable.number, end, positions, state)
+            one = Saving(self.durable.number, end, positions, state, self._held())
             self.counted.saved.add(1, len(one.snapshot))
             self.saver.save(one, self._now)
             self.said = False
@@ -247,11 +250,22 @@ class Cell(Hosting):
         """See Hosting: what is stored is what the home has."""
         found = []
         for origin, one in self.durable.network.upstream.items():
-            if one.position is not None and origin in self.ways.via:
-                place = self.saver.may_tell(origin, one.life, one.position)
+            if origin in self.ways.via:
+                place = self._stored_at_origin(origin)
                 if place is not None and place != self._stored.get(origin):
                     found.append((origin, one.life, place))
         return found
+
+    def _stored_at_origin(self, origin: str) -> int | None:
+        """The position that an origin may be told now."""
+        one = self.durable.network.upstream[origin]
+        if one.position is None:
+            return None
+        return self.saver.may_tell(origin, one.life, one.position)
+
+    def _held(self) -> dict[str, int]:
+        """By origin, what it keeps besides: behind that position."""
+        return {}
 
     # --- for its home ----------------------------------------------------------------------
 

@@ -52,6 +52,7 @@ class Kept(Struct, array_like=True):
     ids: dict[str, dict[int, int]] = field(default_factory=dict)
     origins: dict[str, list[str]] = field(default_factory=dict)  # with the types needed of them
     held: list[Row] = field(default_factory=list)  # found before it is active
+    splits: bool = False  # its windows are split: see `header_cell`
 
     def term(self, number: int) -> Term | None:
         """The term of this number, if it is not over."""
@@ -77,11 +78,12 @@ class CellBook:
         self._home = home
         self._count = 0
 
-    def begin(self, keys: Sequence[Key], now: int) -> Kept:
+    def begin(self, keys: Sequence[Key], now: int, *, splits: bool = False) -> Kept:
         """These subscriptions of one submission are a cell from now on, at home at first."""
         self._count += 1
         name = f"{self._home}/{self._count}"
         one = self.cells[name] = Kept(name, now, list(keys), Term(1, self._home))
+        one.splits = splits
         self.of.update(dict.fromkeys(keys, name))
         return one
 

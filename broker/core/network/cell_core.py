@@ -24,6 +24,7 @@ from broker.core.network.cell_book import CellBook
 from broker.core.network.cell_parts import parts
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer
+from broker.core.splitting import may_split
 from broker.core.times import TIME_MAX_MS
 
 PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
@@ -53,17 +54,20 @@ class CellKeepingBroker(ActivatingBroker):
         self.book.drop([key for key in answer.keys if key in of and self._is_new(key)])
         fresh = [key for key in answer.keys if self._is_new(key)]
         if self.options.cells and fresh:
-            self._begin_cells(fresh, message.cells)
+            self._begin_cells(fresh, message)
         if of:
             self._stop_what_runs_elsewhere()
         super()._activate(message, answer, out)
 
-    def _begin_cells(self, fresh: Sequence[Key], cells: int) -> None:
-        """Have these run as cells from now on, in at most so many."""
+    def _begin_cells(self, fresh: Sequence[Key], message: messages.SpecificationSubmitted) -> None:
+        """Have these run as cells from now on, in at most as many as the message says."""
         room = self.limits.cells_max // PARTED_SHARE - len(self.book.cells)
         installed = [self.catalogue.subscriptions[key] for key in fresh]
-        for part in parts(installed, self.tasks(), min(cells, room)):
-            self.book.begin([one.key for one in part], self._now)
+        tasks = self.tasks()
+        for part in parts(installed, tasks, min(message.cells, room)):
+            needed = dict.fromkeys([key for one in part for key in (*one.definitions, one.task)])
+            splits = message.split and may_split(message.text, {key: tasks[key] for key in needed})
+            self.book.begin([one.key for one in part], self._now, splits=splits)
 
     def _is_new(self, key: Key) -> bool:
         """Whether a subscription was installed by this very message."""

@@ -32,6 +32,7 @@ from broker.core.network.cell_view import term_name
 from broker.core.network.frames import FrameError
 
 Keys: TypeAlias = tuple[tuple[str, str], ...]
+SPLITS = "split_windows"  # an option of a home: 1 where the windows of a cell are split
 Origins: TypeAlias = dict[str, tuple[str, ...]]  # the types that are needed of each
 
 

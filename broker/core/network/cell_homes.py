@@ -197,6 +197,8 @@ class CellHomes(Posting):
             "drift_ppm": options.drift_ppm,
             "idle_timeout_ms": options.idle_timeout_ms,
         }
+        if cell.splits:
+            said[cell_frames.SPLITS] = 1
         text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
         keys = tuple(cell.keys)
         origins = {name: tuple(types) for name, types in cell.origins.items()}

@@ -25,11 +25,12 @@ from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Effect, Note, SendFrame
 from broker.core.network import cell_frames
 from broker.core.network.cell import Cell
-from broker.core.network.cell_frames import Which
+from broker.core.network.cell_frames import SPLITS, Which
 from broker.core.network.cell_homes import CellHomes
 from broker.core.network.cell_packing import unpressed
 from broker.core.network.cell_posting import SAY_AGAIN_MS
 from broker.core.network.cell_view import home_of, is_cell
+from broker.core.network.header_cell import HeaderCell
 from broker.core.network.messages import FramesReceived
 
 RESULTS_WAITING_MAX = 100_000  # of a cell; past that it begins anew where its home can follow
@@ -95,7 +96,8 @@ class CellHosts(CellHomes):
         if len(self._cells) >= maximum:
             raise CellRefusedError(f"at most {maximum} cells run there (cells_max)")
         self._last_life = max(self._now, self._last_life + 1)
-        cell = Cell(self._core_of(one), one, self.me, self._last_life)
+        kind = HeaderCell if one.options.get(SPLITS) else Cell
+        cell = kind(self._core_of(one), one, self.me, self._last_life)
         self._join(cell)
         if not one.snapshot:
             self._install(cell, one)
@@ -109,6 +111,7 @@ class CellHosts(CellHomes):
         name, options = one.which.name, one.options
         try:
             given = {**options, "name": name, "networked": True, "tables": one.tables}
+            given[SPLITS] = bool(options.get(SPLITS))
             said = msgspec.convert(given, BrokerOptions)
             snapshot = unpressed(one.snapshot) if one.snapshot else None
             end = 0 if snapshot is None else head_of(snapshot).outbox_end
@@ -321,8 +324,11 @@ class CellHosts(CellHomes):
 
     def cells_late(self) -> dict[str, int]:
         """By such a name: the events that came behind what its tasks had left behind."""
-        late = "late_from_afar"
-        return {name: cell.durable.ledger.notes.get(late, 0) for name, cell in self._cells.items()}
+        return self.cells_noted("late_from_afar")
+
+    def cells_noted(self, what: str) -> dict[str, int]:
+        """By such a name: what its ledger has noted under another."""
+        return {name: cell.durable.ledger.notes.get(what, 0) for name, cell in self._cells.items()}
 
 
 def _is_for(name: str, effect: Effect) -> bool:

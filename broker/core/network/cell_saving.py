@@ -28,6 +28,7 @@ class Saving(Struct, frozen=True):
     end: int
     positions: Positions
     snapshot: bytes
+    held: dict[str, int] = {}  # what origins keep because of what is in it
 
 
 class Saver:
@@ -47,14 +48,17 @@ class Saver:
         """Whether there was one since the cell began here."""
         return self._last is not None
 
-    def due_at(self, positions: Positions, end: int) -> int | None:
+    def due_at(
+        self, positions: Positions, end: int, held: dict[str, int] | None = None
+    ) -> int | None:
         """When the next one is due; None: nothing has changed, or one is under way."""
         if self.waiting is not None:
             return None
         last = self._last
         if last is None:
             return self._at
-        if not self.came_bytes and (last.end, _lives(last.positions)) == (end, _lives(positions)):
+        now, before = (end, _lives(positions)), (last.end, _lives(last.positions))
+        if not self.came_bytes and now == before and last.held == (held or {}):
             return None
         early = self.came_bytes >= SAVE_SHARE * self.size_bytes
         if early or end - last.end >= SAVE_RESULTS:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from broker.core.network import told
 from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Key
@@ -76,6 +77,42 @@ class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):
     absent: tuple[str, ...] = ()
     newest: int | None = None
     quiet: bool = False
+
+
+class Fold(Struct, array_like=True, frozen=True, tag="fold"):
+    """A host asks an origin to fold what windows take of it behind a position, and from now on.
+
+    `text` has the windows, under the keys `tasks`; of each group `ids` are kept. `keep` is the
+    position up to which the host will never ask again. `raw`: it wants the events that end after
+    `since` as they are. `again`: what the host has of panes that are not complete it takes back.
+    """
+
+    host: str
+    origin: str
+    serial: int
+    life: int
+    position: int | None
+    keep: int | None
+    types: dict[str, Attributes]
+    text: bytes
+    tasks: tuple[str, ...]
+    ids: int
+    raw: bool = False
+    since: int | None = None
+    again: bool = False
+
+
+class Folded(Struct, array_like=True, frozen=True, tag="folded"):
+    """What an origin has folded for a host, since the question with this number.
+
+    `last`: the answer is whole; `more`: the host is to ask again for the rest.
+    """
+
+    host: str
+    serial: int
+    what: told.Folded
+    last: bool = True
+    more: bool = False
 
 
 class Doubted(Struct, array_like=True, frozen=True, tag="doubted"):
@@ -188,6 +225,8 @@ Sealed: TypeAlias = (
     | Here
     | Gone
     | Reoffer
+    | Fold
+    | Folded
     | Doubted
     | Stored
     | Passed

@@ -114,7 +114,6 @@ class Hosting(Linking):
                 return  # more brokers than are allowed
             self.ways.open(origin, LOCAL, self.me)
             serial = self.needs.ask(origin, self._now)
-            place = (known.life, known.position)
         elif not network.is_host:
             return  # nobody can take it for one who needs something
         else:
@@ -123,11 +122,20 @@ class Hosting(Linking):
                 self._stored.pop(origin, None)
             self.ways.close(origin, LOCAL, self.me)
             self.needs.forget(origin)
-            serial, place = 0, (0, None)
+            serial = 0
+        self._say(self.ways.via[origin], self._question(origin, serial, types), self.durable.number)
+
+    def _question(
+        self, origin: str, serial: int, types: dict[str, told.Attributes]
+    ) -> frames.Sealed:
+        """What an origin is asked: types of which all that is needed is to be offered; or none."""
+        known = self.durable.network.upstream.get(origin)
+        place = (0, None) if known is None or not types else (known.life, known.position)
         own = [operator for operator, _ in self.router.operators(LOCAL)]
-        asked = (*place, types, keys_for(own, types), self._absent(), network.newest)
-        body = frames.Reoffer(self.me, origin, serial, *asked)
-        self._say(self.ways.via[origin], body, self.durable.number)
+        absent, newest = self._absent(), self.durable.network.newest
+        return frames.Reoffer(
+            self.me, origin, serial, *place, types, keys_for(own, types), absent, newest
+        )
 
     def _ask_quietly(self, origin: str) -> None:
         """Let all on the way to an origin know whom is waited for, and how far that has come."""

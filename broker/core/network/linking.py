@@ -280,6 +280,7 @@ COUNTED = (
     "frames_malformed",
     "frames_refused",
     "frames_stale",
+    "folds_refused",
     "gaps",
     "kept_back",
     "kept_back_let_go",

@@ -29,6 +29,7 @@ from broker.core.network.cell_origins import places
 from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_view import CellView, is_cell
 from broker.core.network.cell_views import said_of, views
+from broker.core.network.folding import FoldingBroker
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
 from broker.core.network.messages import (
     CellPlaced,
@@ -41,7 +42,7 @@ from broker.core.network.messages import (
     LinkUp,
 )
 from broker.core.network.offers import offers
-from broker.core.network.relaying import TICK_MS, Relaying
+from broker.core.network.relaying import TICK_MS
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
 from broker.core.routing.messages import LOCAL
@@ -51,7 +52,7 @@ TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else hap
 Message = core_messages.Message | FromNetwork
 
 
-class NetworkBroker(Relaying):
+class NetworkBroker(FoldingBroker):
     """See the module. `epoch` ascends with each process of this broker.
 
     `first_wait_ms`: for how long the first events of a type wait; see `announcing`.
@@ -67,6 +68,7 @@ class NetworkBroker(Relaying):
         super().__init__(durable, epoch, times)
         self._announcing = Announcing(first_wait_ms)
         self._begin_relaying()
+        self._begin_folding()
         self._leaving: dict[str, int] = {}  # sources that are gone, with the position of that
         self._on: dict[type[Any], Callable[[Any], None]] = {
             LinkUp: self._link_up,
@@ -118,7 +120,8 @@ class NetworkBroker(Relaying):
             on(message)
         else:
             if isinstance(message, core_messages.SpecificationSubmitted):
-                message = replace(message, cells=PARTS_MAX)  # written down with it
+                split = self.durable.options.split_windows
+                message = replace(message, cells=PARTS_MAX, split=split)  # written down with it
             self._tell(cast("core_messages.Message", message))
             if isinstance(message, _REQUESTS):
                 self._look_at_needs()

@@ -39,7 +39,7 @@ def offers(  # noqa: PLR0917  # an origin's own and a host's
     is the last promise of types of which nothing is told any more.
     """
     after = own.position if position is None else max(min(position, own.position), own.floor)
-    rows, upto = _rows(own, after, types, wanted)
+    rows, upto = rows_since(own, after, types, wanted)
     more = upto < own.position
     gone = [name for name in types if name not in told]
     nothing: Watermarks = dict.fromkeys([*told, *gone], WATERMARK_NONE)
@@ -57,7 +57,7 @@ def offers(  # noqa: PLR0917  # an origin's own and a host's
         yield Forwarded(origin, own.life, upto, upto, *empty, ended, again=True), True, False
 
 
-def _rows(
+def rows_since(
     own: OwnLog, after: int, types: Collection[str], wanted: Callable[[Event], bool]
 ) -> tuple[list[Row], int]:
     """What goes into one answer, and the position up to which that is all."""

@@ -72,6 +72,30 @@ class Forwarded(Struct, array_like=True, frozen=True, tag="forwarded"):
         return self.upto if self.held_after is None else min(self.held_after, self.upto)
 
 
+class Folded(Struct, array_like=True, frozen=True, tag="folded"):
+    """As `Forwarded`, of windows that are split: what they take of (after, upto], folded.
+
+    `rows` are partial results (`fold_rows`), which add up, whatever the positions in between.
+    With `raw` the events come as they are, with their positions; then there are no rows. `whole`:
+    the answer to a question, behind which whoever asked goes on; what came before of this origin
+    for panes that are not complete is taken back first with `again`.
+    """
+
+    outlasts: ClassVar[bool] = True
+
+    origin: str
+    life: int
+    after: int
+    upto: int
+    rows: bytes
+    positions: list[int]
+    events: bytes
+    watermarks: Watermarks
+    raw: bool = False
+    whole: bool = False
+    again: bool = False
+
+
 class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):
     """An origin has sources of these types, which are waited for from now on.
 
@@ -161,6 +185,7 @@ class OutOfReach(Struct, array_like=True, frozen=True, tag="out_of_reach"):
 
 Told: TypeAlias = (
     Forwarded
+    | Folded
     | OriginNamed
     | HostInterested
     | HostStored

@@ -1,0 +1,184 @@
+"""Runs in which windows are split: their events are folded where they enter.
+
+Owns the windows, and the sources that are at two brokers at once. Must not know how windows are
+merged. Invariant: as `cells`; one engine that gets each event once is the measure.
+
+In half of the runs some sources say what they say at two brokers, so that the same event enters at
+both, now and then or always.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from simulation import texts
+from simulation.account import CheckFailedError
+from simulation.crashes.clients import Said, Sensor
+from simulation.network import cells
+from simulation.network.cells import CellRun
+from simulation.network.place import Place
+from simulation.network.scenario import RunFailedError, Shape
+
+DEFINITIONS = {
+    "Level": """
+define Level(location, n, total, mean, low, top, dev) aggr every 5 s
+detect Temp(val > 0) as t
+assign location = group.location, n = Count(t), total = Sum(t.val), mean = Avg(t.val),
+       low = Min(t.val), top = Max(t.val), dev = StdDev(t.val)
+group by location
+""",
+    "Wide": """
+define Wide(n, head, tail, top) aggr every 4 s range 10 s
+detect Wind as w
+assign n = Count(w), head = First(w.val), tail = Last(w.val), top = Max(w.val)
+""",
+    "Rest": """
+define Rest(location, more, timestamp) aggr every 6 s
+detect outer Humidity and outer Temp(val > 3)
+assign location = group.location, more = Count(Humidity) - Count(Temp),
+       timestamp = Max(Humidity.timestamp)
+group by location
+""",
+    "Often": """
+define Often(source, n) aggr every 3 s range 7 s
+detect Humidity(val > 2)
+assign source = group.source, n = Count(Humidity)
+group by source
+""",
+    "Wet": """
+define Wet(n, total) aggr every 8 s
+detect Rain(val > 1) as r
+assign n = Count(r), total = Sum(r.val)
+""",
+}
+
+SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "Levels": (("Level",), "detect Level(n > 1, dev >= 0) as x"),
+    "Drops": (
+        ("Level",),
+        "detect Level as a then[..20 s] Level(mean < 4) as b where b.n > 0\ngroup by location",
+    ),
+    "Wides": (("Wide",), "detect Wide(n > 0) as x"),
+    "Turns": (("Wide",), "detect[recent] Wide(head > 5) as a then[..30 s] Wide(tail < 4) as b"),
+    "Rests": (("Rest",), "detect Rest as x"),
+    "Oftens": (("Often",), "detect Often(n > 1) as x\nat most 2 per 9 s"),
+    "Wets": (("Wet",), "detect Wet as x"),
+    "Pairs": (("Level", "Wet"), "detect Level(n > 0) as a and Wet as b within 30 s"),
+}
+
+
+class Outcome(Struct, frozen=True):
+    """What a run came to: of cells those whose windows are split, and what was in doubt."""
+
+    of_run: cells.Outcome
+    split: int
+    conflicts: int
+    twins: int
+
+
+def run(seed: int, shape: Shape | None = None) -> Outcome:
+    """Run and check one. Raises RunFailedError."""
+    try:
+        done = SplitRun(seed, shape or Shape())
+        done.run()
+        return done.outcome()
+    except Exception as error:
+        text = f"seed {seed} (repeat it: python -m simulation --kind split --seed {seed}): "
+        raise RunFailedError(f"{text}{error}") from error
+
+
+class Twin(Sensor):
+    """A source that says something of what it says at another broker, too."""
+
+    other: Sensor | None = None
+    share = 0.0
+
+    def publish(self, events: list[Said]) -> None:
+        """See Sensor."""
+        super().publish(events)
+        if self.other is not None and self._draw.random() < self.share:
+            self.other.publish(events)
+
+    def withdraw(self) -> None:
+        """See Sensor."""
+        super().withdraw()
+        if self.other is not None:
+            self.other.withdraw()
+
+    def roam(self, other: Sensor, share: float, draw: Random) -> None:
+        """From now on so much of it is said there, too."""
+        self.other, self.share, self._draw = other, share, draw
+
+
+class SplitRun(CellRun):
+    """One run; see the module."""
+
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.twins: list[Sensor] = []
+        super().__init__(seed, shape)
+
+    def outcome(self) -> Outcome:
+        """What it came to."""
+        kept = [
+            cell
+            for place in self.places
+            if place.process is not None
+            for cell in place.process.core.network.book.cells.values()
+        ]
+        conflicts = sum(
+            sum(place.process.network.cells_noted("split_conflicts").values())
+            for place in self.places
+            if place.process is not None
+        )
+        return Outcome(self.came_to(), sum(one.splits for one in kept), conflicts, len(self.twins))
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self.draw.sample(list(SUBSCRIPTIONS), self.draw.randint(2, 5)))
+
+    def _text(self, names: tuple[str, ...], client: str) -> str:
+        used = dict.fromkeys(need for name in names for need in SUBSCRIPTIONS[name][0])
+        parts = [texts.DECLARATIONS, *(DEFINITIONS[need] for need in used)]
+        for name in names:
+            lines = SUBSCRIPTIONS[name][1].split("\nat most")
+            thinned = "".join(f"at most{one}\n" for one in lines[1:])
+            parts.append(
+                f"subscription {name} seq 1 from {client} to alerts\n{lines[0]}\n{thinned}"
+            )
+        return "\n".join(parts)
+
+    def _place(self, name: str) -> Place:
+        place = super()._place(name)
+        options = replace(place.machine.options, split_windows=True)
+        return Place(self.world, replace(place.machine, options=options))
+
+    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
+        return Twin(place, name, type_name, window)  # type: ignore[arg-type]
+
+    def _plan_sensors(self) -> None:
+        super()._plan_sensors()
+        random = self.world.random
+        if self.seed % 2 == 0:
+            return
+        for sensor in random.sample(self._sensors, random.randint(1, 3)):
+            assert isinstance(sensor, Twin)
+            elsewhere = [place for place in self.places if place is not sensor._site]  # noqa: SLF001
+            other = Sensor(random.choice(elsewhere), sensor.name, sensor._type_name, 20)  # type: ignore[arg-type]  # noqa: SLF001
+            other.advertise(self._places[sensor.name])
+            other.begun = True
+            sensor.roam(other, random.choice((0.1, 0.5, 1.0)), random)
+            self.twins.append(other)
+
+    def _settle(self) -> None:
+        for _ in range(30):
+            if all(one.idle for one in self.twins):
+                break
+            self.world.run(self.world.now + 10_000)
+        super()._settle()
+        for place in self.places:
+            assert place.process is not None
+            lost = place.process.network.cells_noted("split_conflicts_unresolved")
+            if any(lost.values()):
+                raise CheckFailedError(f"not all is exact at {place.name}: {lost}")
