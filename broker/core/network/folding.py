@@ -53,6 +53,7 @@ class Folding:
         self._pane_of = split.grid.pane_of
         self._events: list[Row] = []
         self._looked = 0
+        self._took = False
         self._as_declared = _Declared(question.types)
         self.folder = Folder(tasks, question.ids, Limits())
 
@@ -64,10 +65,13 @@ class Folding:
             return
         events = self._as_declared([event for _, event in own])
         if not question.raw:
-            self._looked += self.folder.take(events)
+            count = self.folder.take(events)
+            self._looked += count
+            self._took = self._took or count > 0
             return
         wanted = {(one.id, one.end) for one in self.folder.wanted(events)}
         self._events += [row for row in own if (row[1].id, row[1].end) in wanted]
+        self._took = bool(self._events)
 
     def promise(self, watermarks: told.Watermarks) -> None:
         """Take what was promised next."""
@@ -89,6 +93,11 @@ class Folding:
         if promised is None or before is None or before <= WATERMARK_NONE:
             return promised != before
         return self._pane_of(promised + 1) > self._pane_of(before + 1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was taken that was not sent."""
+        return not self._took
 
     def sent(self, me: str, life: int, *, whole: bool = False) -> list[told.Folded]:
         """What is to be sent now."""
@@ -122,7 +131,7 @@ class Folding:
             )
             self.after = upto
         self.told |= promised
-        self._promised, self._events, self._looked = {}, [], 0
+        self._promised, self._events, self._looked, self._took = {}, [], 0, False
         return found
 
 
@@ -279,6 +288,16 @@ class FoldingBroker(Relaying):
                     body = frames.Folded(host, folding.question.serial, part)
                     via = self.ways.via[host]
                     self._say(via, body, self.durable.number, len(part.positions))
+
+    def _note_unconcerned(self) -> None:
+        """Keep nothing for hosts that have stored all of theirs where nothing came since."""
+        own = self.durable.network.own
+        for host, folding in self._foldings.items():
+            known = own.hosts.get(host)
+            if known is None or not folding.is_empty:
+                continue
+            if folding.after <= known.position < folding.upto:
+                self._tell_network(told.HostStored(host, folding.upto))
 
     def _folded(self, peer: str, one: frames.Folded) -> None:
         """Something that another has folded, on its way to its host."""

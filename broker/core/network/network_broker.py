@@ -376,6 +376,7 @@ class NetworkBroker(FoldingBroker):
             self._tick_at = None
             self._tick_soon(self._tick_ms)
             self._tick_ms = min(2 * self._tick_ms, TICK_MS_MAX)
+            self._note_unconcerned()
         network = self.durable.network
         if (due is not None and due <= now) or (promise and network.due_to_promise(now)):
             self._tell(message)
