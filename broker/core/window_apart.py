@@ -38,11 +38,12 @@ class Apart:
         groups[key] = partial if known is None else known.merged([partial])
         return known is None
 
-    def drop(self, maker: str) -> int:
-        """Take back all that a maker has sent; how many groups that were."""
+    def drop(self, maker: str, first: int | None) -> int:
+        """Take back what a maker has sent of panes from the first on; how many groups that were."""
         count = 0
         for pane, makers in list(self._panes.items()):
-            count += len(makers.pop(maker, {}))
+            if first is None or pane >= first:
+                count += len(makers.pop(maker, {}))
             if not makers:
                 del self._panes[pane]
         return count

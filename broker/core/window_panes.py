@@ -226,9 +226,9 @@ class PaneWindows:
                     self._open += self._apart.take(maker, pane, key_of(plain), partial)
         return late, uncertainty
 
-    def drop_rows(self, maker: str) -> None:
-        """Take back what came of a maker for panes that are not complete."""
-        self._open -= self._apart.drop(maker)
+    def drop_rows(self, maker: str, first: int | None) -> None:
+        """Take back what came of a maker for panes from the first on: they are not complete."""
+        self._open -= self._apart.drop(maker, first)
 
     def _settle(self) -> None:
         for pane in self._apart.panes():

@@ -20,16 +20,20 @@ Said = dict[str, Any]
 
 
 def check_all(
-    places: Sequence[Place], specifications: Mapping[str, str], arrived: Sequence[Said]
+    places: Sequence[Place],
+    specifications: Mapping[str, str],
+    arrived: Sequence[Said],
+    *,
+    exactly: bool = False,
 ) -> int:
-    """All that must hold at the end; how many results there are."""
+    """All that must hold at the end; how many results there are. `exactly`: nothing is excused."""
     rows = results_of(places)
     for name, row in rows:
         said = json.loads(row.payload)
         if (said["subscriber"], said["subscription"]) != (row.subscriber, row.subscription):
             raise CheckFailedError(f"a result of another subscription at {name}")
     checkers.check_no_result_twice((0, row) for _, row in rows)
-    excused = _excused(arrived)
+    excused = _nothing if exactly else _excused(arrived)
     for text in specifications.values():
         specification = texts.checked(text).demand()
         checkers.check_replay(specification, ((0, row) for _, row in rows), arrived, excused)
@@ -82,6 +86,10 @@ def check_heard(place: Place, rows: Iterable[tuple[str, Emission]]) -> None:
             f"of {len(wanted)} results for the actor at {place.name} {len(missing)} are missing and"
             f" {len(surplus)} surplus"
         )
+
+
+def _nothing(_result: Mapping[str, Any]) -> bool:
+    return False
 
 
 def _excused(arrived: Iterable[Said]) -> Callable[[Mapping[str, Any]], bool]:

@@ -161,7 +161,7 @@ class HeaderBroker(NetworkedBroker):
 
     def _take_back(self, maker: str) -> None:
         for seat in self._seats():
-            _panes(seat).drop_rows(maker)
+            _panes(seat).drop_rows(maker, self.gathered.first_open)
         self.gathered.drop(maker)
 
     def _seats(self) -> list[Seat]:
