@@ -58,6 +58,9 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
     if config.coordinator.enabled and not (links.host or links.peers):
         why = "there are no links to other brokers; set `host` or `peers` under [links]"
         yield "coordinator.enabled", why
+    if config.coordinator.split_windows and not config.coordinator.enabled:
+        why = "windows are split where tasks run at any broker; set `enabled = true` as well"
+        yield "coordinator.split_windows", why
     if links.tls_cert and not links.tls_key:
         yield "links.tls_cert", "a certificate needs its key; set `tls_key`"
     if links.tls_key and not links.tls_cert:

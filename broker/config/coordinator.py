@@ -26,6 +26,14 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
             "following the load; without it they run where they were submitted. Needs [links]"
         ),
     ] = False
+    split_windows: Annotated[
+        bool,
+        About(
+            "have the windows of what is submitted here from now on folded where their events "
+            "enter, so that partial results travel instead, if the results are the same; see "
+            "docs/planning.md. All brokers have to be of a version that knows this"
+        ),
+    ] = False
     radius: Annotated[
         int,
         About(

@@ -58,9 +58,13 @@ class Split(Struct, frozen=True):
 
 
 def split_of(tasks: Mapping[str, Task]) -> Split | None:
-    """How these tasks are split, which are all that need their events; None: they are not."""
+    """How these tasks are split, which are all that need their events; None: they are not.
+
+    Their panes and their types are the same, so that one word tells which are complete.
+    """
     folded: list[Task] = []
     grids: set[Grid] = set()
+    kinds: set[tuple[str, ...]] = set()
     for task in tasks.values():
         if all(name in task.needs for name in task.inputs):
             continue
@@ -69,13 +73,13 @@ def split_of(tasks: Mapping[str, Task]) -> Split | None:
             return None
         folded.append(task)
         grids.add(grid)
-    if len(grids) != 1:
+        kinds.add(tuple(sorted(task.inputs)))
+    if len(grids) != 1 or len(kinds) != 1:
         return None
-    types = sorted({name for task in folded for name in task.inputs})
     keys = {task.key for task in folded}
     users = [task for task in tasks.values() if keys.intersection(task.needs.values())]
     ids = 1 if all(map(_looks_at_one, users)) else IDS_MAX
-    return Split(tuple(sorted(keys)), tuple(types), grids.pop(), ids)
+    return Split(tuple(sorted(keys)), kinds.pop(), grids.pop(), ids)
 
 
 def may_split(text: str, tasks: Mapping[str, Task]) -> bool:

@@ -27,11 +27,13 @@ PLAN_SCHEMAS: dict[str, Schema] = {
         breaks_limits=_WHETHER,
     ),
     "PlannedTask": shape_of(
-        "key subscriptions home host inputs takes_bytes_per_s sends_bytes_per_s not_at next why",
+        "key subscriptions home host parts inputs takes_bytes_per_s sends_bytes_per_s not_at"
+        " next why",
         key=TEXT,
         subscriptions=TEXT,
         home=TEXT,
         host=TEXT,
+        parts=NAMES,
         inputs=_many("PlannedInput"),
         takes_bytes_per_s=COUNT,
         sends_bytes_per_s=COUNT,

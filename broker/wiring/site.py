@@ -93,6 +93,7 @@ class Site:
             require_timestamp=config.intake.require_timestamp,
             networked=is_networked(config),
             cells=config.coordinator.enabled,
+            split_windows=config.coordinator.split_windows,
             correlate=config.links.correlate,
             tables=_tables(config),
         )

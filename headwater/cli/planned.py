@@ -37,7 +37,7 @@ def show(told: dict[str, Any]) -> None:
         (
             one["subscriptions"] or one["key"],
             one["home"],
-            one["host"],
+            _host(one),
             _rate(one["takes_bytes_per_s"]),
             _rate(one["sends_bytes_per_s"]),
             one["why"],
@@ -75,6 +75,13 @@ def show(told: dict[str, Any]) -> None:
         print(f"{_rate(flow)} travel over all links together; the plan is {state}")
     if told["infeasible"]:
         print(harmless(f"{told['broker']} found no plan that keeps the limits"))
+
+
+def _host(task: dict[str, Any]) -> str:
+    """Where a task runs, and where what it merges is folded."""
+    parts = task.get("parts", [])
+    host: str = task["host"]
+    return f"{host} (of {', '.join(parts)})" if parts else host
 
 
 def _rate(bytes_per_s: int | None) -> str:

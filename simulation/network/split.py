@@ -48,6 +48,11 @@ detect Humidity(val > 2)
 assign source = group.source, n = Count(Humidity)
 group by source
 """,
+    "Steps": """
+define Steps(n, last) aggr every 5 s
+detect Temp(val > 6) as t
+assign n = Count(t), last = Last(t.val)
+""",
     "Wet": """
 define Wet(n, total) aggr every 5 s
 detect Rain(val > 1) as r
@@ -66,7 +71,7 @@ SUBSCRIPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "Rests": (("Rest",), "detect Rest as x"),
     "Oftens": (("Often",), "detect Often(n > 1) as x\nat most 2 per 9 s"),
     "Wets": (("Wet",), "detect Wet as x"),
-    "Pairs": (("Level", "Wet"), "detect Level(n > 0) as a and Wet as b within 30 s"),
+    "Pairs": (("Level", "Steps"), "detect Level(n > 3) as a and Steps as b within 9 s"),
 }
 
 

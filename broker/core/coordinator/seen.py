@@ -12,6 +12,7 @@ from typing import Any
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.laying import Laid, amounts
 from broker.core.coordinator.statement import Piece, Statement, Submission
+from broker.core.network.cell_view import ROWS
 from planner.rounds.ball import Ball
 from planner.rounds.tables import Amounts, Standing, Tables
 from planner.rounds.units import plain, scaled
@@ -35,6 +36,8 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
             moves += len(ball.allowed[number])
             if moves <= MOVES_MAX:
                 one |= _compared(ball, laid, number, price_percent * one["takes_bytes_per_s"] / 100)
+                if one["parts"]:
+                    one["why"] = f"it merges what {len(one['parts'])} brokers fold; {one['why']}"
         tasks.append(one)
     return {
         "flow_bytes_per_s": None if ball is None else _rate(ball.flow),
@@ -101,6 +104,7 @@ def _task(known: Known, piece: Piece, one: Submission) -> dict[str, Any]:
         "takes_bytes_per_s": sum(rates),
         "sends_bytes_per_s": sends,
         "not_at": list(one.not_at),
+        "parts": sorted({origin for origin, name in one.inputs if name.startswith(ROWS)}),
         "next": None,
         "why": "",
     }

@@ -6,10 +6,12 @@ begin anew with another one; so a rate is the difference of two looks at the sam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+ROWS = "rows of "  # before what stands for a type where an origin sends a cell rows, not events
 MARK = "#"  # in the name of a cell's term, and in no broker's name
 
 # waiting: nowhere yet; starting: it has not heard of all origins; moving: it runs, and begins anew
@@ -80,6 +82,12 @@ def cell_of(name: str) -> tuple[str, int]:
     if not term.isascii() or not term.isdigit():
         raise ValueError(f"{name} is not the name of a term")
     return cell, int(term)
+
+
+def rows_of(types: Sequence[str], cell: str) -> str:
+    """What stands for a type where an origin folds these for a cell: nobody else has use of it."""
+    more = f" and {len(types) - 1} more" if len(types) > 1 else ""
+    return f"{ROWS}{types[0]}{more} for {cell}"
 
 
 def home_of(cell: str) -> str:

@@ -104,6 +104,10 @@ class Gathered:
             del self.raw[maker]
         return calm
 
+    def clear(self) -> None:
+        """Nothing that came is in a window that is open."""
+        self._panes.clear()
+
     def held(self) -> dict[str, int]:
         """By maker, behind which position it may be asked again."""
         makers = dict.fromkeys([name for some in self._panes.values() for name in some])

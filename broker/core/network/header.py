@@ -151,13 +151,16 @@ class HeaderBroker(NetworkedBroker):
             )
             self.to_ask[origin] = None
             self.ledger.note("split_conflicts")
+            reason = "a source was at two brokers in one window: its events travel as they are"
+            self._notes.once("info", "split_conflict", origin, broker=origin, reason=reason)
             again = again or other == maker
         return again or maker in self.gathered.doubted
 
     def _unresolved(self, origin: str) -> None:
         self.ledger.note("split_conflicts_unresolved")
         reason = "a source was at two brokers in one window, and one of these cannot say it again"
-        self._notes.once("warning", "split_conflict_unresolved", origin, reason=reason)
+        words = {"broker": origin, "reason": reason}
+        self._notes.once("warning", "split_conflict_unresolved", origin, **words)
 
     def _take_back(self, maker: str) -> None:
         for seat in self._seats():
@@ -215,6 +218,8 @@ class HeaderBroker(NetworkedBroker):
             origin, life = origin_of(maker)
             if origin in self.upstream and self.upstream[origin].life == life:
                 self.to_ask[origin] = None
+        if all(seat.agent.next_due() is None for seat in self._seats()):
+            self.gathered.clear()  # what there was of is in no group
         complete_ms = self.complete_ms()
         if complete_ms is not None and self.gathered.repeats.due:
             self.gathered.repeats.advance(complete_ms)

@@ -11,16 +11,15 @@ but answers, each for it alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from broker.core.durable import DurableBroker
 from broker.core.network import cell_frames, frames, told
 from broker.core.network.cell import Cell
 from broker.core.network.cell_saving import Positions
-from broker.core.network.cell_view import Load
+from broker.core.network.cell_view import Load, rows_of
 from broker.core.operators.times import Times
 from broker.core.splitting import Split
-
-ROWS = "rows of "  # before the types, where rates are told: such an input is this cell's alone
 
 
 class HeaderCell(Cell):
@@ -134,9 +133,10 @@ class HeaderCell(Cell):
         if isinstance(what, told.Folded) and (what.rows or what.positions):
             size_bytes = len(what.rows) + len(what.events)
             self.saver.came(what.origin, what.upto, size_bytes)
-            split = self._split
-            name = ROWS + ", ".join(() if split is None else split.types)
-            self.counted.inputs.setdefault((what.origin, name), Load()).add(1, size_bytes)
+            types = () if self._split is None else self._split.types
+            if types:
+                place = what.origin, rows_of(types, self.which.cell)
+                self.counted.inputs.setdefault(place, Load()).add(1, size_bytes)
         super()._tell_network(what)
 
     # --- its state -------------------------------------------------------------------------
@@ -156,3 +156,18 @@ class HeaderCell(Cell):
         one = self.durable.network.upstream[origin]
         at = self.durable.network.safe(origin)
         return None if at is None else self.saver.may_tell(origin, one.life, at)
+
+    def status(self) -> dict[str, Any]:
+        """See Cell."""
+        network = self.durable.network
+        notes = network.ledger.notes
+        return {
+            **super().status(),
+            "split": {
+                "types": [] if self._split is None else list(self._split.types),
+                "raw": [name for name in network.upstream if network.is_raw(name)],
+                "doubted": [name for name in network.upstream if network.doubted(name) is not None],
+                "conflicts": notes.get("split_conflicts", 0),
+                "conflicts_unresolved": notes.get("split_conflicts_unresolved", 0),
+            },
+        }
