@@ -49,9 +49,9 @@ assign source = group.source, n = Count(Humidity)
 group by source
 """,
     "Steps": """
-define Steps(n, last) aggr every 5 s
+define Steps(n, tail) aggr every 5 s
 detect Temp(val > 6) as t
-assign n = Count(t), last = Last(t.val)
+assign n = Count(t), tail = Last(t.val)
 """,
     "Wet": """
 define Wet(n, total) aggr every 5 s
