@@ -127,6 +127,7 @@ class SplitRun(CellRun):
     """One run; see the module."""
 
     exactly = True
+    splits = True
 
     def __init__(self, seed: int, shape: Shape) -> None:
         self.twins: list[Sensor] = []
@@ -169,7 +170,7 @@ class SplitRun(CellRun):
 
     def _place(self, name: str) -> Place:
         place = super()._place(name)
-        options = replace(place.machine.options, split_windows=True)
+        options = replace(place.machine.options, split_windows=self.splits)
         return Place(self.world, replace(place.machine, options=options))
 
     def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
