@@ -26,6 +26,7 @@ from broker.core.network.offers import rows_since
 from broker.core.network.relaying import TICK_MS, Relaying
 from broker.core.network.sending import Row, cut
 from broker.core.splitting import Folder, Split, split_of
+from broker.core.window_ids import IDS_MAX
 from language import EventType, Task, check_text
 
 if TYPE_CHECKING:
@@ -179,10 +180,8 @@ class FoldingBroker(Relaying):
             self._foldings.pop(one.host, None)
             try:
                 self._answer(peer, one)
-            except FoldError as error:
-                self.counts["folds_refused"] += 1
-                words: dict[str, str | int] = {"host": one.host, "reason": str(error)}
-                self._out.append(Note("error", "fold_refused", words))
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is this host's alone
+                self._fold_failed(one.host, error)
             return
         via = self.ways.via.get(one.origin)
         if via is not None and via != peer:
@@ -194,8 +193,8 @@ class FoldingBroker(Relaying):
     def _answer(self, peer: str, one: frames.Fold) -> None:
         """Answer a host: what it has not got yet, folded, as far as it is still here."""
         network, split_and_tasks = self.durable.network, self._tasks_of(one)
-        if not told.declarable(one.types):
-            raise FoldError("these types cannot be declared")
+        if not told.declarable(one.types) or not 1 <= one.ids <= IDS_MAX:
+            raise FoldError("it says what cannot be")
         own = network.own
         known = own.hosts.get(one.host)
         same = one.life == own.life
@@ -274,20 +273,30 @@ class FoldingBroker(Relaying):
         if not self._foldings:
             return
         rows = [row for one in fresh for row in enumerate(one.events, one.first)]
-        hosts = self.durable.network.own.hosts
+        own = self.durable.network.own
         for host, folding in list(self._foldings.items()):
-            if host not in hosts or host not in self.ways.via:
+            if host not in own.hosts or host not in self.ways.via:
                 del self._foldings[host]
                 continue
-            folding.take(rows)
-            for one in fresh:
-                folding.promise(one.watermarks)
-            folding.upto = fresh[-1].last
-            if folding.is_due():
-                for part in folding.sent(self.me, self.durable.network.own.life):
-                    body = frames.Folded(host, folding.question.serial, part)
-                    via = self.ways.via[host]
-                    self._say(via, body, self.durable.number, len(part.positions))
+            try:
+                folding.take(rows)
+                for one in fresh:
+                    folding.promise(one.watermarks)
+                folding.upto = fresh[-1].last
+                parts = folding.sent(self.me, own.life) if folding.is_due() else []
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is this host's alone
+                self._fold_failed(host, error)
+                at = fresh[-1].last  # what is missing shows as a gap, and the host asks again
+                parts = [told.Folded(self.me, own.life, at, at, b"", [], packed([]), {})]
+            for part in parts:
+                body = frames.Folded(host, folding.question.serial, part)
+                self._say(self.ways.via[host], body, self.durable.number, len(part.positions))
+
+    def _fold_failed(self, host: str, error: Exception) -> None:
+        self._foldings.pop(host, None)
+        self.counts["folds_refused"] += 1
+        words: dict[str, str | int] = {"host": host, "reason": f"{type(error).__name__}: {error}"}
+        self._out.append(Note("error", "fold_refused", words))
 
     def _note_unconcerned(self) -> None:
         """Keep nothing for hosts that have stored all of theirs where nothing came since."""

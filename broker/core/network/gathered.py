@@ -20,24 +20,38 @@ from broker.core.repeats import Repeats
 from broker.core.splitting import Sources
 
 RAW_PANES = 8
+SOURCES_MAX = 1_000_000  # digests in panes that are not complete: some 100 MB
 
 
 class Held(Struct):
-    """What came of an origin for a pane: the first of it behind a position."""
+    """What came of a maker for a pane: the first of it behind a position, and whose events.
+
+    `unknown`: too much would have to be remembered; then it may be anybody's.
+    """
 
     after: int
     of_rows: set[bytes] = field(default_factory=set)
     of_events: set[bytes] = field(default_factory=set)
+    unknown: bool = False
+    rows: bool = False  # whether there are any
+
+    @property
+    def flags(self) -> tuple[bool, bool]:
+        """What else there is to say of it."""
+        return self.unknown, self.rows
 
 
 class Gathered:
     """See the module. A *maker* is an origin in one of its lives (`maker_of`)."""
 
-    def __init__(self, events_max: int) -> None:
+    def __init__(self, events_max: int, sources_max: int = SOURCES_MAX) -> None:
+        self.began = False
         self.doubted: dict[str, int] = {}  # by maker: the position to begin again behind
         self.raw: dict[str, int] = {}  # by maker: panes since it shared a source
         self.first_open: int | None = None  # all panes before are complete
         self._panes: dict[int, dict[str, Held]] = {}
+        self._count = 0  # digests that are remembered
+        self._sources_max = sources_max
         self._events_max = events_max
         self.repeats = Repeats(events_max)
 
@@ -48,21 +62,31 @@ class Gathered:
             for other, held in self._panes.get(pane, {}).items():
                 if other == maker:
                     continue
-                if not some.isdisjoint(held.of_rows):
+                if held.rows and (held.unknown or not some.isdisjoint(held.of_rows)):
                     found[other] = None
-                    if not raw:
-                        found[maker] = None
-                elif not raw and not some.isdisjoint(held.of_events):
+                elif raw or not (held.unknown or not some.isdisjoint(held.of_events)):
+                    continue
+                if not raw:
                     found[maker] = None
         return list(found)
 
     def take(self, maker: str, after: int, sources: Sources, *, raw: bool) -> None:
         """Something of an origin came, behind a position."""
+        self.began = True
         for pane, some in sources.items():
             if self.first_open is not None and pane < self.first_open:
                 continue
             held = self._panes.setdefault(pane, {}).setdefault(maker, Held(after))
-            (held.of_events if raw else held.of_rows).update(some)
+            held.rows = held.rows or not raw
+            known = held.of_events if raw else held.of_rows
+            before = len(known)
+            known.update(some)
+            self._count += len(known) - before
+        if self._count > self._sources_max:
+            for makers in self._panes.values():
+                for held in makers.values():
+                    held.unknown, held.of_rows, held.of_events = True, set(), set()
+            self._count = 0
 
     def doubt(self, maker: str, position: int) -> None:
         """Have an origin send again what is not complete, as events."""
@@ -81,6 +105,7 @@ class Gathered:
             some.pop(maker, None)
             if not some:
                 del self._panes[pane]
+        self._recount()
 
     def forget(self, maker: str) -> bool:
         """It will not send anything again; whether that was waited for."""
@@ -91,7 +116,8 @@ class Gathered:
         """All panes before this one are complete; who need not send events any more."""
         if self.first_open is None or first_open > self.first_open:
             self.first_open = first_open
-        for pane in sorted(pane for pane in self._panes if pane < first_open):
+        over = sorted(pane for pane in self._panes if pane < first_open)
+        for pane in over:
             some = self._panes.pop(pane)
             for maker, held in some.items():
                 if maker in self.raw and maker not in self.doubted:
@@ -99,6 +125,8 @@ class Gathered:
                     others = [one for name, one in some.items() if name != maker]
                     shared = any(own & (one.of_rows | one.of_events) for one in others)
                     self.raw[maker] = 0 if shared else self.raw[maker] + 1
+        if over:
+            self._recount()
         calm = [maker for maker, count in self.raw.items() if count >= RAW_PANES]
         for maker in calm:
             del self.raw[maker]
@@ -107,6 +135,11 @@ class Gathered:
     def clear(self) -> None:
         """Nothing that came is in a window that is open."""
         self._panes.clear()
+        self._count = 0
+
+    def _recount(self) -> None:
+        held = [one for some in self._panes.values() for one in some.values()]
+        self._count = sum(len(one.of_rows) + len(one.of_events) for one in held)
 
     def held(self) -> dict[str, int]:
         """By maker, behind which position it may be asked again."""
@@ -116,7 +149,7 @@ class Gathered:
     def state(self) -> list[Any]:
         """Plain data."""
         panes = [
-            [pane, name, held.after, sorted(held.of_rows), sorted(held.of_events)]
+            [pane, name, held.after, sorted(held.of_rows), sorted(held.of_events), *held.flags]
             for pane, some in self._panes.items()
             for name, held in some.items()
         ]
@@ -125,11 +158,13 @@ class Gathered:
     def restore(self, state: list[Any]) -> None:
         """Take up such a state."""
         doubted, raw, self.first_open, panes, events = state
+        self.began = True
         self.doubted, self.raw = dict(doubted), dict(raw)
         self._panes = {}
-        for pane, name, after, of_rows, of_events in panes:
-            held = Held(after, set(of_rows), set(of_events))
+        for pane, name, after, of_rows, of_events, *flags in panes:
+            held = Held(after, set(of_rows), set(of_events), *flags)
             self._panes.setdefault(pane, {})[name] = held
+        self._recount()
         self.repeats = Repeats(self._events_max)
         self.repeats.restore(unpacked(events))
 

@@ -118,6 +118,8 @@ class HeaderBroker(NetworkedBroker):
         """Whether it is the next of an origin; an answer is, and what is missing then is lost."""
         if one.whole:
             if one.again and known.life == one.life:
+                if one.after > (self.doubted(one.origin) or 0):
+                    self._unresolved(one.origin)  # a part of it has lapsed there
                 self._take_back(maker_of(one.origin, one.life))
                 known.begin(one.life, min(one.after, known.position or one.after))
             if known.position is None or known.life != one.life:
@@ -198,12 +200,15 @@ class HeaderBroker(NetworkedBroker):
         account.drop(reasons.CONFLICTING_REPEAT, conflicting)
         account.drop(reasons.REPEAT, len(repeats) - conflicting)
         self.ledger.note("late_from_afar", len(late))
+        if self.gathered.repeats.forgotten:
+            self.ledger.note("repeat_memory_forgotten", self.gathered.repeats.forgotten)
+            self.gathered.repeats.forgotten = 0
         out.publications += [returned.late(event) for event in late]
         return fresh
 
     def _feed(self, events: Any, out: Outgoing) -> None:
         super()._feed(events, out)
-        if self.options.split_windows:
+        if self.gathered.began:
             self._complete()
 
     def _complete(self) -> None:
@@ -241,7 +246,7 @@ class HeaderBroker(NetworkedBroker):
     def state(self) -> dict[str, Any]:
         """See NetworkedBroker."""
         said = super().state()
-        return {**said, "gathered": self.gathered.state()} if self.options.split_windows else said
+        return {**said, "gathered": self.gathered.state()} if self.gathered.began else said
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """See NetworkedBroker."""
