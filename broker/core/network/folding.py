@@ -168,6 +168,7 @@ class FoldingBroker(Relaying):
     def _begin_folding(self) -> None:
         """Begin; to be called once."""
         self._foldings: dict[str, Folding] = {}  # by host
+        self._fold_failures: dict[str, str] = {}  # by host, what was said of it last
         self._read: dict[tuple[bytes, tuple[str, ...]], tuple[Split, list[Task]]] = {}
         self._on_frame |= {frames.Fold: self._fold, frames.Folded: self._folded}
 
@@ -295,8 +296,11 @@ class FoldingBroker(Relaying):
     def _fold_failed(self, host: str, error: Exception) -> None:
         self._foldings.pop(host, None)
         self.counts["folds_refused"] += 1
-        words: dict[str, str | int] = {"host": host, "reason": f"{type(error).__name__}: {error}"}
-        self._out.append(Note("error", "fold_refused", words))
+        reason = f"{type(error).__name__}: {error}"
+        if self._fold_failures.get(host) != reason:  # it will ask again, and again
+            self._fold_failures[host] = reason
+            words: dict[str, str | int] = {"host": host, "reason": reason}
+            self._out.append(Note("error", "fold_refused", words))
 
     def _note_unconcerned(self) -> None:
         """Keep nothing for hosts that have stored all of theirs where nothing came since."""
@@ -316,4 +320,5 @@ class FoldingBroker(Relaying):
 
     def _gone(self, origin: str, peer: str) -> None:
         self._foldings.pop(origin, None)
+        self._fold_failures.pop(origin, None)
         super()._gone(origin, peer)

@@ -117,10 +117,14 @@ class HeaderBroker(NetworkedBroker):
     def _goes_on(self, one: told.Folded, known: Upstream) -> bool:
         """Whether it is the next of an origin; an answer is, and what is missing then is lost."""
         if one.whole:
+            maker = maker_of(one.origin, one.life)
             if one.again and known.life == one.life:
-                if one.after > (self.doubted(one.origin) or 0):
+                if one.after > self.gathered.doubted.get(maker, one.after):
                     self._unresolved(one.origin)  # a part of it has lapsed there
-                self._take_back(maker_of(one.origin, one.life))
+                    self.gathered.forget(maker)
+                    self.to_ask[one.origin] = None
+                    return False
+                self._take_back(maker)
                 known.begin(one.life, min(one.after, known.position or one.after))
             if known.position is None or known.life != one.life:
                 if self.gathered.forget(maker_of(one.origin, known.life)):
@@ -148,9 +152,10 @@ class HeaderBroker(NetworkedBroker):
             assert at is not None
             assert at.position is not None
             self.gathered.doubt(other, at.position)
-            self._intake.clock.promise_of(
-                origin, dict.fromkeys(self.heard_types(origin), WATERMARK_NONE), self._now
-            )
+            split = self.split()
+            types = () if split is None else split.types
+            waits = dict.fromkeys(types, WATERMARK_NONE)  # also where it has nothing more to say
+            self._intake.clock.promise_of(origin, waits, self._now)
             self.to_ask[origin] = None
             self.ledger.note("split_conflicts")
             reason = "a source was at two brokers in one window: its events travel as they are"
