@@ -77,7 +77,10 @@ class _Submitted(Struct, array_like=True, frozen=True, tag="submitted"):
     text: bytes
     proven: bool
     cells: int = 1
-    split: bool = False
+
+
+class _Split(_Submitted, array_like=True, frozen=True, tag="split"):
+    """A submission whose windows are split: a kind of its own, as an earlier version cannot."""
 
 
 class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
@@ -108,6 +111,7 @@ _Told: TypeAlias = (
     | _Withdrawn
     | _Listening
     | _Submitted
+    | _Split
     | _Cancelled
     | _Network
     | _Woken
@@ -136,8 +140,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             said = (message.broker, message.hops, message.came, message.gone, message.anew)
             return _encode(_Listening(now, *said, message.version))
         case messages.SpecificationSubmitted():
-            asked = _asked(message, message.text)
-            return _encode(_Submitted(now, *asked, message.cells, message.split))
+            kind = _Split if message.split else _Submitted
+            return _encode(kind(now, *_asked(message, message.text), message.cells))
         case messages.CancelRequested():
             return _encode(_Cancelled(now, *_asked(message, message.name)))
         case messages.NetworkTold(what) if what.outlasts:
@@ -179,7 +183,12 @@ def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each 
         case _Submitted():
             client, request, text = map(_text, (told.client, told.request, told.text))
             return messages.SpecificationSubmitted(
-                client, request, text, proven=told.proven, cells=told.cells, split=told.split
+                client,
+                request,
+                text,
+                proven=told.proven,
+                cells=told.cells,
+                split=isinstance(told, _Split),
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))
