@@ -41,6 +41,7 @@ from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
 STATE_VERSION = 2
+ROWS_VERSION = 3  # with partial results of others, which an earlier version would pass over
 
 _order = attrgetter("order")
 
@@ -135,15 +136,16 @@ class WindowAgent:
 
     def state(self) -> Any:
         """See agent.Agent."""
+        windows = self._windows.state()
         return {
-            "version": STATE_VERSION,
+            "version": ROWS_VERSION if "apart" in windows else STATE_VERSION,
             "inverted": self._outcome.dropped_inverted,
-            "windows": self._windows.state(),
+            "windows": windows,
         }
 
     def restore(self, state: Any) -> None:
         """See agent.Agent."""
-        if state["version"] != STATE_VERSION:
+        if state["version"] not in {STATE_VERSION, ROWS_VERSION}:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         self._outcome.dropped_inverted = state["inverted"]
         self._windows.restore(state["windows"])

@@ -249,9 +249,12 @@ class FoldingBroker(Relaying):
 
     def _tasks_of(self, one: frames.Fold) -> tuple[Split, list[Task]]:
         """The windows that are asked for. Raises FoldError."""
-        known = self._read.get((one.text, one.tasks))
-        if known is not None:
-            return known
+        known = self._read.get((one.text, one.tasks)) or self._read_text(one)
+        if not one.types.keys() <= set(known[0].types):
+            raise FoldError("it needs other types than it names")
+        return known
+
+    def _read_text(self, one: frames.Fold) -> tuple[Split, list[Task]]:
         checked = check_text(one.text.decode("utf-8", "surrogatepass"))
         if checked.specification is None:
             raise FoldError(f"the text is refused here: {checked.report()}")
@@ -260,7 +263,7 @@ class FoldingBroker(Relaying):
             raise FoldError("the text means another thing here")
         found = {key: tasks[key] for key in one.tasks}
         split = split_of(found)
-        if split is None or not one.types.keys() <= set(split.types):
+        if split is None:
             raise FoldError("these windows are not split")
         while len(self._read) >= TEXTS_KEPT:
             del self._read[next(iter(self._read))]
