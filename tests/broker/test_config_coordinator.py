@@ -26,6 +26,7 @@ def test_the_section_is_read(tmp_path):
         (f"{LINKED}[coordinator]\nradius = -1", "coordinator.radius"),
         (f"{LINKED}[coordinator]\nchange_percent = 0", "coordinator.change_percent"),
         (f"{LINKED}[coordinator]\nmeasure_ms = 10", "coordinator.measure_ms"),
+        (f"{LINKED}[coordinator]\nsplit_windows = true", "coordinator.split_windows: windows are"),
         (f"{LINKED}[coordinator]\nprice = 1", "[coordinator] has no key `price`"),
     ],
 )

@@ -32,6 +32,13 @@ def test_a_running_networks_plan_is_shown_with_reasons(face, told, capsys):
     assert json.loads(capsys.readouterr().out) == told
 
 
+def test_who_merges_is_shown_with_those_who_fold(face, told, capsys):
+    task = told["tasks"][0] | {"parts": ["b1", "b2"]}
+    face.broker.plans = told | {"tasks": [task]}
+    assert main(["plan", "--broker", face.url]) == 0
+    assert "  b2 (of b1, b2)  " in capsys.readouterr().out
+
+
 def test_a_plan_that_keeps_no_limits_is_status_1(face, told, capsys):
     face.broker.plans = told | {"infeasible": True}
     assert main(["plan", "--broker", face.url]) == 1

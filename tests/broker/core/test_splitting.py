@@ -195,6 +195,21 @@ def test_what_comes_behind_a_window_is_counted_and_not_merged() -> None:
     assert [list(one.ids) for one in done.made] == [["a"], ["c"]]
 
 
+def test_a_pane_that_is_complete_is_kept_where_later_ones_are_taken_back() -> None:
+    defined = Defined("every 10 ms range 14 ms", 10, 14, *PLAIN_ONE, WITHOUT_VALUES)
+    done = Split(defined, 1, 1)
+    done.fold(0, [CLASSES["A"](id="a", start=2, end=2), CLASSES["A"](id="b", start=8, end=8)])
+    done.send(0)
+    done.reach(7)  # up to 6 all is there, and no window is closed
+    done.take_back(0)
+    done.send(0)
+    done.reach(WATERMARK_END)
+    assert [(one.tie[2], list(one.ids), one.start) for one in done.made] == [
+        (1, ["a"], 2),
+        (2, ["b"], 8),
+    ]
+
+
 # --- which windows ----------------------------------------------------------------------------
 
 TEXT = """

@@ -19,11 +19,6 @@ def sources_at_two_brokers_that_nobody_minds(patch):
     patch.setattr(Gathered, "sharing", lambda *_, **__: [])
 
 
-def complete_panes_that_are_taken_back(patch):
-    drop = Apart.drop
-    patch.setattr(Apart, "drop", lambda self, maker, _: drop(self, maker, None))
-
-
 def rows_that_stay_beside_the_events_sent_again(patch):
     patch.setattr(Apart, "drop", lambda *_: 0)
 
@@ -86,7 +81,6 @@ AT_ONCE = (
     rows_that_stay_beside_the_events_sent_again,
 )
 LATER = (
-    complete_panes_that_are_taken_back,
     events_that_are_forgotten_too_soon,
     time_that_goes_on_while_a_broker_is_doubted,
     promises_that_go_before_rows,
@@ -103,7 +97,7 @@ def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("plant", (*AT_ONCE, *LATER), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("plant", [*AT_ONCE, *LATER], ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found(plant, monkeypatch):
     plant(monkeypatch)
     found_from(split.run, "split")
