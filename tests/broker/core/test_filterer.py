@@ -349,6 +349,23 @@ def test_what_is_equal_is_found_behind_the_hash_of_something_else_that_is():
     assert goes_where_it_should(asked, batch)
 
 
+def test_what_an_index_held_is_still_found_where_it_is_built_anew():
+    """As more contents come, and as most of them go again."""
+    filterer = Filterer()
+    batch = [Reading(id="i", start=0, end=0, a_n=n, a_x=9.0) for n in (-1, 5, 50, 500)]
+    contents: dict[int, tuple[str, Any]] = {}
+    for value in range(300):
+        each = (above("n", value), above("x", value % 7))
+        contents[filterer.add("Reading", each)] = ("Reading", each)
+        if value % 20 == 19:
+            assert same(filterer.route(batch), expected(contents, batch))
+    for key in list(contents)[::-1][:280]:
+        filterer.remove(key)
+        del contents[key]
+    assert same(filterer.route(batch), expected(contents, batch))
+    assert len(expected(contents, batch)) == 20
+
+
 @pytest.mark.parametrize("latitude", [0.0, 60.0, -80.0])
 def test_a_circle_reaches_over_the_date_line_from_either_side(latitude):
     longitudes = [179.0, 179.6, 179.95, 180.0, -180.0, -179.95, -179.6, -179.0, 0.0]
