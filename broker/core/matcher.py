@@ -93,7 +93,7 @@ class Matcher:
             self._agents.begin(task.key, begin)
         self._endings.note(seats)
         if task.key in self._agents.beginning:
-            self._schedule_all(seats)
+            self.schedule(*seats)
 
     @property
     def has_beginnings(self) -> bool:
@@ -104,16 +104,11 @@ class Matcher:
         """The tasks that are installed, or will be, begin at the instant, if not before."""
         if self._agents.begin_all(instant):
             for key in self._agents.beginning:
-                self._schedule_all(self._by_task[key])
+                self.schedule(*self._by_task[key])  # a silence is due without any event
 
     def begins_from(self, floor: int) -> None:
         """No event to come begins before this time, nor does a task, if it has not begun before."""
         self._agents.begins_from(floor)
-
-    def _schedule_all(self, seats: Sequence[Seat]) -> None:
-        """A silence from the beginning on is due without any event of the task's own."""
-        for seat in seats:
-            self.schedule(seat)
 
     def remove(self, key: str) -> None:
         """Stop a task; its state is gone."""
@@ -125,8 +120,7 @@ class Matcher:
             seat.domain.seats -= 1
             for content in seat.contents:
                 # Two leaves of a case may want one content: the second finds nothing left of it.
-                routes = self._routes.pop(content, ())
-                rest = [route for route in routes if route[0] is not seat]
+                rest = [route for route in self._routes.pop(content, ()) if route[0] is not seat]
                 if rest:
                     self._routes[content] = rest
                 self._direct.changed(content)
@@ -281,17 +275,18 @@ class Matcher:
                 seat.due = None
                 inboxes.setdefault(index, [])
 
-    def schedule(self, seat: Seat) -> None:
-        """Note when an agent is due, where that may be another time than before."""
-        due = seat.agent.next_due()
-        if due is not None and due != seat.due:
-            if due < WATERMARK_END:
-                heappush(seat.domain.due, (due, seat.index))
-            elif not seat.waits_for_end:
-                # Once is enough: it stays until the end, however often it is due before.
-                seat.waits_for_end = True
-                heappush(seat.domain.due, (due, seat.index))
-        seat.due = due
+    def schedule(self, *seats: Seat) -> None:
+        """Note when their agents are due, where that may be another time than before."""
+        for seat in seats:
+            due = seat.agent.next_due()
+            if due is not None and due != seat.due:
+                if due < WATERMARK_END:
+                    heappush(seat.domain.due, (due, seat.index))
+                elif not seat.waits_for_end:
+                    # Once is enough: it stays until the end, however often it is due before.
+                    seat.waits_for_end = True
+                    heappush(seat.domain.due, (due, seat.index))
+            seat.due = due
 
     def _watermark(
         self, domain: Domain, watermark_of: WatermarkOf, cache: dict[Any, int] | None = None
