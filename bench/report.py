@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from broker.core import compiled
+
 
 class Table(msgspec.Struct, frozen=True):
     """Figures under their columns' names; a row's first cell says what it is."""
@@ -139,9 +141,10 @@ def machine() -> list[str]:
     load = f"load average {os.getloadavg()[0]:.1f} when the measuring began"
     if niceness := os.nice(0):
         load += f", niceness {niceness}"
+    passes = "Python alone" if compiled.passes is None else "with compiled passes"
     return [
         f"{_cpu_model()}, {cores} cores ({platform.machine()}), {platform.system()}",
-        f"{platform.python_implementation()} {platform.python_version()}",
+        f"{platform.python_implementation()} {platform.python_version()}, {passes}",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}; {load}",
     ]
 

@@ -21,7 +21,8 @@ from broker.core.ledger import Account, Ledger
 from broker.core.limits import Limits
 from broker.core.matcher import Matcher
 from broker.core.own import Function
-from headwater.events import Event
+from broker.core.results import told
+from headwater.events import Event, taken_out
 from headwater.release import Release
 from headwater.tables import tables_among, tables_beside
 from language import Program, Specification, check_text
@@ -298,7 +299,7 @@ class Engine:
         if self._everything is not None:
             self._everything += decoded.events
             return []
-        return _plain(self._pipeline.admit(decoded.events, decoded.by_class))
+        return told(self._pipeline.admit(decoded.events, decoded.by_class))
 
     def advance(self, watermark_ms: int) -> list[dict[str, Any]]:
         """Every event to come ends after this time; the results that this gives, in order.
@@ -312,7 +313,7 @@ class Engine:
             raise ValueError(f"found watermark_ms {watermark_ms!r}, expected integer milliseconds")
         if self._everything is not None:
             return []
-        return _plain(self._pipeline.advance(watermark_ms))
+        return told(self._pipeline.advance(watermark_ms))
 
     def next_due(self) -> int | None:
         """The least time to which `advance` may give a result by itself, in ms; None: none may."""
@@ -344,14 +345,10 @@ class Engine:
         self._finished = False
 
     def _decoded(self, events: list[Event | Mapping[str, Any]]) -> Decoded:
-        try:
-            typed = [event.typed for event in events]  # type: ignore[union-attr]
-        except AttributeError:
-            pass  # there are mappings among them
-        else:
-            decoded = self._pipeline.intake.from_typed(typed)
-            if decoded is not None:
-                return decoded
+        taken = taken_out(events)
+        decoded = None if taken is None else self._pipeline.intake.from_typed(*taken)
+        if decoded is not None:
+            return decoded
         items = [event.to_dict() if isinstance(event, Event) else event for event in events]
         return self._pipeline.intake.from_mappings(items)
 
@@ -368,16 +365,12 @@ class Engine:
         for start in range(0, len(events), BATCH_EVENTS):
             release.add(self._pipeline.admit(events[start : start + BATCH_EVENTS]))
         release.add(self._pipeline.finish())
-        return _plain(release.rest())
+        return told(release.rest())
 
     @property
     def counts(self) -> dict[str, Any]:
         """What became of the events so far: the ledger."""
         return self._pipeline.ledger.to_dict()
-
-
-def _plain(results: Sequence[Result]) -> list[dict[str, Any]]:
-    return [result.to_dict() for result in results]
 
 
 def _ledger_state(ledger: Ledger) -> list[Any]:

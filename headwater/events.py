@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from broker.core import compiled
+from broker.core.event import ByClass
 from broker.core.event import Event as CoreEvent
 from broker.core.typed import typed
 
@@ -83,6 +85,21 @@ class Event:
             f", {name}={value!r}" for name, value in self._said.items() if name != "type"
         )
         return f"Event({self._said['type']!r}{rest})"
+
+
+def taken_out(events: list[Any]) -> tuple[list[Any], ByClass | None] | None:
+    """What an engine may take of events, and that by class, if known; None if not all are events.
+
+    What it cannot take as it is stands there as None.
+    """
+    if compiled.passes is not None:
+        found: tuple[list[Any], ByClass] | None = compiled.passes.readings(events, Event)
+        if found is not None:
+            return found
+    try:
+        return [event.typed for event in events], None
+    except AttributeError:  # there are mappings among them
+        return None
 
 
 def _again(said: dict[str, Any]) -> Event:

@@ -7,11 +7,12 @@ where HEADWATER_REQUIRE_PROGRAMS=1 is set (continuous integration) any skip fail
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from broker.core import compiled
 from tests.printed import generated_tables, planted_table, told
 
 # Debian keeps servers out of an ordinary user's PATH.
@@ -35,6 +36,17 @@ def require_program(name: str) -> str:
 @pytest.fixture
 def find_program() -> Callable[[str], str]:
     return require_program
+
+
+@pytest.fixture(scope="module", params=["compiled", "python"])
+def both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A module's tests with the compiled passes and without; of a module, for hypothesis' sake."""
+    passes = compiled.passes
+    if request.param == "compiled" and passes is None:
+        pytest.skip("the passes are not compiled")
+    compiled.passes = passes if request.param == "compiled" else None
+    yield
+    compiled.passes = passes
 
 
 def pytest_configure(config: pytest.Config) -> None:

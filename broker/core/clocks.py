@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from broker.core import compiled
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 
 if TYPE_CHECKING:
@@ -180,8 +181,13 @@ def course(events: list[Event], newest: int, passed: int, lateness_ms: int) -> C
     """The clock's course from `newest`; what ends at or before `passed` is late in any case.
 
     The ends are looked through as a list: of a stream in order that takes one pass at the pace of
-    Python's own loops.
+    Python's own loops, unless it is compiled.
     """
+    if compiled.passes is not None:
+        known = None if passed == WATERMARK_NONE else passed
+        found = compiled.passes.course(events, newest, known, lateness_ms)
+        if found is not None:
+            return Course(*found)
     ends: list[int] = [event.end for event in events]
     if not ends:
         return Course(newest, False, True, True, ends)

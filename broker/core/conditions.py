@@ -17,7 +17,7 @@ from math import asin, cos, degrees, inf, nextafter, pi, radians, sin
 from typing import Any
 
 from broker.core.event import MetricPosition
-from broker.core.expressions import AtomScope, Writer
+from broker.core.expressions import AtomScope, Writer, attribute_code
 from broker.core.geometry import EARTH_RADIUS_M
 from broker.core.source import Constants
 from language.tree import (
@@ -128,6 +128,15 @@ def term_of(node: Expression) -> Term:
     if isinstance(node, Name | Attribute):
         return _named(_SAME.get(node.name, node.name))
     return Term(repr(node), node)
+
+
+def slot_read(node: Expression | None) -> str | None:
+    """The slot in which an event has what an expression is; None of all but bare attributes."""
+    if not isinstance(node, Name | Attribute):
+        return None
+    code, _ = attribute_code("e", node.name)
+    slot = code.removeprefix("e.")
+    return slot if slot.isidentifier() else None
 
 
 @lru_cache(maxsize=4_096)

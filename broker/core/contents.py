@@ -15,7 +15,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from broker.core.cells import CellIndex, Ranges, columns_for, slots_of
-from broker.core.conditions import PATH, Alternative, Choice, Term, alternatives_of, spanned
+from broker.core.choosing import giver_of
+from broker.core.conditions import (
+    PATH,
+    Alternative,
+    Choice,
+    Term,
+    alternatives_of,
+    slot_read,
+    spanned,
+)
 from broker.core.content import Content, Found
 from broker.core.event import Event
 from broker.core.expressions import AtomScope, Writer
@@ -110,9 +119,15 @@ class Group:
     """Rows that the hash cannot tell apart; `home` is the hashed term and its value."""
 
     def __init__(
-        self, terms: dict[str, Term], cells_max: int, home: tuple[str, Any] | None
+        self,
+        terms: dict[str, Term],
+        cells_max: int,
+        home: tuple[str, Any] | None,
+        scales: dict[Any, Any] | None = None,
     ) -> None:
+        """`scales`: where it shows the compiled scale of its contents, under its value."""
         self.home = home
+        self._scales = scales
         self._terms = terms
         self._cells_max = cells_max
         self._plain: dict[Row, None] = {}  # asked one by one,
@@ -138,7 +153,7 @@ class Group:
         else:
             self._plain[row] = None
             self._unranged += not row.ranges
-        self._stale = True
+        self._change()
 
     def remove(self, row: Row) -> None:
         """Let a row go."""
@@ -151,7 +166,12 @@ class Group:
             self._dead += 1
             if self._dead > self._count + ROWS_PLAIN:
                 self._build()
+        self._change()
+
+    def _change(self) -> None:
         self._stale = True
+        if self._scales is not None and self.home is not None:
+            self._scales.pop(self.home[1], None)
 
     def match(self, event: Event, found: Found) -> int:
         """Give the event to the contents whose conditions hold; how many rows held."""
@@ -177,6 +197,9 @@ class Group:
         if grown or waiting > ROWS_PLAIN + self._built // LATER_SHARE:
             self._build()
         self._scale = self._scaled()
+        scale = None if self._scale is None else self._scale.compiled
+        if scale is not None and self._scales is not None and self.home is not None:
+            self._scales[self.home[1]] = scale
         contents = [row.content for row in self._plain]
         self._asked = [(content.test, content.args, content) for content in contents]
 
@@ -230,6 +253,7 @@ class TypeIndex:
         self._cells_max = cells_max
         self._terms: dict[str, Term] = {}
         self._tables: dict[str, dict[Any, Group]] = {}
+        self._scales: dict[str, dict[Any, Any]] = {}  # of groups that have a compiled one
         self._rest = Group(self._terms, cells_max, None)
         self._route: Callable[[list[Event], Found], int] | None = None
 
@@ -259,14 +283,14 @@ class TypeIndex:
                 key, value = row.group.home
                 self._tables[key].pop(value, None)
                 if not self._tables[key]:
-                    del self._tables[key]
+                    del self._tables[key], self._scales[key]
         content.rows = ()
         self._route = None
 
     def route(self, events: list[Event], found: Found) -> int:
         """Give events to contents; how many events no content wanted."""
         if self._route is None:
-            self._route = self._compiled()
+            self._route = self._giving(self._compiled())
         return self._route(events, found)
 
     def _combined(self, alternative: Alternative) -> tuple[dict[str, Choice], Ranges]:
@@ -306,7 +330,7 @@ class TypeIndex:
         full = best is None or best[0] >= BUCKET_FULL
         if unhashed and full and len(self._tables) < TABLES_MAX:
             key = min(unhashed, key=_preference)
-            self._tables[key] = {}
+            self._tables[key], self._scales[key] = {}, {}
             return key
         return None if best is None else best[1]
 
@@ -314,8 +338,19 @@ class TypeIndex:
         table = self._tables[key]
         group = table.get(value)
         if group is None:
-            group = table[value] = Group(self._terms, self._cells_max, (key, value))
+            home, scales = (key, value), self._scales[key]
+            group = table[value] = Group(self._terms, self._cells_max, home, scales)
         return group
+
+    def _giving(
+        self, asked: Callable[[list[Event], Found], int]
+    ) -> Callable[[list[Event], Found], int]:
+        """The compiled pass, where all contents stand behind one slot; it asks about the others."""
+        keys = [] if self._rest else list(self._tables)
+        slot = slot_read(self._terms[keys[0]].node) if len(keys) == 1 and keys[0] != PATH else None
+        if slot is None:
+            return asked
+        return giver_of(slot, self._scales[keys[0]], self._tables[keys[0]], asked)
 
     def _compiled(self) -> Callable[[list[Event], Found], int]:
         constants = Constants()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from broker.core.choosing import choice_of
 from broker.core.content import Content, Found, Makers
 from broker.core.contents import Shapes, TypeIndex
 from broker.core.event import ByClass, Detected, Event, sorted_by_class
@@ -190,11 +191,12 @@ class _TypeContents:
         self._index: TypeIndex | None = None
         self._waiting: dict[int, Content] = {}  # not in the index yet
         self._select: Callable[[list[Event]], tuple[list[Event], ...]] | None = None
+        self._choice: Callable[[list[Event]], tuple[list[Event], ...] | None] | None = None
 
     def add(self, content: Content) -> None:
         self.contents[content.id] = content
         self._waiting[content.id] = content
-        self._select = None
+        self._select = self._choice = None
 
     def remove(self, content: Content) -> None:
         del self.contents[content.id]
@@ -203,7 +205,7 @@ class _TypeContents:
             self._waiting = dict(self.contents)
         elif self._waiting.pop(content.id, None) is None and self._index is not None:
             self._index.remove(content)
-        self._select = None
+        self._select = self._choice = None
 
     def route(
         self, events: list[Event], found: list[tuple[int, list[Event]]], made: list[Any]
@@ -232,9 +234,7 @@ class _TypeContents:
         self._waiting = {}
 
     def _selected(self, events: list[Event], found: list[tuple[int, list[Event]]]) -> int:
-        if self._select is None:
-            self._select = self._comprehensions()
-        wanted, *lists = self._select(events)
+        wanted, *lists = self._chosen(events)
         if not wanted:
             return len(events)
         if lists:
@@ -242,6 +242,18 @@ class _TypeContents:
         else:
             found.append((next(iter(self.contents)), wanted))
         return len(events) - len(wanted)
+
+    def _chosen(self, events: list[Event]) -> tuple[list[Event], ...]:
+        """See `_comprehensions`; the compiled pass where there is one that can tell."""
+        if self._choice is None and self._select is None:
+            self._choice = choice_of([one.conditions for one in self.contents.values()])
+        if self._choice is not None:
+            found = self._choice(events)
+            if found is not None:
+                return found
+        if self._select is None:
+            self._select = self._comprehensions()
+        return self._select(events)
 
     def _comprehensions(self) -> Callable[[list[Event]], tuple[list[Event], ...]]:
         """What any content wants, then, unless there is but one, what each wants of that."""

@@ -24,9 +24,14 @@ def digest(*parts: Any) -> str:
 Bound = list[tuple[str, list[tuple[str, int]]]]
 
 
+def beginning_of(task: str, case: int) -> bytes:
+    """What is digested of a case's occurrence before what is bound, encoded."""
+    return ENCODE(("occurrence", task, case, None))[:-1]
+
+
 def begun_of(task: str, case: int) -> blake2b:
     """The digest of a case's occurrence, begun: what is bound is missing, encoded."""
-    return blake2b(ENCODE(("occurrence", task, case, None))[:-1], digest_size=DIGEST_BYTES)
+    return blake2b(beginning_of(task, case), digest_size=DIGEST_BYTES)
 
 
 def bound_ids_of(task: str, case: int) -> Callable[[Bound], str]:

@@ -25,7 +25,7 @@ from broker.core.agent import WATERMARK_NONE
 from broker.core.clocks import Clock, Split, StreamClock
 from broker.core.decode import Decoded, PayloadDecoder
 from broker.core.durable_events import packed, unpacked
-from broker.core.event import Event, MetricPosition, Position, sorted_by_class
+from broker.core.event import ByClass, Event, MetricPosition, Position, sorted_by_class
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
 from broker.core.network_clocks import NetworkClocks
@@ -169,11 +169,15 @@ class Intake:
         """The one event that a mapping says: in `events`, `rejections`, or `skipped`."""
         return self.from_mappings([item], arrival_ms)
 
-    def from_typed(self, events: list[Any]) -> Decoded | None:
-        """Readings that `typed.typed` has made; None where one is of no declared type as it is."""
+    def from_typed(self, events: list[Any], by_class: ByClass | None = None) -> Decoded | None:
+        """Readings that `typed.typed` has made; None where one is of no declared type as it is.
+
+        `by_class`: the same by their class, where that is known.
+        """
         if self._advertised.describing:
             return None
-        by_class = sorted_by_class(events)
+        if by_class is None:
+            by_class = sorted_by_class(events)
         if not self.registry.exact().issuperset(by_class):
             return None
         return self._counted(Decoded(events, by_class=by_class))

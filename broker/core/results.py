@@ -1,4 +1,4 @@
-"""The order in which results leave.
+"""Results as they leave: in which order, and in which form.
 
 Owns that order over the results of several subscriptions. Must not know agents or where results go.
 Invariant: it depends on the results alone, and no two of them are equal in it.
@@ -11,6 +11,7 @@ from itertools import islice
 from operator import attrgetter, eq, le, lt
 from typing import TYPE_CHECKING, Any
 
+from broker.core import compiled
 from broker.core.occurrence import sort_in_order
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _place = attrgetter("place")
 def sort_results(results: list[Result]) -> None:
     """Put results into the order in which they leave."""
     if len(results) < 2:
+        return
+    if compiled.passes is not None and compiled.passes.in_order(results, type(results[0])):
         return
     ends = list(map(_end, results))
     if all(map(lt, ends, islice(ends, 1, None))):
@@ -40,6 +43,15 @@ def sort_results(results: list[Result]) -> None:
             continue  # as a rule several subscriptions to one event, in their order
         begin, stop = bisect_left(ends, ends[at]), bisect_right(ends, ends[at])
         results[begin:stop] = _sorted(results[begin:stop])
+
+
+def told(results: list[Result]) -> list[dict[str, Any]]:
+    """Results as other programs meet them."""
+    if results and compiled.passes is not None:
+        found: list[dict[str, Any]] | None = compiled.passes.tell(results, type(results[0]))
+        if found is not None:
+            return found
+    return [result.to_dict() for result in results]
 
 
 def _sorted(results: list[Result]) -> list[Result]:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
+from broker.core import compiled
 from broker.core.cells import Ranges
-from broker.core.conditions import EXACT_FLOAT_MAX, Term, constant_of
+from broker.core.conditions import EXACT_FLOAT_MAX, Term, constant_of, slot_read
 from broker.core.source import Constants, shared
 from language.tree import Attribute, Comparison, Expression, Name
 from language.walk import conjuncts
@@ -51,7 +52,7 @@ def _exact(left: Expression, operator: str, right: Expression) -> bool:
 class Scale:
     """Contents in the cells of one term's values; without a term all are wanted always."""
 
-    __slots__ = ("cells", "edges", "read")
+    __slots__ = ("cells", "compiled", "edges", "read")
 
     def __init__(self, rows: Sequence[tuple[Ranges, Any]], term: Term | None) -> None:
         ends = {end for ranges, _ in rows for end in ranges[1:] if end is not None}
@@ -68,6 +69,7 @@ class Scale:
                 cells[-1].append(content)
         self.cells: Cells = [tuple(cell) for cell in cells]
         self.read = _nothing if term is None else _reader(term)
+        self.compiled = _compiled(self.edges, self.cells, term)
 
     def contents(self, event: Any) -> tuple[Any, ...]:
         """Those whose conditions hold of an event."""
@@ -81,6 +83,15 @@ def scale_of(rows: Sequence[tuple[Ranges, Any]], terms: dict[str, Term]) -> Scal
     if len(keys) > 1 or any(len(ranges) > 3 for ranges, _ in rows):
         return None
     return Scale(rows, terms[keys.pop()] if keys else None)
+
+
+def _compiled(edges: list[Any], cells: Cells, term: Term | None) -> Any:
+    """The same for the compiled pass; None where there is none, or no bare number is read."""
+    slot = None if term is None else slot_read(term.node)
+    number = all(edge.__class__ is float or edge.__class__ is int for edge in edges)
+    if compiled.passes is None or not number or (term is not None and slot is None):
+        return None
+    return compiled.passes.Scale(slot, list(map(float, edges)), tuple(cells))
 
 
 def _nothing(_: Any) -> None:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from broker.core import compiled
 from broker.core.choices import WORDS
 from broker.core.event import Event, Head, Order
 from broker.core.expressions import Writer, held
 from broker.core.group_keys import shown_form, text_of
-from broker.core.identity import ENCODE, Bound, begun_of
+from broker.core.identity import ENCODE, Bound, beginning_of, begun_of
 from broker.core.occurrence import events_of, head_of, order_of
 from broker.core.outcome import OccurrenceScope, bound_ids
 from broker.core.pattern import Layout
@@ -161,7 +162,26 @@ class SubscriptionTemplate:
             f"    return {{{', '.join(f'{key!r}: {code}' for key, code in parts.items())}}}\n"
         )
         self.constants = tuple(constants.values.values())
-        return shared(text, "plain_of", constants.helpers)
+        return self._teller(layout, shared(text, "plain_of", constants.helpers))
+
+    def _teller(
+        self, layout: Layout, plain_of: Callable[[OccurrenceResult], dict[str, Any]]
+    ) -> Callable[[OccurrenceResult], dict[str, Any]]:
+        """The same compiled, where each place binds one event and nothing is assigned."""
+        node = self.subscription
+        several = bool(layout.listed or layout.optional or node.case.assign)
+        if compiled.passes is None or several or node.actor.group_key is not None:
+            return plain_of
+        made: Callable[[OccurrenceResult], dict[str, Any]] = compiled.passes.Teller(
+            OccurrenceResult,
+            (node.name, node.seq, node.subscriber, node.actor.name),
+            beginning_of(self.task, 0),
+            tuple([b"\x92" + ENCODE(name) + b"\x91\x92" for name in self.names]),
+            tuple(self.names),
+            tuple(self.keys),
+            plain_of,
+        )
+        return made
 
     def _plain_of(self, result: OccurrenceResult) -> dict[str, Any]:
         node, group, events = self.subscription, result.group, result.events

@@ -8,6 +8,8 @@ import pytest
 
 import headwater
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 TEXT = "event Temp(val: float)\nsubscription Cold from me to alerts detect Temp(val < 0)\n"

@@ -14,6 +14,8 @@ from tests.oracles.generate import CONSTRUCTS, CONTEXTS, random_case
 from tests.oracles.render import text_of
 from tests.streams import end_of, lasted
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 TEMP = "event Temp(val: float) subscription Frost seq 1 from me to alerts detect Temp(val < 0)"
 THEN = """
 event A(n: int) event B(n: int)

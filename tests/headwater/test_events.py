@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from broker.core import typed as typing_of_readings
 from headwater import Engine, Event, EventError
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 TEXT = """
 event Temp(val: float, n: int, text: text, open: bool)
 event Other(val: int)

@@ -15,6 +15,8 @@ from broker.core.event import Event, event_class
 from broker.core.limits import LimitReachedError
 from broker.core.source_clocks import SourceClocks
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 Temp = event_class("Temp", {})
 Hum = event_class("Hum", {})
 KINDS = {"Temp": Temp, "Hum": Hum}

@@ -28,6 +28,8 @@ from language.tree import (
     Unary,
 )
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 ATTRIBUTES = {"n": "int", "x": "float", "t": "text", "open": "bool"}
 Reading = event_class("Reading", ATTRIBUTES)
 Other = event_class("Other", ATTRIBUTES)

@@ -10,6 +10,8 @@ from broker.core.event import event_class
 from broker.core.filterer import FEW, Filterer
 from language.tree import Comparison, Constant, Name
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 Reading = event_class("Reading", {"val": "float", "level": "int"})
 HOLDS = {
     "<": operator.lt,

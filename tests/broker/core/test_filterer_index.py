@@ -26,6 +26,8 @@ from language.tree import (
     SetLiteral,
 )
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 ATTRIBUTES = [f"x{i}" for i in range(6)]
 Reading = event_class("Reading", dict.fromkeys(ATTRIBUTES, "float"))
 

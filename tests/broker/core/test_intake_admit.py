@@ -19,6 +19,8 @@ from broker.core.repeats import SLACK, Repeats
 from language.specification import EventType
 from language.tree import Comparison, Constant, Name
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 Temp = event_class("Temp", {"val": "int"})
 Hum = event_class("Hum", {"val": "int"})
 

@@ -8,6 +8,8 @@ import pytest
 
 import headwater
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 TEXT = """
 event A(n: int)
 event B(n: int)

@@ -10,6 +10,8 @@ from broker.core.occurrence import flat
 from broker.core.outcome import bound_ids, silent
 from language import check_text
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 TEXTS = {
     "one place": "detect A(v > 0) as a",
     "two places": "detect A(v > 0) as a and B(v > 0) as b within 1 s",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from language.tree import (
     RegionLiteral,
     Unary,
 )
+
+pytestmark = pytest.mark.usefixtures("both_ways")
 
 Reading = event_class("Reading", {"n": "int", "x": "float", "t": "text"})
 HOLDS = {

@@ -1,0 +1,43 @@
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+SOURCES: str
+
+def readings(
+    events: list[Any], owner: type
+) -> tuple[list[Any], dict[type[Any], list[Any]]] | None: ...
+def course(
+    events: list[Any], newest: int, passed: int | None, lateness_ms: int
+) -> tuple[int, bool, bool, bool, list[int] | None] | None: ...
+def in_order(results: list[Any], kind: type) -> bool: ...
+def tell(results: list[Any], kind: type) -> list[dict[str, Any]] | None: ...
+def give(
+    events: list[Any],
+    key: str,
+    scales: Mapping[Any, Any],
+    groups: Mapping[Any, Any],
+    made: list[Any],
+    slow: Callable[[list[Any]], int],
+) -> int: ...
+
+class Teller:
+    def __init__(
+        self,
+        kind: type,
+        said: tuple[Any, Any, Any, Any],
+        begun: bytes,
+        heads: tuple[bytes, ...],
+        names: tuple[str, ...],
+        keys: tuple[str, ...],
+        slow: Callable[[Any], dict[str, Any]],
+    ) -> None: ...
+    def __call__(self, result: Any) -> dict[str, Any]: ...
+
+class Choice:
+    def __init__(self, sides: tuple[tuple[tuple[str, int, Any], ...], ...]) -> None: ...
+    def __call__(self, events: Sequence[Any]) -> tuple[list[Any], ...] | None: ...
+
+class Scale:
+    def __init__(
+        self, name: str | None, edges: list[float], cells: tuple[tuple[Any, ...], ...]
+    ) -> None: ...

@@ -1,0 +1,66 @@
+/* What the compiled passes share. Each does what a function of the core written in Python does, or
+ * says that it cannot: then that function is asked. None may differ from it in what it gives. */
+
+#ifndef HEADWATER_PASSES_H
+#define HEADWATER_PASSES_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <structmember.h>
+
+#define NO_SLOT ((Py_ssize_t)-1)
+
+/* Where objects of the class keep an attribute; NO_SLOT where that is no slot. Sets no error. */
+Py_ssize_t slot_of(PyTypeObject *type, const char *name);
+Py_ssize_t slot_named(PyTypeObject *type, PyObject *name);
+
+/* What stands in a slot, borrowed; NULL where nothing does. */
+static inline PyObject *
+in_slot(PyObject *object, Py_ssize_t slot)
+{
+    return *(PyObject **)((char *)object + slot);
+}
+
+/* An integer of 62 bits; 0 where the object is anything else. Sets no error. */
+int as_whole(PyObject *object, int64_t *value);
+
+/* How events of one class are read: at most SHAPES of them are known at a time, with their class. */
+typedef struct {
+    PyTypeObject *type; /* owned */
+    int whole;          /* whether all that stands here was found */
+    Py_ssize_t id, start, end;
+    Py_ssize_t count;
+    PyObject *names; /* the attributes, a tuple, owned */
+    Py_ssize_t *slots;
+} Shape;
+
+/* The shape of a class; NULL where its events are not read so. Sets no error. */
+const Shape *shape_of(PyTypeObject *type);
+
+/* The first 16 bytes of BLAKE2b that is asked for no more, as 32 hexadecimal digits. */
+void digest_hex(const uint8_t *data, size_t length, char *hex);
+
+/* Bytes of msgpack; `full` where there was no room, or a text that has no bytes. */
+typedef struct {
+    uint8_t *bytes;
+    size_t length, most;
+    int full;
+} Packer;
+
+void put_bytes(Packer *packer, const void *bytes, size_t length);
+void put_array(Packer *packer, size_t count);
+void put_text(Packer *packer, PyObject *text);
+void put_whole(Packer *packer, int64_t value);
+
+PyObject *pass_readings(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *pass_course(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *pass_in_order(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *pass_tell(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+int add_teller(PyObject *module);
+int add_choice(PyObject *module);
+int add_scale(PyObject *module);
+
+#endif

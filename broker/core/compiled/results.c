@@ -1,0 +1,345 @@
+/* Results as other programs meet them.
+ *
+ * Owns the dictionary of a result of which each place binds one event, always, and whose values are
+ * not assigned. Must not know what was looked for. Invariant: it is what the function gives that was
+ * generated for the same subscription, which is asked wherever anything is out of the common. */
+
+#include "passes.h"
+
+#define PACKED_MAX 1024 /* bytes of what is bound, as msgpack */
+#define DIGITS 32
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyTypeObject *kind; /* of results */
+    Py_ssize_t start, end, group, occurrence, certainty;
+    PyObject *said;  /* subscription, seq, subscriber, actor */
+    PyObject *begun; /* bytes: what is digested before what is bound */
+    PyObject *heads; /* by place, bytes: its name and that one event follows */
+    PyObject *names; /* by place */
+    PyObject *keys;  /* of the group */
+    PyObject *slow;  /* the generated function */
+} Teller;
+
+enum { SUBSCRIPTION, SEQ, ID, SUBSCRIBER, ACTOR, START, END, CERTAINTY, GROUP, VALUES, EVENTS, KEYS };
+static const char *const key_names[KEYS] = {
+    "subscription", "seq", "id", "subscriber", "actor", "start", "end", "certainty", "group",
+    "values", "events",
+};
+static PyObject *known[KEYS];
+static PyObject *blank; /* a dictionary with these keys, in their order */
+
+/* The event at a place; NULL where it is out of the common. */
+static PyObject *
+bound_at(const Teller *self, PyObject *occurrence, Py_ssize_t place)
+{
+    Py_ssize_t places = PyTuple_GET_SIZE(self->names);
+
+    if (occurrence == NULL)
+        return NULL;
+    if (!PyTuple_CheckExact(occurrence))
+        return places == 1 ? occurrence : NULL;
+    if (PyTuple_GET_SIZE(occurrence) != places + 2)
+        return NULL;
+    return PyTuple_GET_ITEM(occurrence, place + 2);
+}
+
+static PyObject *
+id_of(const Teller *self, PyObject *occurrence)
+{
+    uint8_t bytes[PACKED_MAX];
+    Packer packer = {bytes, 0, PACKED_MAX, 0};
+    Py_ssize_t places = PyTuple_GET_SIZE(self->names);
+    char digits[DIGITS];
+
+    put_bytes(&packer, PyBytes_AS_STRING(self->begun), (size_t)PyBytes_GET_SIZE(self->begun));
+    put_array(&packer, (size_t)places);
+    for (Py_ssize_t at = 0; at < places; at++) {
+        PyObject *head = PyTuple_GET_ITEM(self->heads, at);
+        PyObject *event = bound_at(self, occurrence, at);
+        const Shape *shape = event ? shape_of(Py_TYPE(event)) : NULL;
+        int64_t end;
+
+        if (shape == NULL || !as_whole(in_slot(event, shape->end), &end))
+            return NULL;
+        put_bytes(&packer, PyBytes_AS_STRING(head), (size_t)PyBytes_GET_SIZE(head));
+        put_text(&packer, in_slot(event, shape->id));
+        put_whole(&packer, end);
+    }
+    if (packer.full)
+        return NULL;
+    digest_hex(packer.bytes, packer.length, digits);
+    return PyUnicode_FromStringAndSize(digits, DIGITS);
+}
+
+/* The attributes of an event that are not null; NULL with or without an error. */
+static PyObject *
+values_of(PyObject *event)
+{
+    const Shape *shape = shape_of(Py_TYPE(event));
+    PyObject *found = shape ? PyDict_New() : NULL;
+
+    for (Py_ssize_t at = 0; found != NULL && at < shape->count; at++) {
+        PyObject *value = in_slot(event, shape->slots[at]);
+        if (value == Py_None)
+            continue;
+        if (value == NULL || PyDict_SetItem(found, PyTuple_GET_ITEM(shape->names, at), value) < 0)
+            Py_CLEAR(found);
+    }
+    return found;
+}
+
+/* Put what is given away under the key; 0 where there is none. */
+static int
+put(PyObject *dictionary, PyObject *key, PyObject *value)
+{
+    int done = value != NULL && PyDict_SetItem(dictionary, key, value) == 0;
+
+    Py_XDECREF(value);
+    return done;
+}
+
+static PyObject *
+list_of(PyObject *one)
+{
+    PyObject *found = one ? PyList_New(1) : NULL;
+
+    if (found != NULL)
+        PyList_SET_ITEM(found, 0, Py_NewRef(one));
+    return found;
+}
+
+/* What is bound: values and ids by name. */
+static int
+put_bound(const Teller *self, PyObject *told, PyObject *occurrence)
+{
+    PyObject *values = PyDict_New(), *events = PyDict_New();
+    int done = values != NULL && events != NULL;
+
+    for (Py_ssize_t at = 0; done && at < PyTuple_GET_SIZE(self->names); at++) {
+        PyObject *name = PyTuple_GET_ITEM(self->names, at);
+        PyObject *event = bound_at(self, occurrence, at);
+        const Shape *shape = event ? shape_of(Py_TYPE(event)) : NULL;
+
+        done = shape != NULL && put(events, name, list_of(in_slot(event, shape->id)))
+               && put(values, name, values_of(event));
+    }
+    done = done && PyDict_SetItem(told, known[VALUES], values) == 0
+           && PyDict_SetItem(told, known[EVENTS], events) == 0;
+    Py_XDECREF(values);
+    Py_XDECREF(events);
+    return done;
+}
+
+static PyObject *
+group_of(const Teller *self, PyObject *group)
+{
+    PyObject *found = NULL;
+
+    if (group != NULL && PyTuple_CheckExact(group)
+        && PyTuple_GET_SIZE(group) >= PyTuple_GET_SIZE(self->keys))
+        found = PyDict_New();
+    for (Py_ssize_t at = 0; found != NULL && at < PyTuple_GET_SIZE(self->keys); at++) {
+        if (PyDict_SetItem(found, PyTuple_GET_ITEM(self->keys, at), PyTuple_GET_ITEM(group, at)) < 0)
+            Py_CLEAR(found);
+    }
+    return found;
+}
+
+/* A reference of one's own; NULL of NULL. */
+static PyObject *
+owned(PyObject *object)
+{
+    return Py_XNewRef(object);
+}
+
+/* The result as a dictionary; NULL with an error, or without where it is out of the common. */
+static PyObject *
+told_of(const Teller *self, PyObject *result)
+{
+    PyObject *occurrence, *id, *told;
+    int done;
+
+    if (!Py_IS_TYPE(result, self->kind))
+        return NULL;
+    occurrence = in_slot(result, self->occurrence);
+    id = id_of(self, occurrence);
+    if (id == NULL)
+        return NULL;
+    told = PyDict_Copy(blank);
+    if (told == NULL) {
+        Py_DECREF(id);
+        return NULL;
+    }
+    done = put(told, known[ID], id)
+           && put(told, known[SUBSCRIPTION], owned(PyTuple_GET_ITEM(self->said, 0)))
+           && put(told, known[SEQ], owned(PyTuple_GET_ITEM(self->said, 1)))
+           && put(told, known[SUBSCRIBER], owned(PyTuple_GET_ITEM(self->said, 2)))
+           && put(told, known[ACTOR], owned(PyTuple_GET_ITEM(self->said, 3)))
+           && put(told, known[START], owned(in_slot(result, self->start)))
+           && put(told, known[END], owned(in_slot(result, self->end)))
+           && put(told, known[CERTAINTY], owned(in_slot(result, self->certainty)))
+           && put(told, known[GROUP], group_of(self, in_slot(result, self->group)))
+           && put_bound(self, told, occurrence);
+    if (!done)
+        Py_CLEAR(told);
+    return told;
+}
+
+static PyObject *
+tell_one(const Teller *self, PyObject *result)
+{
+    PyObject *told = told_of(self, result);
+
+    if (told == NULL && !PyErr_Occurred())
+        told = PyObject_CallOneArg(self->slow, result);
+    return told;
+}
+
+static PyObject *
+teller_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+    if (PyVectorcall_NARGS(count) != 1 || names != NULL) {
+        PyErr_SetString(PyExc_TypeError, "a teller takes one result");
+        return NULL;
+    }
+    return tell_one((Teller *)self, args[0]);
+}
+
+static void
+teller_dealloc(PyObject *object)
+{
+    Teller *self = (Teller *)object;
+
+    Py_XDECREF(self->kind);
+    Py_XDECREF(self->said);
+    Py_XDECREF(self->begun);
+    Py_XDECREF(self->heads);
+    Py_XDECREF(self->names);
+    Py_XDECREF(self->keys);
+    Py_XDECREF(self->slow);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static int
+find_slots(Teller *self)
+{
+    self->start = slot_of(self->kind, "start");
+    self->end = slot_of(self->kind, "end");
+    self->group = slot_of(self->kind, "group");
+    self->occurrence = slot_of(self->kind, "occurrence");
+    self->certainty = slot_of(self->kind, "certainty");
+    return self->start != NO_SLOT && self->end != NO_SLOT && self->group != NO_SLOT
+           && self->occurrence != NO_SLOT && self->certainty != NO_SLOT;
+}
+
+/* Teller(kind, said, begun, heads, names, keys, slow) */
+static PyObject *
+teller_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
+{
+    PyObject *kind, *said, *begun, *heads, *names, *keys, *slow;
+    Teller *self;
+
+    if (!PyArg_ParseTuple(args, "O!O!SO!O!O!O", &PyType_Type, &kind, &PyTuple_Type, &said, &begun,
+                          &PyTuple_Type, &heads, &PyTuple_Type, &names, &PyTuple_Type, &keys, &slow))
+        return NULL;
+    if (PyTuple_GET_SIZE(said) != 4 || PyTuple_GET_SIZE(heads) != PyTuple_GET_SIZE(names)) {
+        PyErr_SetString(PyExc_ValueError, "four constants are said, and each name has its bytes");
+        return NULL;
+    }
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(heads); at++) {
+        if (!PyBytes_CheckExact(PyTuple_GET_ITEM(heads, at))) {
+            PyErr_SetString(PyExc_TypeError, "a name's head is bytes");
+            return NULL;
+        }
+    }
+    self = (Teller *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->call = teller_call;
+    self->kind = (PyTypeObject *)Py_NewRef(kind);
+    self->said = Py_NewRef(said);
+    self->begun = Py_NewRef(begun);
+    self->heads = Py_NewRef(heads);
+    self->names = Py_NewRef(names);
+    self->keys = Py_NewRef(keys);
+    self->slow = Py_NewRef(slow);
+    if (!find_slots(self)) {
+        Py_DECREF(self);
+        PyErr_SetString(PyExc_TypeError, "results keep nothing in slots");
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static PyTypeObject teller_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "broker.core.compiled._passes.Teller",
+    .tp_basicsize = sizeof(Teller),
+    .tp_dealloc = teller_dealloc,
+    .tp_vectorcall_offset = offsetof(Teller, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "Makes results of one subscription as other programs meet them.",
+    .tp_new = teller_new,
+};
+
+/* What one result says of itself, of whatever kind. */
+static PyObject *
+told_by_itself(PyObject *result)
+{
+    static PyObject *name;
+
+    if (name == NULL && (name = PyUnicode_InternFromString("to_dict")) == NULL)
+        return NULL;
+    return PyObject_CallMethodNoArgs(result, name);
+}
+
+/* tell(results, kind): [result.to_dict() for result in results]. */
+PyObject *
+pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    static PyObject *plain;
+    PyObject *found, *template = NULL, *teller = NULL;
+    Py_ssize_t slot;
+
+    if (count != 2 || !PyList_CheckExact(args[0]) || !PyType_Check(args[1]))
+        Py_RETURN_NONE;
+    if (plain == NULL && (plain = PyUnicode_InternFromString("plain")) == NULL)
+        return NULL;
+    slot = slot_of((PyTypeObject *)args[1], "template");
+    found = PyList_New(0);
+    for (Py_ssize_t at = 0; found != NULL && at < PyList_GET_SIZE(args[0]); at++) {
+        PyObject *result = Py_NewRef(PyList_GET_ITEM(args[0], at)), *told;
+        if (slot != NO_SLOT && Py_IS_TYPE(result, (PyTypeObject *)args[1])
+            && in_slot(result, slot) != NULL && in_slot(result, slot) != template) {
+            Py_XSETREF(template, Py_NewRef(in_slot(result, slot)));
+            Py_XSETREF(teller, PyObject_GetAttr(template, plain));
+            PyErr_Clear();
+        }
+        if (teller != NULL && Py_IS_TYPE(teller, &teller_type)
+            && Py_IS_TYPE(result, (PyTypeObject *)args[1]))
+            told = tell_one((Teller *)teller, result);
+        else
+            told = told_by_itself(result);
+        Py_DECREF(result);
+        if (told == NULL || PyList_Append(found, told) < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(told);
+    }
+    Py_XDECREF(template);
+    Py_XDECREF(teller);
+    return found;
+}
+
+int
+add_teller(PyObject *module)
+{
+    blank = PyDict_New();
+    for (int at = 0; blank != NULL && at < KEYS; at++) {
+        known[at] = PyUnicode_InternFromString(key_names[at]);
+        if (known[at] == NULL || PyDict_SetItem(blank, known[at], Py_None) < 0)
+            return -1;
+    }
+    return blank == NULL ? -1 : PyModule_AddType(module, &teller_type);
+}

@@ -1,0 +1,447 @@
+"""Compiled passes give what the code gives beside which they are asked: each by itself, and in all.
+
+The tests of the filterer, the clocks, results and the engine run with the passes and without; here
+they are held to each other, and to what they cannot take.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core import compiled
+from broker.core.agent import WATERMARK_NONE
+from broker.core.choosing import choice_of
+from broker.core.clocks import course
+from broker.core.event import Event as CoreEvent
+from broker.core.event import event_class, sorted_by_class
+from broker.core.filterer import Filterer
+from broker.core.identity import digest
+from broker.core.results import sort_results, told
+from headwater import Engine, Event
+from headwater.events import taken_out
+from language import check_text
+from language.tree import Case
+
+ROOT = Path(__file__).resolve().parents[3]
+passes = compiled.passes
+pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
+
+
+@contextmanager
+def python_alone() -> Iterator[None]:
+    compiled.passes = None
+    try:
+        yield
+    finally:
+        compiled.passes = passes
+
+
+# --- the passes by themselves -----------------------------------------------------------------
+
+Reading = event_class("Reading", {"n": "int", "x": "float", "t": "text"})
+Other = event_class("Other", {"x": "float"})
+times = st.integers(-5, 5) | st.sampled_from([2**61, -(2**61), 2**62 + 1, 2**70, -(2**70)])
+
+
+@given(
+    st.lists(times, max_size=6),
+    times,
+    st.just(WATERMARK_NONE) | times,
+    st.integers(0, 6) | st.sampled_from([2**61, 2**63]),
+)
+def test_a_clock_goes_on_in_the_same_way(ends, newest, passed, lateness_ms):
+    events = [
+        (Reading if at % 2 else Other)(id=str(at), start=end, end=end)
+        for at, end in enumerate(ends)
+    ]
+    found = course(events, newest, passed, lateness_ms)
+    with python_alone():
+        wanted = course(events, newest, passed, lateness_ms)
+    assert (found.newest, found.late, found.ordered, found.apart) == (
+        *(wanted.newest, wanted.late),
+        *(wanted.ordered, wanted.apart),
+    )
+    assert found.ends in ([None] if wanted.ends is None else [None, wanted.ends])
+    if not (found.late or found.apart):
+        assert found.ends == wanted.ends
+
+
+@pytest.mark.parametrize("end", [True, 1.0, "1", None])
+def test_a_clock_leaves_an_end_that_is_no_plain_integer_to_python(end):
+    events = [Reading(id="1", start=0, end=end)]
+    assert passes.course(events, 0, None, 0) is None
+
+
+def test_a_clock_leaves_what_is_no_event_to_python():
+    assert passes.course([object()], 0, None, 0) is None
+    assert passes.course([], 0, None, 0) is None
+    assert passes.course((Reading(id="1", start=0, end=0),), 0, None, 0) is None
+
+
+class Louder(Event):
+    __slots__ = ()
+
+
+def test_readings_are_sorted_as_they_come():
+    events = [Event(kind, id=str(at), timestamp=at, v=1.0) for at, kind in enumerate("abcabba")]
+    found = taken_out(events)
+    assert found is not None
+    typed, by_class = found
+    assert typed == [event.typed for event in events]
+    assert list(by_class.items()) == list(sorted_by_class(typed).items())
+    assert [type(one) for one in by_class.values()] == [list] * 3
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Louder("a", id="1", timestamp=1),
+        Event("a", timestamp=1),  # without an id: intake has to say
+        {"type": "a", "id": "1", "timestamp": 1},
+        None,
+    ],
+)
+def test_readings_among_others_are_left_to_python(odd):
+    good = Event("a", id="0", timestamp=0)
+    assert passes.readings([good, odd], Event) is None
+    assert passes.readings((good,), Event) is None
+    assert passes.readings([good], int) is None
+
+
+def test_readings_of_very_many_types_are_left_to_python():
+    few = [Event(f"T{at}", id="1", timestamp=1) for at in range(96)]
+    assert len(passes.readings(few, Event)[1]) == 96
+    assert passes.readings([*few, Event("T96", id="1", timestamp=1)], Event) is None
+
+
+def conditions(text: str) -> Any:
+    checked = check_text(
+        "event Reading(n: int, x: float, t: text)\n"
+        f"subscription S from u to a detect Reading({text})"
+    ).demand()
+    (task,) = checked.graph.tasks.values()
+    case: Case = task.node.case
+    return case.detect.pattern.conditions
+
+
+TELLING = [
+    "x < 2",
+    "2 <= x",
+    "1 < x < 3",
+    "x >= -1.5, n <= 3",
+    "n > 2.5",
+    "n = 3",
+    "x = 3",
+    't = "b"',
+    't < "b"',
+    'location = "hall"',
+    "timestamp > 1",
+    "n > 9007199254740992",
+    "x > 9007199254740993",
+]
+PUZZLING = ["x != 1", "not x < 2", "x < n", "x + 1 < 2", "x < 1 or x > 2", "duration > 1"]
+numbers = st.sampled_from(
+    [-2.0, -1.5, 1.0, 2.0, 2.5, 3.0, float("nan"), float("inf"), 9007199254740992.0, 1e300]
+)
+readings = st.builds(
+    Reading,
+    id=st.just("r"),
+    location=st.sampled_from([None, "hall", "yard"]),
+    start=st.integers(0, 3),
+    end=st.integers(0, 3),
+    a_n=st.none() | st.integers(-4, 4) | st.sampled_from([2**53, 2**53 + 1, 2**63 - 1]),
+    a_x=st.none() | numbers,
+    a_t=st.none() | st.sampled_from(["a", "b", "é"]),
+)
+
+
+@given(st.lists(st.sampled_from(TELLING), min_size=1, max_size=4), st.lists(readings, max_size=6))
+def test_events_are_chosen_as_by_the_generated_code(texts, events):
+    wanted = [conditions(text) for text in texts]
+    choice = choice_of(wanted)
+    assert choice is not None
+    filterers = []
+    for alone in (False, True):
+        filterer = Filterer()
+        for one in wanted:
+            filterer.add("Reading", one)
+        if alone:
+            with python_alone():
+                filterers.append(filterer.route(events))
+        else:
+            filterers.append(filterer.route(events))
+    assert filterers[0] == filterers[1]  # an event equals itself alone
+
+
+@pytest.mark.parametrize("text", PUZZLING)
+def test_what_is_more_than_a_comparison_with_a_constant_is_left_to_python(text):
+    assert choice_of([conditions("x < 2"), conditions(text)]) is None
+
+
+def test_a_choice_learns_a_class_anew_and_leaves_what_has_no_such_slot():
+    choice = choice_of([conditions("x < 2")])
+    assert choice is not None
+    mixed = [Reading(id="1", end=1, a_x=1.0), Other(id="2", end=1, a_x=1.5)]
+    assert choice(mixed) == (mixed,)
+    assert choice([*mixed, CoreEvent(id="3", end=1)]) is None
+    assert choice(mixed) == (mixed,)
+
+
+# --- results ----------------------------------------------------------------------------------
+
+DECLARED = "event A(v: float, n: int, t: text)\nevent B(v: float)\nevent C(v: float)\n"
+RESULTS = {
+    "one place": "detect A as a",
+    "two places": "detect A as a and B as `b-2` within 9 s",
+    "groups": "detect A as a then B as b within 9 s group by location, source",
+    "a definition": "detect D as d",
+    "a list": "detect A as a then B+ as b within 9 s",
+    "a place that may stay empty": "detect A as a or B as b",
+    "an assignment": "detect A as a and B as b within 9 s assign sum = a.v + b.v",
+    "a long name": f"detect A as {'a' * 40} and B as é within 9 s",
+}
+DEFINED = (
+    "define D(v) detect B as b and C as c within 9 s assign v = b.v + c.v\n"
+    "subscription S seq 3 from u to {actor}\n"
+)
+ids = st.sampled_from(["e1", "e2", "", "x" * 31, "x" * 32, "x" * 256, "ü", "e\U0001f600"])
+milliseconds = st.sampled_from([0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32])
+moments = milliseconds | st.builds(lambda at: 1_700_000_000_000 + at, milliseconds)
+mappings = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from(["A", "B", "C"]),
+            "id": ids,
+            "timestamp": moments,
+            "v": st.sampled_from([-1.5, 0.0, 3.25]),
+        },
+        optional={
+            "location": st.sampled_from(["hall", "höf"]),
+            "source": st.sampled_from(["s", "ß"]),
+        },
+    ),
+    max_size=8,
+)
+
+
+def engines(text: str, **given_to: Any) -> Iterator[Engine]:
+    """Of one text: with the passes, and of Python alone."""
+    yield Engine(text, **given_to)
+    with python_alone():
+        yield Engine(text, **given_to)
+
+
+@pytest.mark.parametrize("detect", RESULTS.values(), ids=RESULTS)
+@given(items=mappings)
+def test_results_say_the_same(detect, items):
+    text = DECLARED + DEFINED.format(actor="alerts") + detect
+    given_to = [engine.push(items, skip_bad=True) + engine.finish() for engine in both(text)]
+    assert given_to[0] == given_to[1]
+    for one, other in zip(*given_to, strict=True):
+        assert list(one) == list(other)
+        assert [list(one[key]) for key in ("group", "values", "events")] == [
+            list(other[key]) for key in ("group", "values", "events")
+        ]
+
+
+def both(text: str) -> list[Engine]:
+    return list(engines(text, lateness_ms=None))
+
+
+@given(st.binary(max_size=600).map(lambda data: data.decode("latin-1")), st.integers(0, 2**62))
+def test_an_id_is_the_digest_of_what_is_bound(name, end):
+    ascii_id = "".join(chr(ord(letter) % 128) for letter in name) or "e"
+    text = DECLARED + DEFINED.format(actor="alerts") + "detect A as a"
+    end %= 10**12
+    (result,) = Engine(text).push([Event("A", id=ascii_id[:256], timestamp=end, v=1.0)])
+    (task,) = [one for one in check_text(text).demand().graph.tasks.values() if one.name == "S"]
+    assert result["id"] == digest("occurrence", task.key, 0, [("a", [(ascii_id[:256], end)])])
+
+
+class Told:
+    """A result of another kind."""
+
+    def __init__(self, said: Any) -> None:
+        self.said = said
+
+    def to_dict(self) -> Any:
+        if isinstance(self.said, Exception):
+            raise self.said
+        return self.said
+
+
+def test_results_of_another_kind_tell_themselves():
+    others: Any = [Told({"a": 1}), Told({"b": 2})]
+    assert told(others) == [{"a": 1}, {"b": 2}]
+    with pytest.raises(ValueError, match="no"):
+        told([*others, Told(ValueError("no"))])
+
+
+# --- all together -----------------------------------------------------------------------------
+
+RANGES = [
+    f'subscription S{at} seq 1 from u to a detect A(location = "{place}", {low} <= v <= {low + 2})'
+    for at, (place, low) in enumerate((p, x / 2) for p in ("hall", "höf") for x in range(-4, 4))
+]
+SPECIFICATIONS = {
+    "ranges": "\n".join(RANGES),
+    "ranges and all": "\n".join([*RANGES, "subscription All seq 1 from u to a detect A"]),
+    "ranges of integers": "\n".join(one.replace(" v <", " n <") for one in RANGES),
+    "places": "\n".join(
+        f'subscription S{at} seq 1 from u to a detect A(location = "{place}")'
+        for at, place in enumerate(["hall", "höf", *(f"p{at}" for at in range(10))])
+    ),
+    "few": "\n".join(
+        f"subscription S{at} seq 1 from u to a detect A({text})"
+        for at, text in enumerate(["v > 0", "v > 1", "v < -1, n = 1", "v != 0"])
+    ),
+    "chain": "subscription S seq 1 from u to a detect[first] A then B then C within 9 s"
+    " group by location",
+    "list": "subscription S seq 1 from u to a detect A then B+ then C(v > 0) within 9 s"
+    " group by location",
+    "means": "define M(m) aggr every 3 s detect A assign m = Avg(A.v) group by location\n"
+    "subscription S seq 1 from u to a detect M",
+    "pairs": "subscription S seq 1 from u to a detect A and B(v > 0) within 3 s",
+}
+kinds = st.sampled_from(["A", "A", "A", "B", "C"])
+made_events = st.builds(
+    lambda kind, at, v, place, name, more: Event(
+        kind,
+        id=f"e{name}",
+        timestamp=1_000 * at + name % 7,
+        **({} if place is None else {"location": place}),
+        v=v,
+        **(more if kind == "A" else {}),
+    ),
+    kinds,
+    st.integers(0, 12),
+    st.integers(-6, 6).map(lambda v: v / 2),
+    st.sampled_from([None, "hall", "hall", "höf", "nowhere"]),
+    st.integers(0, 40),
+    st.sampled_from([{}, {"n": 1}, {"n": 2**60, "t": "é"}]),
+)
+
+
+@pytest.mark.parametrize("text", SPECIFICATIONS.values(), ids=SPECIFICATIONS)
+@pytest.mark.parametrize("lateness_ms", [0, 4_000])
+@given(batches=st.lists(st.lists(made_events, max_size=12), max_size=4))
+def test_an_engine_does_the_same(text, lateness_ms, batches):
+    """Also in what it counts, and in the state that it hands on."""
+    found = []
+    for engine in engines(DECLARED + text, lateness_ms=lateness_ms):
+        results = [engine.push(batch) for batch in batches]
+        state = engine.state()
+        found.append((results, state, engine.finish(), engine.counts))
+    assert found[0] == found[1]
+
+
+def test_subscriptions_that_come_and_go_are_found_all_the_same():
+    """What stands behind a hash is told anew to the pass."""
+    wanted = [conditions(f'location = "hall", {at} <= x < {at + 3}') for at in range(12)]
+    events = [
+        Reading(id=str(at), location="hall", start=at, end=at, a_x=at / 1.0) for at in range(9)
+    ]
+    filterer = Filterer()
+    at_once = (lambda *made: made[3].id,)
+    held: list[int] = []
+    for one in wanted:
+        held.append(filterer.add("Reading", one))
+        filterer.make_at_once(held[-1], at_once)
+    for gone in (None, 3, 0, 11):
+        if gone is not None:
+            filterer.remove(held[gone])
+        made: list[Any] = []
+        assert filterer.route(events, made=made) == []
+        there = [at for at, content in enumerate(held) if content in filterer._by_id]
+        assert made == [
+            str(event.end) for event in events for at in there if at <= event.end < at + 3
+        ]
+    filterer.make_at_once(held[5], ())
+    made = []
+    (told_of,) = filterer.route(events, made=made)
+    assert told_of == (held[5], events[5:8])
+
+
+def test_what_a_maker_raises_is_raised():
+    wanted = [conditions(f'location = "hall", {at} <= x < {at + 3}') for at in range(12)]
+    filterer = Filterer()
+    for one in wanted:
+        filterer.make_at_once(filterer.add("Reading", one), (partial(int, "no"),))
+    with pytest.raises(TypeError):
+        filterer.route([Reading(id="1", location="hall", start=1, end=1, a_x=4.0)])
+
+
+def test_results_in_order_are_left_as_they_are_and_others_sorted():
+    text = DECLARED + SPECIFICATIONS["few"]
+    engine = Engine(text)
+    events = [Event("A", id=f"e{at}", timestamp=at // 2, v=2.0) for at in range(6)]
+    results = engine._pipeline.admit(engine._decoded(events).events)
+    kind = type(results[0])
+    assert not passes.in_order(results[::-1], kind)
+    assert not passes.in_order(results, int)
+    assert passes.in_order([one for one in results if one.occurrence.id in {"e0", "e2"}], kind)
+    turned = results[::-1]
+    sort_results(turned)
+    assert [(one.id, one.place) for one in turned] == [(one.id, one.place) for one in results]
+
+
+def test_nothing_is_kept_of_what_has_passed():
+    """A reference too many would keep events for ever; one too few would crash sooner or later."""
+    engine = Engine(DECLARED + SPECIFICATIONS["ranges"])
+    few = Engine(DECLARED + SPECIFICATIONS["few"])
+    shared = (None, True, False, (), Event, "A")
+    start = 0
+
+    def pass_by() -> None:
+        nonlocal start
+        for _ in range(20):
+            start += 100
+            names = [(f"e{at}", at, at % 5 - 2.0) for at in range(start, start + 50)]
+            events = [Event("A", id=n, location="hall", timestamp=t, v=v) for n, t, v in names]
+            assert engine.push(events)
+            assert few.push(events)
+            with pytest.raises(TypeError):
+                passes.give(events)
+            passes.readings([*events, None], Event)
+        gc.collect()
+
+    for _ in range(10):
+        pass_by()  # until the memory for repeats has its size
+    tracemalloc.start()
+    try:
+        pass_by()
+        before = tracemalloc.get_traced_memory()[0]
+        references = [sys.getrefcount(one) for one in shared]
+        for _ in range(40):
+            pass_by()
+        # Of 40,000 events; the memory for repeats grows and shrinks by a thousand or two.
+        assert tracemalloc.get_traced_memory()[0] - before < 2_000_000
+        after = [sys.getrefcount(one) for one in shared]
+        assert all(abs(b - a) < 15_000 for a, b in zip(references, after, strict=True))
+    finally:
+        tracemalloc.stop()
+
+
+# --- how it comes there -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "is_compiled"), [("1", False), ("0", True), ("", True)])
+def test_the_environment_may_ask_for_python_alone(value, is_compiled):
+    script = "from broker.core import compiled; print(compiled.passes is not None)"
+    environ = {**os.environ, "HEADWATER_PURE_PYTHON": value}
+    command = [sys.executable, "-c", script]
+    said = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, check=True)
+    assert said.stdout.decode().strip() == str(is_compiled)
