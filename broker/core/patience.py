@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from broker.core import compiled
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Event
 from broker.core.prospects import Prospect, Reach
 
 FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
+KEYS_MAX = 8  # parts of a group's key that the compiled pass reads
 TRIAL_EVENTS = 4_096  # after so many it is judged whether anything is gained by waiting
 
 Group = tuple[Any, ...]
@@ -38,12 +40,27 @@ class Patience(Generic[P]):
         prospect: Prospect,
         key: Callable[[Event], Any] | None,
         new: Callable[[Group, Reach], P],
+        slots: tuple[str, ...] | None = None,
     ) -> None:
+        """`slots`: where an event has the parts of its key, if all of them stand in slots."""
         self._prospect = prospect
         self._key = key
         self._new = new
         self.count = 0  # events that wait
         self._asked = self._hopeful = 0
+        self._pass = self._passing(slots)
+
+    def _passing(
+        self, slots: tuple[str, ...] | None, last: int = -1, room: int = FRESH_MAX
+    ) -> Callable[..., int] | None:
+        """What sets aside, compiled, all of which nothing can come; it asks about the others."""
+        if compiled.passes is None or slots is None or len(slots) > KEYS_MAX:
+            return None
+        prospect = self._prospect
+        made: Callable[..., int] = compiled.passes.Patience(
+            slots, prospect.operands, prospect.steps, last, room
+        )
+        return made
 
     def put(
         self,
@@ -58,7 +75,28 @@ class Patience(Generic[P]):
         All to come end after `since`; None: they are in order.
         """
         touched: dict[Group, None] = {}
-        hopeful = 0
+
+        def ask(some: Sequence[Entry]) -> None:
+            self._put(some, partitions, touched, since, eager=eager)
+
+        if eager or self._pass is None:
+            ask(entries)
+        else:
+            waiting = self._pass(entries, partitions, touched, {}, ask)
+            self.count += waiting  # beside what `ask` has added
+        self._asked += len(entries)
+        return touched
+
+    def _put(
+        self,
+        entries: Sequence[Entry],
+        partitions: dict[Group, P],
+        touched: dict[Group, None],
+        since: int | None,
+        *,
+        eager: bool,
+    ) -> None:
+        """One after the other."""
         key_of, tests = self._key, self._prospect.tests
         key: Any = ()
         for entry in entries:
@@ -75,14 +113,11 @@ class Patience(Generic[P]):
             self.count += 1
             if tests[at](partition.reach, event) or eager:
                 touched[key] = None
-                hopeful += 1
+                self._hopeful += 1
             elif len(fresh) >= FRESH_MAX and key not in touched:
                 self.forget(partition, event.end - 1 if since is None else since)
                 if 2 * len(partition.fresh) > FRESH_MAX:
                     touched[key] = None
-        self._asked += len(entries)
-        self._hopeful += hopeful
-        return touched
 
     @property
     def trial(self) -> list[int]:

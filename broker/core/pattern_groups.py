@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.event import Event
-from broker.core.matching import Program
+from broker.core.matching import Program, key_slots
 from broker.core.operands import FOLLOWS, types_that_last
 from broker.core.partition import Partition, discipline_of
 from broker.core.patience import Patience
@@ -86,7 +86,9 @@ class PatternGroups:
         prospect = prospect_of(layout, in_order=False) if patient else None
         self._patience: Patience[Partition] | None = None
         if prospect is not None:
-            self._patience = Patience(prospect, self._program.key, self._new)
+            self._patience = Patience(
+                prospect, self._program.key, self._new, key_slots(case.group_by)
+            )
         self._pending = Pending()
         # Where `last` waits: by group the end of the first found, and when a choice is final.
         self._open, self._closing = Agenda(), Agenda()

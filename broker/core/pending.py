@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from operator import itemgetter, le, lt
 
+from broker.core import compiled
 from broker.core.event import Event, Order
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
@@ -88,6 +89,16 @@ class Pending:
                 self._late_last = end
             self._late_seen += 1
             heappush(late, (end, self._late_seen, (at, event)))
+
+    def pass_through(self, batch: Sequence[tuple[int, Sequence[Event]]], until: int) -> list[Entry]:
+        """Take events for atoms, and release what ends by the time; see `add` and `release`."""
+        if compiled.passes is not None and not self:
+            found: list[Entry] | None = compiled.passes.merged(batch, until)
+            if found is not None:
+                return found
+        for at, events in batch:
+            self.add(at, events)
+        return self.release(until)
 
     def release(self, until: int) -> list[Entry]:
         """Those that end by the time, in order (of one event, by atom); they wait no more."""

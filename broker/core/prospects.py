@@ -21,6 +21,20 @@ from broker.core.source import Constants, build
 
 NEVER = -(2**63)
 Reach = list[int]  # by operand, the latest start of an occurrence so far
+Step = tuple[int, int, int]  # what is done, and with what: places of the reach, or a time
+
+# What a test does in turn, by its number for the compiled pass. `r` holds the reach, `n` the latest
+# start of what the event completes, at first its own.
+NOTE, AT_MOST, WITHIN, AFTER, SET, STOP, HOPE = range(7)
+_CODE = {
+    NOTE: "    if n > r[{0}]: r[{0}] = n\n",
+    AT_MOST: f"    if (o := r[{{0}}]) < n: n = o\n    if n == {NEVER}: return False\n",
+    WITHIN: "    if e.end - n > {0}: return False\n",
+    AFTER: "    if r[{0}] < e.end: return False\n",
+    SET: "    r[{0}] = r[{1}]\n",
+    STOP: "    return False\n",
+    HOPE: "    return True\n",
+}
 # Under other contexts a run may end, and another begin, with an event that completes nothing.
 LET_WAIT = frozenset(("unrestricted", "recent", "first", "chronicle"))
 
@@ -29,6 +43,7 @@ LET_WAIT = frozenset(("unrestricted", "recent", "first", "chronicle"))
 class Prospect:
     """The tests of one pattern; events are given to them, each to that of its place.
 
+    `steps` are those of each test. Of one event a test may be asked twice.
     `forgets_ms`: what began so long before the watermark, and has completed nothing, matters to
     nobody; None: it may.
     """
@@ -36,6 +51,7 @@ class Prospect:
     operands: int
     tests: tuple[Callable[[Reach, Event], bool], ...]
     forgets_ms: int | None
+    steps: tuple[tuple[Step, ...], ...]
 
     def reach(self) -> Reach:
         """Of a group that has seen nothing."""
@@ -54,8 +70,19 @@ def prospect_of(layout: Layout, *, in_order: bool) -> Prospect | None:
     writer = _Writer(root, parts, in_order=in_order)
     places = [one for one in parts if isinstance(one, Leaf)]
     places.sort(key=lambda leaf: leaf.low)
-    tests = tuple([writer.test(leaf) for leaf in places])
-    return Prospect(len(parts), tests, root.within_ms if _forgets(root, parts) else None)
+    steps = tuple([tuple(writer.steps(leaf)) for leaf in places])
+    forgets_ms = root.within_ms if _forgets(root, parts) else None
+    return Prospect(len(parts), tuple(map(_test, steps)), forgets_ms, steps)
+
+
+def _test(steps: tuple[Step, ...]) -> Callable[[Reach, Event], bool]:
+    """The steps as a function."""
+    constants = Constants()
+    text = "def test(r, e):\n    n = e.start\n"
+    for what, first, second in steps:
+        text += _CODE[what].format(constants.add(first) if what == WITHIN else first, second)
+    made: Callable[[Reach, Event], bool] = build(text, "test", constants)
+    return made
 
 
 def _waits(operand: Operand) -> bool:
@@ -82,7 +109,7 @@ def _forgets(root: Operand, parts: list[Operand]) -> bool:
 
 
 class _Writer:
-    """Writes the tests; `r` holds the reach, `n` the latest start of what the event completes."""
+    """Writes the steps of tests."""
 
     def __init__(self, root: Operand, parts: list[Operand], *, in_order: bool) -> None:
         self._root = root
@@ -90,56 +117,45 @@ class _Writer:
         self._number = {id(one): at for at, one in enumerate(parts)}
         self._above: dict[int, Operand] = {id(p): one for one in parts for p in one.parts}
 
-    def test(self, leaf: Leaf) -> Callable[[Reach, Event], bool]:
-        """That of one place."""
-        constants = Constants()
+    def steps(self, leaf: Leaf) -> list[Step]:
+        """Those of one place."""
         listed = self._listed(leaf)
-        lines = ["    n = e.start", *self._note(leaf)] if listed is None else listed
+        steps = [self._note(leaf)] if listed is None else [listed]
         at: Operand = leaf
         while at is not self._root:
             above = self._above[id(at)]
             more = self._step(above, at)
             if more is None:
-                lines.append("    return False")
-                break
-            lines += more
+                return [*steps, (STOP, 0, 0)]
+            steps += more
             if above.within_ms is not None:
-                lines.append(f"    if e.end - n > {constants.add(above.within_ms)}: return False")
-            lines += self._note(above)
+                steps.append((WITHIN, above.within_ms, 0))
+            steps.append(self._note(above))
             at = above
-        else:
-            lines.append("    return True")
-        text = "\n".join(["def test(r, e):", *lines]) + "\n"
-        made: Callable[[Reach, Event], bool] = build(text, "test", constants)
-        return made
+        return [*steps, (HOPE, 0, 0)]
 
-    def _note(self, operand: Operand) -> list[str]:
-        at = self._number[id(operand)]
-        return [f"    if n > r[{at}]: r[{at}] = n"]
+    def _note(self, operand: Operand) -> Step:
+        return NOTE, self._number[id(operand)], 0
 
-    def _step(self, above: Operand, at: Operand) -> list[str] | None:
+    def _step(self, above: Operand, at: Operand) -> list[Step] | None:
         """From an operand's new occurrence to that of the one above; None: it completes none."""
         if isinstance(above, Gathered):
             if at is not above.base:
                 return None
             needed = [one.operand for one in above.members if not one.optional]
-            return [line for one in needed for line in self._at_most(one)]
+            return [self._at_most(one) for one in needed]
         if not isinstance(above, Joint) or above.operator == "or":
             return []
         if above.operator in FOLLOWS and at is above.left:
             if self._in_order:
                 return None
-            return [f"    if r[{self._number[id(above.right)]}] < e.end: return False"]
-        return self._at_most(above.left if at is above.right else above.right)
+            return [(AFTER, self._number[id(above.right)], 0)]
+        return [self._at_most(above.left if at is above.right else above.right)]
 
-    def _at_most(self, other: Operand) -> list[str]:
-        number = self._number[id(other)]
-        return [
-            f"    if (o := r[{number}]) < n: n = o",
-            f"    if n == {NEVER}: return False",
-        ]
+    def _at_most(self, other: Operand) -> Step:
+        return AT_MOST, self._number[id(other)], 0
 
-    def _listed(self, leaf: Leaf) -> list[str] | None:
+    def _listed(self, leaf: Leaf) -> Step | None:
         """What one of a list tells: the latest start that led to it; None of other places."""
         above = self._above.get(id(leaf))
         if not isinstance(above, Gathered):
@@ -150,4 +166,4 @@ class _Writer:
         before = above.base
         while isinstance(before, Joint) and after.high <= before.left.high:
             before = before.left
-        return [f"    r[{self._number[id(leaf)]}] = r[{self._number[id(before)]}]"]
+        return SET, self._number[id(leaf)], self._number[id(before)]

@@ -48,9 +48,11 @@ class Solving(Patience[Partition]):
         key: Callable[[Event], Any] | None,
         new: Callable[[Group, Reach], Partition],
         solver: Solver,
+        slots: tuple[str, ...] | None = None,
     ) -> None:
         super().__init__(prospect, key, new)
         self._solver = solver
+        self._pass = self._passing(slots, solver.last, 0)
         self._found: list[tuple[Occurrence, Group]] = []
 
     def found(self) -> list[tuple[Occurrence, Group]]:
@@ -69,6 +71,27 @@ class Solving(Patience[Partition]):
         """See Patience; groups with stages, or with what lasts, are left to those."""
         touched: dict[Group, None] = {}
         spent: dict[Group, int] = {}  # by group, of this time: what ended by then
+
+        def ask(some: Sequence[Entry]) -> None:
+            self._search(some, partitions, touched, spent, eager=eager)
+
+        if eager or self._pass is None:
+            ask(entries)
+        else:
+            waiting = self._pass(entries, partitions, touched, spent, ask)
+            self.count += waiting  # beside what `ask` has added
+        return touched
+
+    def _search(
+        self,
+        entries: Sequence[Entry],
+        partitions: dict[Group, Partition],
+        touched: dict[Group, None],
+        spent: dict[Group, int],
+        *,
+        eager: bool,
+    ) -> None:
+        """One after the other; find what they complete."""
         key_of, tests, last = self._key, self._prospect.tests, self._solver.last
         key: Any = ()
         for entry in entries:
@@ -100,7 +123,6 @@ class Solving(Patience[Partition]):
                 if made and self._solver.spends:
                     self.taken(partition)
                     spent[key] = event.end
-        return touched
 
     @property
     def in_vain(self) -> bool:
@@ -148,6 +170,16 @@ def _asks_nothing(operand: Operand) -> bool:
     return isinstance(operand, Padded) and isinstance(operand.operand, Leaf)
 
 
+def _since(entries: Sequence[Entry], since: int) -> list[Entry]:
+    """Those of readings in order that begin at the time or later: as a rule the last few."""
+    found = []
+    for entry in reversed(entries):
+        if entry[1].start < since:
+            break
+        found.append(entry)
+    return found[::-1]
+
+
 def _first(last: int, within_ms: int) -> Solve:
     """The earliest that can begin, then the earliest that follows, and so on."""
 
@@ -155,7 +187,7 @@ def _first(last: int, within_ms: int) -> Solve:
         since = event.end - within_ms
         filled: list[Event] = []
         before = since - 1
-        for at, one in entries:
+        for at, one in _since(entries, since):
             if at == len(filled) and one.start > before:
                 filled.append(one)
                 before = one.end
@@ -188,8 +220,8 @@ def _of_lists(root: Gathered, within_ms: int) -> Solver | None:
     def solve(entries: Sequence[Entry], event: Event) -> list[Occurrence]:
         since = event.end - within_ms
         columns: list[list[Event]] = [[] for _ in range(size)]
-        for at, one in entries:
-            if since <= one.start and one.end < event.start:
+        for at, one in _since(entries, since):
+            if one.end < event.start:
                 columns[at].append(one)
         ends = {place: [one.end for one in columns[place]] for place, *_ in lists}
         chosen: list[tuple[Event, ...]] = [()]

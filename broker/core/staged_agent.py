@@ -141,7 +141,7 @@ class StagedAgent(StagedGroups):
 
     def _take(self, batch: Sequence[LeafEvents]) -> dict[tuple[Any, ...], None]:
         """Give what the watermark has passed to its partitions; which these are."""
-        pending = self._pending
+        pending, taken = self._pending, []
         leaves = self._layout.leaves
         for at, events in batch:
             select = self._selects[at] if at < len(leaves) else None
@@ -151,9 +151,8 @@ class StagedAgent(StagedGroups):
             self.outlasting += self._durations.observe(((at, passed),))
             if at >= len(leaves) and not self._contiguous:
                 passed = self._beginning(passed)
-            pending.add(at, passed)
-        until = WATERMARK_END if self._at_once else self._watermark
-        released = pending.release(until)
+            taken.append((at, passed))
+        released = pending.pass_through(taken, WATERMARK_END if self._at_once else self._watermark)
         if self._patience is not None:
             return self._patience.put(released, self._partitions, eager=self._crowded)
         touched: dict[tuple[Any, ...], None] = {}

@@ -15,7 +15,7 @@ from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.choice import due, hold
 from broker.core.ending import ending_of
 from broker.core.event import Event
-from broker.core.matching import key_function, leaf_select
+from broker.core.matching import key_function, key_slots, leaf_select
 from broker.core.occurrence import Occurrence
 from broker.core.operands import Silence, operands, types_that_last
 from broker.core.patience import Patience
@@ -70,6 +70,7 @@ class StagedGroups:
         self._ending = ending_of(subscription)
         self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
+        self._slots = key_slots(case.group_by)
         self.doubt = doubt
         self._at_once = reports_at_once(layout, self._manner)
         builder = Builder(layout, case.group_by, doubt, at_once=self._at_once)
@@ -107,8 +108,8 @@ class StagedGroups:
             return None
         solver = solver_of(layout) if self._ending is None else None
         if solver is None:
-            return Patience(prospect, self._key, Partition)
-        return Solving(prospect, self._key, Partition, solver)
+            return Patience(prospect, self._key, Partition, self._slots)
+        return Solving(prospect, self._key, Partition, solver, self._slots)
 
     # --- made, and left alone ------------------------------------------------------------
 

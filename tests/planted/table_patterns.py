@@ -309,8 +309,8 @@ left-never-later: what comes late completes nothing on the left
 + if True:
 
 within-too-narrow: what fills its time is not looked at
-- if e.end - n > {
-+ if e.end - n >= {
+- if e.end - n > {0}:
++ if e.end - n >= {0}:
 """,
         tests=PATIENCE,
     )

@@ -19,6 +19,25 @@ def give(
     made: list[Any],
     slow: Callable[[list[Any]], int],
 ) -> int: ...
+def merged(batch: list[tuple[int, list[Any]]], until: int) -> list[tuple[int, Any]] | None: ...
+
+class Patience:
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        places: int,
+        tests: tuple[tuple[tuple[int, int, int], ...], ...],
+        last: int,
+        room: int,
+    ) -> None: ...
+    def __call__(
+        self,
+        entries: list[tuple[int, Any]],
+        groups: Mapping[Any, Any],
+        touched: Mapping[Any, None],
+        spent: Mapping[Any, int],
+        asked: Callable[[list[tuple[int, Any]]], None],
+    ) -> int: ...
 
 class Teller:
     def __init__(

@@ -148,13 +148,15 @@ static PyObject *
 ends_of(PyObject *events)
 {
     PyObject *found = PyList_New(PyList_GET_SIZE(events));
+    const Shape *shape = NULL;
 
     if (found == NULL)
         return NULL;
     for (Py_ssize_t at = 0; at < PyList_GET_SIZE(found); at++) {
         PyObject *event = PyList_GET_ITEM(events, at);
-        Py_ssize_t slot = shape_of(Py_TYPE(event))->end;
-        PyList_SET_ITEM(found, at, Py_NewRef(in_slot(event, slot)));
+        if (shape == NULL || shape->type != Py_TYPE(event))
+            shape = shape_of(Py_TYPE(event));
+        PyList_SET_ITEM(found, at, Py_NewRef(in_slot(event, shape->end)));
     }
     return found;
 }

@@ -20,6 +20,8 @@ static PyMethodDef passes[] = {
      "[result.to_dict() for result in results]."},
     {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
      "Give events to contents by scales; how many nobody wants."},
+    {"merged", (PyCFunction)(void (*)(void))pass_merged, METH_FASTCALL,
+     "Events of several leaves in order of time, where no two end together."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -45,6 +47,7 @@ PyInit__passes(void)
     if (module == NULL)
         return NULL;
     if (add_teller(module) < 0 || add_choice(module) < 0 || add_scale(module) < 0
+        || add_patience(module) < 0
         || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0) {
         Py_DECREF(module);
         return NULL;

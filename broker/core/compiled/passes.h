@@ -59,6 +59,9 @@ PyObject *pass_in_order(PyObject *module, PyObject *const *args, Py_ssize_t coun
 PyObject *pass_tell(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+PyObject *pass_merged(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+int add_patience(PyObject *module);
 int add_teller(PyObject *module);
 int add_choice(PyObject *module);
 int add_scale(PyObject *module);

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from broker.core.event import Event as CoreEvent
 from broker.core.event import event_class, sorted_by_class
 from broker.core.filterer import Filterer
 from broker.core.identity import digest
+from broker.core.pending import Pending
 from broker.core.results import sort_results, told
 from headwater import Engine, Event
 from headwater.events import taken_out
@@ -89,6 +90,43 @@ def test_a_clock_leaves_what_is_no_event_to_python():
     assert passes.course([object()], 0, None, 0) is None
     assert passes.course([], 0, None, 0) is None
     assert passes.course((Reading(id="1", start=0, end=0),), 0, None, 0) is None
+
+
+leaves = st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 9), max_size=5)), max_size=3)
+
+
+@given(st.lists(st.tuples(leaves, st.integers(0, 12)), max_size=4), st.booleans())
+def test_what_waits_is_released_in_the_same_order(pushes, in_order):
+    """Also where some wait from before, and whether or not any were told apart by the pass."""
+    found = []
+    batches = [
+        (
+            [
+                (leaf, [Reading(id=f"{end}", start=end, end=end) for end in sorted(ends)])
+                if in_order
+                else (leaf, [Other(id=f"{end}", start=end, end=end) for end in ends])
+                for leaf, ends in batch
+            ],
+            until,
+        )
+        for batch, until in pushes
+    ]
+    for alone in (False, True):
+        pending = Pending()
+        with python_alone() if alone else nullcontext():
+            found.append([pending.pass_through(batch, until) for batch, until in batches])
+            found[-1].append(pending.entries)
+    assert found[0] == found[1]
+
+
+def test_leaves_are_merged_where_no_two_end_together():
+    a, b, c = (Reading(id=str(end), start=end, end=end) for end in (1, 2, 3))
+    assert passes.merged([(0, [a, c]), (1, [b])], 3) == [(0, a), (1, b), (0, c)]
+    assert passes.merged([(0, []), (1, [])], 3) == []
+    for odd in ([(0, [a, c]), (1, [b, c])], [(0, [b, a])], [(0, [a, a])], [(0, (a,))], [(0, [1])]):
+        assert passes.merged(odd, 3) is None
+    assert passes.merged([(0, [a, c])], 2) is None
+    assert passes.merged([(at, [a]) for at in range(70)], 3) is None
 
 
 class Louder(Event):
@@ -311,6 +349,12 @@ SPECIFICATIONS = {
     "chain": "subscription S seq 1 from u to a detect[first] A then B then C within 9 s"
     " group by location",
     "list": "subscription S seq 1 from u to a detect A then B+ then C(v > 0) within 9 s"
+    " group by location",
+    "chain by two": "subscription S seq 1 from u to a detect[first] A then B then C within 9 s"
+    " group by location, v",
+    "any order": "subscription S seq 1 from u to a detect A and B and C within 3 s group by v",
+    "without groups": "subscription S seq 1 from u to a detect[first] A then B then C within 5 s",
+    "chronicle": "subscription S seq 1 from u to a detect[chronicle] (A and B) then C within 5 s"
     " group by location",
     "means": "define M(m) aggr every 3 s detect A assign m = Avg(A.v) group by location\n"
     "subscription S seq 1 from u to a detect M",

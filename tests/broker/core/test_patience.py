@@ -15,6 +15,8 @@ from broker.core.solved import solver_of
 from headwater import Engine
 from language import check_text
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 DECLARED = "event A(x: int) event B(x: int) event C(x: int) event D(x: int)\n"
 HEAD = "subscription S seq 1 from me to log\n"
 PATTERNS = (
