@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+from broker.core import compiled
 
 if TYPE_CHECKING:
     from broker.core.event import Event
@@ -50,6 +52,10 @@ class _Run:
 
     def after(self, watermark: int) -> _Run:
         """Those that end after it."""
+        if compiled.passes is not None:
+            found = compiled.passes.later(self.ends, self.events, watermark)
+            if found is not None:
+                return _Run(self.newest, *found)
         later = [end > watermark for end in self.ends]
         ends, events = compress(self.ends, later), compress(self.events, later)
         return _Run(self.newest, list(ends), list(events))
@@ -65,7 +71,7 @@ class Repeats:
         self._batches: deque[tuple[int, list[Event]]] = deque()  # (greatest end, its events)
         self._runs: list[_Run] = []  # those that came in no order
         self._count = 0  # events in both
-        self._ends: set[int] = set()  # of the runs, while no two events of them end together
+        self._ends = _ends_of([])  # of the runs, while no two events of them end together
         # After that by id the event, or those of that id by end.
         self._by_id: dict[str, Event | dict[int, Event]] | None = None
         self.prune_at = slack  # with more than so many it is looked for what may be forgotten
@@ -93,7 +99,7 @@ class Repeats:
         self._batches.clear()
         self._runs = [] if self._newest is None else [_Run(self._newest, ends, kept)]
         self._count = len(kept)
-        self._ends, self._by_id = set(ends), None
+        self._ends, self._by_id = _ends_of([ends]), None
         if len(self._ends) < len(kept):
             self._tell_by_id()
         self.prune_at = self._slack if prune_at is None else prune_at
@@ -159,7 +165,7 @@ class Repeats:
             self._count += sum(map(len, runs)) - sum(map(len, self._runs))
             self._runs = runs
             if self._by_id is None:
-                self._ends = {end for run in runs for end in run.ends}
+                self._ends = _ends_of([run.ends for run in runs])
             else:
                 self._tell_by_id()
         self.prune_at = 2 * len(self) + self._slack
@@ -179,7 +185,7 @@ class Repeats:
 
     def _tell_by_id(self) -> None:
         """From now on events of the runs are found by their ids."""
-        self._ends = set()
+        self._ends = _ends_of([])
         self._by_id = {}
         for run in self._runs:
             self._enter(self._by_id, run.events)
@@ -228,6 +234,14 @@ class Repeats:
         kept = events[len(events) - self._events_max // 2 :]
         self.forgotten += len(events) - len(kept)
         self.restore(kept)
+
+
+def _ends_of(lists: Sequence[list[int]]) -> Any:
+    """A set of these; where it is compiled it takes integers alone."""
+    made: Any = set() if compiled.passes is None else compiled.passes.Ends()
+    for ends in lists:
+        made.update(ends)
+    return made
 
 
 def _without(events: list[Event], repeats: list[tuple[Event, bool]]) -> list[Event]:

@@ -22,6 +22,8 @@ static PyMethodDef passes[] = {
      "Give events to contents by scales; how many nobody wants."},
     {"merged", (PyCFunction)(void (*)(void))pass_merged, METH_FASTCALL,
      "Events of several leaves in order of time, where no two end together."},
+    {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
+     "Of ends and their events those that are greater than a time."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -47,7 +49,7 @@ PyInit__passes(void)
     if (module == NULL)
         return NULL;
     if (add_teller(module) < 0 || add_choice(module) < 0 || add_scale(module) < 0
-        || add_patience(module) < 0
+        || add_patience(module) < 0 || add_ends(module) < 0
         || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0) {
         Py_DECREF(module);
         return NULL;

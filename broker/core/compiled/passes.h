@@ -22,6 +22,13 @@ in_slot(PyObject *object, Py_ssize_t slot)
     return *(PyObject **)((char *)object + slot);
 }
 
+/* Tell the processor that what stands there is wanted soon: objects of a batch lie far apart. */
+#if defined(__GNUC__)
+#define SOON(address) __builtin_prefetch(address)
+#else
+#define SOON(address) ((void)(address))
+#endif
+
 /* An integer of 62 bits; 0 where the object is anything else. Sets no error. */
 int as_whole(PyObject *object, int64_t *value);
 
@@ -61,6 +68,9 @@ PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 PyObject *pass_merged(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+PyObject *pass_later(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+int add_ends(PyObject *module);
 int add_patience(PyObject *module);
 int add_teller(PyObject *module);
 int add_choice(PyObject *module);

@@ -129,6 +129,38 @@ def test_leaves_are_merged_where_no_two_end_together():
     assert passes.merged([(at, [a]) for at in range(70)], 3) is None
 
 
+whole = st.integers(-40, 40) | times | st.sampled_from([2**62, -(2**62), -(2**63), 2**63])
+
+
+@given(st.lists(st.lists(whole, max_size=90), max_size=5))
+def test_a_set_of_ends_counts_as_a_set_does(lists):
+    ends, known = passes.Ends(), set()
+    for values in lists:
+        ends.update(values)
+        known.update(values)
+        assert len(ends) == len(known)
+
+
+@pytest.mark.parametrize("odd", [[1.0], ["1"], [None], [True], (1,)])
+def test_a_set_of_ends_takes_integers_alone(odd):
+    ends = passes.Ends()
+    with pytest.raises(TypeError):
+        ends.update(odd)
+    ends.update(list(range(1_000)))
+    assert len(ends) == 1_000
+
+
+@given(st.lists(times, max_size=8), times)
+def test_what_ends_later_is_told_from_the_rest(ends, watermark):
+    events: list[Any] = [object() for _ in ends]
+    wanted = [(end, one) for end, one in zip(ends, events, strict=True) if end > watermark]
+    found = passes.later(ends, events, watermark)
+    if all(-(2**62) <= one <= 2**62 for one in (*ends, watermark)):
+        assert list(zip(*found, strict=True)) == wanted
+    else:
+        assert found is None
+
+
 class Louder(Event):
     __slots__ = ()
 

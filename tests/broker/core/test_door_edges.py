@@ -22,6 +22,8 @@ from broker.core.source_clocks import SourceClocks
 from language.specification import EventType
 from tests.counting import calls_of
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 Temp = event_class("Temp", {})
 Wind = event_class("Wind", {})
 KINDS = {"Temp": Temp, "Wind": Wind}
