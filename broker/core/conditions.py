@@ -10,6 +10,7 @@ of the position or the location. Ranges are half open, [low, high).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -36,6 +37,7 @@ from language.tree import (
 ALTERNATIVES_MAX = 16  # of one content; a part that would make more is left to the test
 CHOICE_VALUES_MAX = 64  # a larger set is indexed by the range it spans
 EXACT_FLOAT_MAX = 2.0**53  # below, between an integer and the next float there is nothing
+SLOTS_READ_MAX = 8  # parts of a key that compiled passes read
 SLACK = 1e-9  # relative widening of a region's bounding box, far above rounding
 
 PATH = "location/"  # the term of location prefixes
@@ -137,6 +139,13 @@ def slot_read(node: Expression | None) -> str | None:
     code, _ = attribute_code("e", node.name)
     slot = code.removeprefix("e.")
     return slot if slot.isidentifier() else None
+
+
+def slots_read(names: Sequence[str]) -> tuple[str, ...] | None:
+    """The slots of attributes that a compiled pass reads together; None where it cannot."""
+    slots = [slot_read(Name(name)) for name in names]
+    known = tuple([slot for slot in slots if slot is not None])
+    return known if len(known) == len(slots) <= SLOTS_READ_MAX else None
 
 
 @lru_cache(maxsize=4_096)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from broker.core.conditions import slot_read
 from broker.core.event import Event
 from broker.core.expressions import Writer, attribute_code
 from broker.core.geometry import region_test
@@ -74,13 +73,6 @@ def key_function(keys: Sequence[str]) -> Callable[[Event], Any]:
     parts = "".join(f"k{at}, " for at in range(len(codes)))
     text = f"def key(e):\n    return ({parts}) if {guards} else None\n"
     return build(text, "key", constants)
-
-
-def key_slots(keys: Sequence[str]) -> tuple[str, ...] | None:
-    """The slots in which events have the parts of their key; None where one is reckoned."""
-    slots = [slot_read(Name(key)) for key in keys]
-    known = tuple([slot for slot in slots if slot is not None])
-    return known if len(known) == len(slots) else None
 
 
 @dataclass(slots=True)

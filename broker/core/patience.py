@@ -15,7 +15,6 @@ from broker.core.event import Event
 from broker.core.prospects import Prospect, Reach
 
 FRESH_MAX = 32  # events that wait in one group; with more, its stages forget what they can
-KEYS_MAX = 8  # parts of a group's key that the compiled pass reads
 TRIAL_EVENTS = 4_096  # after so many it is judged whether anything is gained by waiting
 
 Group = tuple[Any, ...]
@@ -54,7 +53,7 @@ class Patience(Generic[P]):
         self, slots: tuple[str, ...] | None, last: int = -1, room: int = FRESH_MAX
     ) -> Callable[..., int] | None:
         """What sets aside, compiled, all of which nothing can come; it asks about the others."""
-        if compiled.passes is None or slots is None or len(slots) > KEYS_MAX:
+        if compiled.passes is None or slots is None:
             return None
         prospect = self._prospect
         made: Callable[..., int] = compiled.passes.Patience(

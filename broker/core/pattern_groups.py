@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
+from broker.core.conditions import slots_read
 from broker.core.event import Event
-from broker.core.matching import Program, key_slots
+from broker.core.matching import Program
 from broker.core.operands import FOLLOWS, types_that_last
 from broker.core.partition import Partition, discipline_of
 from broker.core.patience import Patience
@@ -87,7 +88,7 @@ class PatternGroups:
         self._patience: Patience[Partition] | None = None
         if prospect is not None:
             self._patience = Patience(
-                prospect, self._program.key, self._new, key_slots(case.group_by)
+                prospect, self._program.key, self._new, slots_read(case.group_by)
             )
         self._pending = Pending()
         # Where `last` waits: by group the end of the first found, and when a choice is final.

@@ -13,9 +13,10 @@ from typing import Any
 from broker.core.agenda import Agenda
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.choice import due, hold
+from broker.core.conditions import slots_read
 from broker.core.ending import ending_of
 from broker.core.event import Event
-from broker.core.matching import key_function, key_slots, leaf_select
+from broker.core.matching import key_function, leaf_select
 from broker.core.occurrence import Occurrence
 from broker.core.operands import Silence, operands, types_that_last
 from broker.core.patience import Patience
@@ -70,7 +71,7 @@ class StagedGroups:
         self._ending = ending_of(subscription)
         self._selects = [leaf_select(leaf, doubt) for leaf in layout.leaves]
         self._key = key_function(case.group_by) if case.group_by else None
-        self._slots = key_slots(case.group_by)
+        self._slots = slots_read(case.group_by)
         self.doubt = doubt
         self._at_once = reports_at_once(layout, self._manner)
         builder = Builder(layout, case.group_by, doubt, at_once=self._at_once)

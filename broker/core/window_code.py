@@ -20,6 +20,7 @@ from broker.core.aggregates_moving import (
     SlidingGreatest,
     SlidingLeast,
 )
+from broker.core.conditions import slots_read
 from broker.core.event import INT64_MAX, INT64_MIN, slot_of
 from broker.core.exact import Moments, WholeMoments
 from broker.core.expressions import Writer, as_float, attribute_code, finite
@@ -161,6 +162,13 @@ def key_lines(names: OperandNames) -> list[str]:
             lines.append(f"{part} += 0.0")
     key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
     return [*lines, f"key = {key}"]
+
+
+def key_slots(names: OperandNames) -> tuple[str, ...] | None:
+    """The slots of the parts of a key that `key_lines` sets; None where one is made first."""
+    if any(names.key_kind(at) == "float" for at in range(len(names.keys))):
+        return None
+    return slots_read(names.keys)
 
 
 def group_of(key: Any, names: OperandNames) -> tuple[Any, ...]:

@@ -8,21 +8,19 @@ events are those of its panes, whatever the order in which they came.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from broker.core import compiled
 from broker.core.agent import WATERMARK_NONE, LeafEvents
 from broker.core.event import Detected
-from broker.core.source import Constants, build
 from broker.core.window_apart import Apart, PaneRows, plain_groups
-from broker.core.window_code import key_lines
 from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
 from broker.core.window_ids import IDS_MAX, NEVER
 from broker.core.window_merge import Groups, merger_of
 from broker.core.window_outcome import WindowOutcome
 from broker.core.window_partial import PENDING_MAX, Partial, key_of
-from broker.core.window_plan import OperandNames
 from broker.core.window_shape import (
     CLOSED,
     EVENTS_OVERFLOW,
@@ -31,74 +29,7 @@ from broker.core.window_shape import (
     Shape,
     WindowLimits,
 )
-
-
-def compile_take(names: OperandNames, grid: Grid | DayGrid, leaf: int) -> Callable[..., None]:
-    """A function of (events, windows) that sets a leaf's events aside in their partials.
-
-    They wait in `pending`; partials in which none was waiting are put among those touched.
-    """
-    constants = Constants()
-    body = [
-        *key_lines(names),
-        *grid.pane_lines(constants),
-        "if pane != last:",
-        "    groups = windows.groups_of(pane)",
-        "    last = pane",
-        "if groups is None:",
-        "    windows.pass_over(pane)",
-        "    continue",
-        "partial = groups.get(key)",
-        "if partial is None:",
-        "    partial = windows.open_group(groups, key)",
-        "    if partial is None: continue",
-        f"pending = partial.pending[{leaf}]",
-        "if not pending: touched.append(partial)",
-        "pending.append(e)",
-    ]
-    head = [
-        "def take(events, windows):",
-        "    last = groups = None",
-        "    low = high = 0",
-        "    touched = windows.touched",
-    ]
-    lines = [*head, "    for e in events:", *(f"        {line}" for line in body)]
-    return build("\n".join(lines) + "\n", "take", constants)
-
-
-def compile_put(names: OperandNames, leaf: int) -> Callable[..., None]:
-    """As `compile_take`, of (events, groups, windows), for events that all lie in one open pane.
-
-    What takes the events of a key is found once and remembered in `slots` until they are folded.
-    """
-    found = [
-        "partial = groups.get(key)",
-        "if partial is None: partial = windows.open_group(groups, key)",
-        "if partial is None: {skip}",
-        f"pending = partial.pending[{leaf}]",
-        "if not pending: windows.touched.append(partial)",
-    ]
-    head = ["def put_all(events, groups, windows):"]
-    if not names.keys:
-        refuse = "return windows.refuse(len(events) - 1)"
-        body = ["key = ()", *(line.format(skip=refuse) for line in found), "pending += events"]
-        lines = [*head, *(f"    {line}" for line in body)]
-        return build("\n".join(lines) + "\n", "put_all", Constants())
-    head += [
-        f"    slots = windows.slots[{leaf}]",
-        "    slot_of = slots.get",
-        "    for e in events:",
-    ]
-    body = [
-        *key_lines(names),
-        "put = slot_of(key)",
-        "if put is None:",
-        *(f"    {line.format(skip='continue')}" for line in found),
-        "    put = slots[key] = pending.append",
-        "put(e)",
-    ]
-    lines = [*head, *(f"        {line}" for line in body)]
-    return build("\n".join(lines) + "\n", "put_all", Constants())
+from broker.core.window_taking import compile_put, compile_take
 
 
 class PaneWindows:
@@ -129,7 +60,7 @@ class PaneWindows:
         self._plain = self._in_order = True
         self._newest = [-NEVER for _ in shape.leaves]  # the newest end pending, if so
         # By leaf and key, what takes events that fall into the pane that such came to last.
-        self.slots: list[dict[Any, Callable[[Any], None]]] = [{} for _ in shape.leaves]
+        self.slots: list[dict[Any, Any]] = [{} for _ in shape.leaves]
         self._slots_of: int | None = None
         self.drops = {GROUPS_OVERFLOW: 0, EVENTS_OVERFLOW: 0, CLOSED: 0, IDS_CUT: 0}
 
@@ -219,7 +150,7 @@ class PaneWindows:
                 if not is_open:
                     late += sum(partial.counts)
                     self.drops[CLOSED] += sum(partial.counts)
-                elif self._open >= self._limits.groups_max:
+                elif self._full():
                     self.refuse(sum(partial.counts))
                 else:
                     uncertainty = max(uncertainty, partial.uncertainty)
@@ -263,12 +194,15 @@ class PaneWindows:
 
     def open_group(self, groups: Groups, key: Any) -> Partial | None:
         """The partial of a group's first event in a pane; None (and counted) past the limit."""
-        if self._open >= self._limits.groups_max:
+        if self._full():
             self.drops[GROUPS_OVERFLOW] += 1
             return None
         self._open += 1
         partial = groups[key] = Partial(self._shape)
         return partial
+
+    def _full(self) -> bool:
+        return self._open >= self._limits.groups_max
 
     def _take(self, leaf: int, events: Sequence[Any]) -> None:
         growing = self._shape.growing[leaf]
@@ -288,6 +222,9 @@ class PaneWindows:
         """The least and the greatest end; notes whether what is pending stays plain and in order,
         as most streams are.
         """
+        found = self._spanned(leaf, events)
+        if found is not None:
+            return found
         ends = [event.end for event in events]
         if self._plain:
             self._plain = ends == [event.start for event in events] and not any(
@@ -299,6 +236,20 @@ class PaneWindows:
                 self._newest[leaf] = ends[-1]
                 return ends[0], ends[-1]
         return min(ends), max(ends)
+
+    def _spanned(self, leaf: int, events: Sequence[Any]) -> tuple[int, int] | None:
+        """The same compiled; None where it cannot be."""
+        if compiled.passes is None:
+            return None
+        found = compiled.passes.spanned(events, self._newest[leaf])
+        if found is None:
+            return None
+        low, high, plain, in_order = found
+        self._plain = self._plain and plain
+        self._in_order = self._in_order and in_order
+        if self._in_order:
+            self._newest[leaf] = high
+        return low, high
 
     def _put(self, leaf: int, events: Sequence[Any], low: int, high: int) -> bool:
         """Take events that all lie in one open pane; False where they do not."""

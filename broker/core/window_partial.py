@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from broker.core import compiled
 from broker.core.aggregates import plain_value, value_of
 from broker.core.window_code import Fold
 from broker.core.window_ids import NEVER, Constituents, Heads
@@ -65,6 +66,8 @@ class Partial:
         high: int
         if in_order:
             low, high = events[0].end, events[-1].end
+        elif compiled.passes is not None and (found := compiled.passes.spanned(events, 0)):
+            low, high = found[:2]
         else:
             ends = [event.end for event in events]
             low, high = min(ends), max(ends)

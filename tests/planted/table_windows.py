@@ -52,8 +52,8 @@ pane-kept: a pane goes on after its last window
 + [1] < window:
 
 limit-one-more: one group more than allowed is opened
-- if self._open >= self._limits.groups_max
-+ if self._open > self._limits.groups_max
+- return self._open >= self._limits.groups_max
++ return self._open > self._limits.groups_max
 
 restored-open: after a restore panes that are kept do not count
 - self._open = len(partials)

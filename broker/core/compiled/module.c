@@ -24,6 +24,11 @@ static PyMethodDef passes[] = {
      "Events of several leaves in order of time, where no two end together."},
     {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
      "Of ends and their events those that are greater than a time."},
+    {"spanned", (PyCFunction)(void (*)(void))pass_spanned, METH_FASTCALL,
+     "The least and the greatest end of events, and whether they are plain and in order."},
+    {"put", (PyCFunction)(void (*)(void))pass_put, METH_FASTCALL,
+     "Put events into the lists of their keys."},
+    {"total", pass_total, METH_O, "The exact sum of floats in units of 2 ** -64, or None."},
     {NULL, NULL, 0, NULL},
 };
 

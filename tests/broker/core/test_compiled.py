@@ -13,12 +13,13 @@ import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.core import compiled
@@ -27,6 +28,7 @@ from broker.core.choosing import choice_of
 from broker.core.clocks import course
 from broker.core.event import Event as CoreEvent
 from broker.core.event import event_class, sorted_by_class
+from broker.core.exact import Moments
 from broker.core.filterer import Filterer
 from broker.core.identity import digest
 from broker.core.pending import Pending
@@ -37,6 +39,7 @@ from language import check_text
 from language.tree import Case
 
 ROOT = Path(__file__).resolve().parents[3]
+FEWER = settings(max_examples=settings.default.max_examples // 4)  # there are many cases of each
 passes = compiled.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
 
@@ -159,6 +162,76 @@ def test_what_ends_later_is_told_from_the_rest(ends, watermark):
         assert list(zip(*found, strict=True)) == wanted
     else:
         assert found is None
+
+
+floats = st.floats(allow_nan=False, allow_infinity=False) | st.floats(-100, 100, width=16)
+
+
+@given(st.lists(floats | st.integers(-3, 3), max_size=40), st.lists(floats, max_size=40))
+def test_sums_are_exact_in_the_same_unit(first, second):
+    found = []
+    for alone in (False, True):
+        with python_alone() if alone else nullcontext():
+            moments = Moments(squared=False)
+            moments.take(first)
+            moments.settle()
+            moments.take(second)
+            found.append((moments.plain(), moments.mean(), moments.scale))
+    assert found[0] == found[1]
+
+
+@given(st.lists(floats, max_size=40))
+def test_a_sum_in_units_is_that_of_fractions(values):
+    exact = sum(map(Fraction, values)) * 2**64
+    found = passes.total(values)
+    if found is None:
+        fits = [Fraction(one) * 2**64 for one in values]
+        assert any(one.denominator > 1 or abs(one) >= 2**112 for one in fits)
+    else:
+        assert found == exact
+
+
+@pytest.mark.parametrize("odd", [1, True, None, "1", float("nan"), float("inf"), 2.0**60, 2.0**-65])
+def test_a_sum_of_what_has_no_such_unit_is_left_to_python(odd):
+    assert passes.total([1.0]) == 2**64
+    assert passes.total([1.0, odd]) is None
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1), st.integers(0, 1)), max_size=6))
+def test_the_span_of_events_is_told_with_their_order(drawn):
+    events = [
+        Reading(id=str(at), start=end - lasts, end=end, uncertainty=doubt)
+        for at, (end, lasts, doubt) in enumerate(drawn)
+    ]
+    ends = [end for end, _, _ in drawn]
+    for newest in (-(2**63), -1, 2**63):
+        wanted = (
+            (
+                *(min(ends), max(ends)),
+                not any(lasts or doubt for _, lasts, doubt in drawn),
+                sorted(ends) == ends and newest <= ends[0],
+            )
+            if ends
+            else None
+        )
+        assert passes.spanned(events, newest) == wanted
+
+
+def test_events_are_put_into_the_lists_of_their_keys():
+    rooms = ("hall", None, "yard", "hall", "attic")
+    events = [Reading(id=str(at), location=room, a_n=1) for at, room in enumerate(rooms)]
+    lists = {"hall": [], ("yard", 1): []}
+    asked = []
+    passes.put(events, ("location",), lists, asked.append)
+    assert lists["hall"] == [events[0], events[3]]
+    assert asked == [[events[2]], [events[4]]]
+    passes.put(events, ("location", "a_n"), lists, asked.append)
+    assert lists["yard", 1] == [events[2]]
+    assert asked[2:] == [[events[0]], [events[3]], [events[4]]]
+    passes.put([Other(id="1")], ("a_n",), lists, asked.append)
+    assert [type(one) for one in asked[-1]] == [Other]
+    with pytest.raises(ZeroDivisionError):
+        passes.put(events, ("location",), {}, lambda _: 1 // 0)
 
 
 class Louder(Event):
@@ -315,6 +388,7 @@ def engines(text: str, **given_to: Any) -> Iterator[Engine]:
 
 
 @pytest.mark.parametrize("detect", RESULTS.values(), ids=RESULTS)
+@FEWER
 @given(items=mappings)
 def test_results_say_the_same(detect, items):
     text = DECLARED + DEFINED.format(actor="alerts") + detect
@@ -390,6 +464,15 @@ SPECIFICATIONS = {
     " group by location",
     "means": "define M(m) aggr every 3 s detect A assign m = Avg(A.v) group by location\n"
     "subscription S seq 1 from u to a detect M",
+    "means by two": "define M(m) aggr every 3 s detect A assign m = Avg(A.v) group by location, n\n"
+    "subscription S seq 1 from u to a detect M",
+    "means by number": "define M(m) aggr every 3 s detect A assign m = Avg(A.v) group by v\n"
+    "subscription S seq 1 from u to a detect M",
+    "means of all": "define M(m) aggr every 2 s detect A assign m = Avg(A.v)\n"
+    "subscription S seq 1 from u to a detect M",
+    "means that overlap": "define M(m) aggr every 1 s range 4 s detect A assign m = Sum(A.v)"
+    " group by location\n"
+    "subscription S seq 1 from u to a detect M",
     "pairs": "subscription S seq 1 from u to a detect A and B(v > 0) within 3 s",
 }
 kinds = st.sampled_from(["A", "A", "A", "B", "C"])
@@ -413,6 +496,7 @@ made_events = st.builds(
 
 @pytest.mark.parametrize("text", SPECIFICATIONS.values(), ids=SPECIFICATIONS)
 @pytest.mark.parametrize("lateness_ms", [0, 4_000])
+@FEWER
 @given(batches=st.lists(st.lists(made_events, max_size=12), max_size=4))
 def test_an_engine_does_the_same(text, lateness_ms, batches):
     """Also in what it counts, and in the state that it hands on."""
@@ -474,41 +558,34 @@ def test_results_in_order_are_left_as_they_are_and_others_sorted():
     assert [(one.id, one.place) for one in turned] == [(one.id, one.place) for one in results]
 
 
-def test_nothing_is_kept_of_what_has_passed():
+def test_no_more_is_kept_than_python_keeps():
     """A reference too many would keep events for ever; one too few would crash sooner or later."""
-    engine = Engine(DECLARED + SPECIFICATIONS["ranges"])
-    few = Engine(DECLARED + SPECIFICATIONS["few"])
-    shared = (None, True, False, (), Event, "A")
-    start = 0
+    shared = (None, True, False, (), Event, "A", "hall")
 
-    def pass_by() -> None:
-        nonlocal start
-        for _ in range(20):
-            start += 100
-            names = [(f"e{at}", at, at % 5 - 2.0) for at in range(start, start + 50)]
-            events = [Event("A", id=n, location="hall", timestamp=t, v=v) for n, t, v in names]
-            assert engine.push(events)
-            assert few.push(events)
-            with pytest.raises(TypeError):
-                passes.give(events)
+    def run() -> tuple[list[int], int]:
+        """By how many references, and by how much memory, 5,000 events change what is held."""
+        names = ("ranges", "few", "means", "list")
+        several = [Engine(DECLARED + SPECIFICATIONS[name]) for name in names]
+        before = [sys.getrefcount(one) for one in shared]
+        tracemalloc.start()
+        for start in range(0, 10_000, 100):
+            told_of = [(f"e{at}", at, at % 5 - 2.0) for at in range(start, start + 50)]
+            events = [Event("A", id=n, location="hall", timestamp=t, v=v) for n, t, v in told_of]
+            assert any([engine.push(events) for engine in several])  # noqa: C419 - all of them
             passes.readings([*events, None], Event)
+        del events
         gc.collect()
-
-    for _ in range(10):
-        pass_by()  # until the memory for repeats has its size
-    tracemalloc.start()
-    try:
-        pass_by()
-        before = tracemalloc.get_traced_memory()[0]
-        references = [sys.getrefcount(one) for one in shared]
-        for _ in range(40):
-            pass_by()
-        # Of 40,000 events; the memory for repeats grows and shrinks by a thousand or two.
-        assert tracemalloc.get_traced_memory()[0] - before < 2_000_000
-        after = [sys.getrefcount(one) for one in shared]
-        assert all(abs(b - a) < 15_000 for a, b in zip(references, after, strict=True))
-    finally:
+        traced = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
+        after = [sys.getrefcount(one) for one in shared]
+        return [b - a for a, b in zip(before, after, strict=True)], traced
+
+    run()  # what is kept once and for all
+    references, traced = run()
+    with python_alone():
+        wanted, python_traced = run()
+    assert all(abs(a - b) < 500 for a, b in zip(references, wanted, strict=True))
+    assert traced < python_traced + 200_000
 
 
 # --- how it comes there -----------------------------------------------------------------------

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from broker.core.exact import Moments, WholeMoments, ratio, root_ratio
 from tests.broker.core.window_support import NASTY, deviation, nearest, nearest_root
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 floats = st.one_of(
     st.sampled_from(NASTY),
     st.floats(allow_nan=False, allow_infinity=False),

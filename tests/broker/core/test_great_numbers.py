@@ -5,6 +5,8 @@ import pytest
 
 from headwater import Engine
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 DECLARED = "event A(n: int, v: float)\n"
 SUBSCRIPTION = "subscription S from u to a\n"
 GREAT = {"type": "A", "id": "a1", "timestamp": 1, "n": 2**62, "v": 1e308}

@@ -16,6 +16,8 @@ from broker.core.window import WindowAgent
 from language.tree import Case, Select, Window
 from tests.broker.core.window_support import CLASSES, again, agent_of, task_of
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 DECLARED = (
     "event A(x: float, i: int, s: text, g: text)\nevent B(x: float, i: int, s: text, g: text)"
 )
