@@ -444,6 +444,7 @@ SPECIFICATIONS = {
     "ranges": "\n".join(RANGES),
     "ranges and all": "\n".join([*RANGES, "subscription All seq 1 from u to a detect A"]),
     "ranges of integers": "\n".join(one.replace(" v <", " n <") for one in RANGES),
+    "open ranges": "\n".join(one.split(", ")[0] + f", n < {at})" for at, one in enumerate(RANGES)),
     "places": "\n".join(
         f'subscription S{at} seq 1 from u to a detect A(location = "{place}")'
         for at, place in enumerate(["hall", "höf", *(f"p{at}" for at in range(10))])
