@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -40,25 +41,31 @@ def compile_passes(root: Path) -> tuple[Path | None, str]:
         return None, "found no C compiler: Python alone, which is slower"
     folder = root / FOLDER
     module = folder / f"_passes{suffix}"
-    sources = sorted(folder.glob("*.c"))
-    digest = sha256(b"".join(p.read_bytes() for p in sorted(folder.glob("*.[ch]")))).hexdigest()
+    known = sorted(folder.glob("*.[ch]"))
+    digest = sha256(b"".join(path.read_bytes() for path in known)).hexdigest()
     if module.exists() and digest.encode() in module.read_bytes():
         return module, "the passes are compiled"
     paths = sysconfig.get_paths()
     made = module.with_name(f"{module.name}.{os.getpid()}")
     command = [
         *(*linker, *OPTIONS, f'-DSOURCES="{digest}"'),
+        f'-DFILES="{" ".join(path.name for path in known)}"',
         *(f"-I{place}" for place in dict.fromkeys((paths["include"], paths["platinclude"]))),
-        *(*map(str, sources), "-o", str(made)),
+        *(*(str(path) for path in known if path.suffix == ".c"), "-o", str(made)),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode == 0:
+            made.replace(module)
+            return module, "compiled the passes"
+        said = done.stderr.decode(errors="replace").splitlines()
+        reason = next((line for line in said if "error" in line), "no reason")
+    except OSError as error:  # the compiler cannot be run, or nothing made is found
+        reason = str(error)
+    with suppress(OSError):  # where nothing can be written, nothing was
         made.unlink(missing_ok=True)
         module.unlink(missing_ok=True)  # it is of other sources
-        first = next((line for line in done.stderr.splitlines() if "error" in line), "no reason")
-        return None, f"could not compile the passes, so Python alone, which is slower: {first}"
-    made.replace(module)
-    return module, "compiled the passes"
+    return None, f"could not compile the passes, so Python alone, which is slower: {reason}"
 
 
 def _linker() -> list[str] | None:

@@ -2,6 +2,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 SOURCES: str
+FILES: str
 
 def readings(
     events: list[Any], owner: type

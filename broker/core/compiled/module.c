@@ -9,6 +9,9 @@
 #ifndef SOURCES
 #define SOURCES ""
 #endif
+#ifndef FILES /* of which SOURCES is the digest, in this order */
+#define FILES ""
+#endif
 
 static PyMethodDef passes[] = {
     {"readings", (PyCFunction)(void (*)(void))pass_readings, METH_FASTCALL,
@@ -55,7 +58,8 @@ PyInit__passes(void)
         return NULL;
     if (add_teller(module) < 0 || add_choice(module) < 0 || add_scale(module) < 0
         || add_patience(module) < 0 || add_ends(module) < 0
-        || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0) {
+        || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0
+        || PyModule_AddStringConstant(module, "FILES", FILES) < 0) {
         Py_DECREF(module);
         return NULL;
     }
