@@ -245,7 +245,8 @@ placed(PyObject *one, PyObject *other, Py_ssize_t occurrence, Py_ssize_t templat
     int64_t before, after;
     int found;
 
-    if (in_slot(one, occurrence) != in_slot(other, occurrence))
+    if (in_slot(one, occurrence) != in_slot(other, occurrence) || in_slot(one, template) == NULL
+        || in_slot(other, template) == NULL)
         return 0;
     left = PyObject_GetAttrString(in_slot(one, template), "place");
     right = left ? PyObject_GetAttrString(in_slot(other, template), "place") : NULL;

@@ -77,9 +77,11 @@ id_of(const Teller *self, PyObject *occurrence)
 static PyObject *
 values_of(PyObject *event)
 {
-    const Shape *shape = shape_of(Py_TYPE(event));
-    PyObject *found = shape ? PyDict_New() : NULL;
+    PyObject *found = PyDict_New(); /* first, as that may run what collects garbage */
+    const Shape *shape = found ? shape_of(Py_TYPE(event)) : NULL;
 
+    if (shape == NULL)
+        Py_CLEAR(found);
     for (Py_ssize_t at = 0; found != NULL && at < shape->count; at++) {
         PyObject *value = in_slot(event, shape->slots[at]);
         if (value == Py_None)

@@ -54,7 +54,7 @@ as_whole(PyObject *object, int64_t *value)
     if (object == NULL || !PyLong_CheckExact(object))
         return 0;
     found = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow || found > (1LL << 62) || found < -(1LL << 62))
+    if (overflow || found >= (1LL << 62) || found <= -(1LL << 62)) /* so that two may be subtracted */
         return 0;
     *value = (int64_t)found;
     return 1;

@@ -1,0 +1,125 @@
+"""Compiled passes at the edges of what they take: very far times, and collections of garbage."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core import compiled
+from broker.core.event import Event as CoreEvent
+from broker.core.event import event_class
+from broker.core.patience import Patience
+from broker.core.pattern import lay_out
+from broker.core.prospects import prospect_of
+from headwater import Engine, Event
+from language import check_text
+
+passes = compiled.passes
+pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
+
+
+@contextmanager
+def python_alone() -> Iterator[None]:
+    compiled.passes = None
+    try:
+        yield
+    finally:
+        compiled.passes = passes
+
+
+class Group:
+    """What an agent keeps of a group, as far as is asked here."""
+
+    __slots__ = ("fresh", "reach")
+
+    def __init__(self, _: Any, reach: list[int]) -> None:
+        self.fresh: list[Any] = []
+        self.reach = reach
+
+
+def prospect(pattern: str) -> Any:
+    text = (
+        "event A(x: int) event B(x: int) event C(x: int)\n"
+        f"subscription S seq 1 from u to a detect {pattern}"
+    )
+    (task,) = check_text(text).demand().graph.tasks.values()
+    found = prospect_of(lay_out(task.node.case), in_order=True)
+    assert found is not None
+    return found
+
+
+PATTERNS = (
+    "[first] A then B then C within 60 ms",
+    "[first] A and B and C within 40 ms",
+    "[chronicle] (A and B) then C within 50 ms",
+    "A then B+ then C within 60 ms",
+    "[first] A then B then C",
+)
+far = [0, 1, 60, *(sign * (2**62 + by) for sign in (-1, 1) for by in (-1, 0, 1)), 2**63, -(2**63)]
+moments = st.integers(0, 200) | st.sampled_from(far)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(st.lists(st.tuples(st.integers(0, 2), moments, moments), max_size=8))
+def test_times_however_far_are_told_apart_as_in_python(pattern, times):
+    """Of the greatest that a pass takes, the difference is no number of 64 bits."""
+    tests = prospect(pattern)
+    entries = [
+        (leaf, CoreEvent(id=str(at), start=min(pair), end=max(pair)))
+        for at, (leaf, *pair) in enumerate(times)
+    ]
+    found = []
+    for alone in (False, True):
+        groups: dict[Any, Group] = {}
+        if alone:
+            with python_alone():
+                waiting: Any = Patience(tests, None, Group, ())
+        else:
+            waiting = Patience(tests, None, Group, ())
+        touched = waiting.put(entries, groups, eager=False)
+        found.append(
+            (touched, waiting.count, {key: (one.fresh, one.reach) for key, one in groups.items()})
+        )
+    assert found[0] == found[1]
+
+
+def test_a_result_is_told_right_whatever_is_collected_meanwhile():
+    """A collection runs where objects are made, and may tell of results of very many classes."""
+    text = "event A(x: int, y: int)\nsubscription S seq 1 from u to a detect A"
+    engine = Engine(text)
+    others = [
+        event_class(f"T{at}", dict.fromkeys("abcdefg"[: at % 7], "int"))(id="o", start=at, end=at)
+        for at in range(1_000)
+    ]
+    in_between: list[Any] = []
+    events = [Event("A", id=f"e{at}", timestamp=at, x=at, y=-at) for at in range(200)]
+
+    class Loud:
+        """Rubbish that leaves further rubbish, so that each collection finds some."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            in_between.append(passes.course(others, -1, None, 0))
+            if going_on:
+                Loud()
+
+    going_on = True
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        Loud()
+        results = engine.push(events)
+    finally:
+        going_on = False
+        gc.set_threshold(*before)
+        gc.collect()
+    assert [one["values"]["A"] for one in results] == [{"x": at, "y": -at} for at in range(200)]
+    assert len(in_between) > 100
