@@ -250,11 +250,13 @@ take(Patience *self, PyObject *entry, PyObject *const *args, Readings *readings,
         return 0;
     }
     group = PyDict_GetItemWithError(args[1], key);
+    Py_XINCREF(group); /* a text of a class of its own may do anything when it is compared */
     if (group != NULL && (*groups == Py_TYPE(group) || know_groups(self, Py_TYPE(group)))) {
         *groups = Py_TYPE(group);
         if (is_plain(self, group, key, args[2], args[3]))
             found = set_aside(self, entry, group, reading, leaf);
     }
+    Py_XDECREF(group);
     Py_DECREF(key);
     return PyErr_Occurred() ? -1 : found;
 }

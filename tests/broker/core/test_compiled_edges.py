@@ -89,6 +89,38 @@ def test_times_however_far_are_told_apart_as_in_python(pattern, times):
     assert found[0] == found[1]
 
 
+def test_a_group_that_goes_while_it_is_looked_at_is_kept_until_then():
+    """A text of a class of its own may do anything when it is compared with another."""
+
+    class Kept:
+        __slots__ = ("fresh", "full", "open", "reach")
+
+        def __init__(self, fresh: list[Any]) -> None:
+            self.fresh, self.full, self.open, self.reach = fresh, 9, False, [-(2**63)]
+
+    class Place(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            groups.clear()
+            return False
+
+        def __hash__(self) -> int:
+            return 1
+
+    def never(_: Any) -> None:
+        raise AssertionError("asked")
+
+    there: Any = Place("hall")
+    fresh: list[Any] = []
+    groups: dict[Any, Kept] = {(there,): Kept(fresh)}
+    patience = passes.Patience(("location",), 1, (((0, 0, 0), (5, 0, 0)),), 1, 0)
+    entry = (0, CoreEvent(id="1", location=there, start=1, end=1))
+    assert patience([entry], groups, {(Place("yard"),): None}, {}, never) == 1
+    assert fresh == [entry]
+    assert not groups
+
+
 def test_a_result_is_told_right_whatever_is_collected_meanwhile():
     """A collection runs where objects are made, and may run events of very many classes.
 
