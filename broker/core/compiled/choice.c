@@ -46,6 +46,7 @@ static inline int
 holds(const Test *test, PyObject *event)
 {
     PyObject *value = in_slot(event, test->slot);
+    int held;
 
     if (value == NULL)
         return -2;
@@ -53,7 +54,10 @@ holds(const Test *test, PyObject *event)
         return 0;
     if (test->real && PyFloat_CheckExact(value))
         return compared(PyFloat_AS_DOUBLE(value), test->operator, test->value);
-    return PyObject_RichCompareBool(value, test->constant, test->operator);
+    Py_INCREF(value);
+    held = PyObject_RichCompareBool(value, test->constant, test->operator);
+    Py_DECREF(value);
+    return held;
 }
 
 /* Know where the class keeps what is tested; 0 where it does not. */
@@ -80,8 +84,11 @@ sift(const Choice *self, PyObject *event, PyObject **lists)
 
     for (Py_ssize_t side = 0; side < self->sides; side++) {
         int held = 1;
-        for (; at < self->ends[side] && held == 1; at++)
+        for (; at < self->ends[side] && held == 1; at++) {
             held = holds(&self->tests[at], event);
+            if (held >= 0 && self->type != Py_TYPE(event)) /* comparing has asked this of others */
+                return -2;
+        }
         at = self->ends[side];
         if (held < 0)
             return held;
