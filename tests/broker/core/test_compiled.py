@@ -293,7 +293,7 @@ TELLING = [
     'location = "hall"',
     "timestamp > 1",
     "n > 9007199254740992",
-    "x > 9007199254740993",
+    "x >= 9007199254740993",
 ]
 PUZZLING = ["x != 1", "not x < 2", "x < n", "x + 1 < 2", "x < 1 or x > 2", "duration > 1"]
 numbers = st.sampled_from(
@@ -415,6 +415,15 @@ def test_an_id_is_the_digest_of_what_is_bound(name, end):
     assert result["id"] == digest("occurrence", task.key, 0, [("a", [(ascii_id[:256], end)])])
 
 
+def test_ids_of_any_length_are_digested():
+    """Those among them that fill a block of the digest, or two."""
+    text = DECLARED + DEFINED.format(actor="alerts") + "detect A as a"
+    events = [Event("A", id="x" * at, timestamp=1_000 * at, v=1.0) for at in range(1, 257)]
+    found = [engine.push(events) for engine in engines(text)]
+    assert len(found[0]) == 256
+    assert found[0] == found[1]
+
+
 class Told:
     """A result of another kind."""
 
@@ -507,6 +516,16 @@ def test_an_engine_does_the_same(text, lateness_ms, batches):
         state = engine.state()
         found.append((results, state, engine.finish(), engine.counts))
     assert found[0] == found[1]
+
+
+def test_what_ends_with_a_run_begins_no_other():
+    """Also where it comes after the event that completes the run, in order."""
+    told_of = zip("ABCABC", "abcdef", (1, 2, 3, 3, 4, 5), strict=True)
+    events = [Event(k, id=n, location="hall", timestamp=t, v=1.0) for k, n, t in told_of]
+    text = DECLARED + SPECIFICATIONS["chain"]
+    for engine in engines(text):
+        found = engine.push(events) + engine.finish()
+        assert [one["events"] for one in found] == [{"A": ["a"], "B": ["b"], "C": ["c"]}]
 
 
 def test_subscriptions_that_come_and_go_are_found_all_the_same():
