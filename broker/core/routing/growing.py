@@ -86,12 +86,7 @@ class GrowingRouter(Router):
         self._asking[name] = Asking(sent)
         self._matchers[name] = self._matcher(name)
         self._directory.add(name)
-        return [
-            Send(name, Advertise(each))
-            for direction in self._directory.directions
-            if direction != name
-            for each in self._directory.of(direction)
-        ]
+        return [Send(name, Advertise(each)) for each in self._directory.around(name)]
 
     def neighbour_removed(self, name: str) -> list[Send]:
         """A neighbour less; one that is none changes nothing."""

@@ -134,7 +134,7 @@ class Router:
         old, moved = self._directory.put(came_from, advertisement)
         if old == advertisement:
             return []
-        out = self._flood(came_from, Advertise(advertisement))
+        out = self._directory.news(came_from, old, advertisement)
         self._plan_anew(self._concerned(moved, old, advertisement), out)
         return out
 
@@ -147,7 +147,7 @@ class Router:
         old, moved = self._directory.drop(came_from, source)
         if old is None:
             return []
-        out = self._flood(came_from, Withdraw(source))
+        out = self._directory.news(came_from, old, None)
         self._plan_anew(self._concerned(moved, old), out)
         return out
 
@@ -258,9 +258,7 @@ class Router:
             if held.via != neighbour:
                 held.sent &= ~self._bits[neighbour]
         self._asking[neighbour] = Asking(self._strategy.sent)
-        for name in self._directory.directions:
-            if name != neighbour:
-                out += [Send(neighbour, Advertise(each)) for each in self._directory.of(name)]
+        out += [Send(neighbour, Advertise(each)) for each in self._directory.around(neighbour)]
         for entry in self._all():
             entry.plan.pop(neighbour, None)
         self._plan_anew(None, out)
@@ -316,9 +314,6 @@ class Router:
 
     def _all(self) -> list[_Entry]:
         return [entry for some in self._entries.values() for entry in some.values()]
-
-    def _flood(self, came_from: str, message: Message) -> list[Send]:
-        return [Send(name, message) for name in self._asking if name != came_from]
 
     def _plan(self, entry: _Entry) -> Plan:
         return {} if entry.covered else self._planned(entry.operator, entry.came_from)

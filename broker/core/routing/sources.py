@@ -2,7 +2,8 @@
 
 Owns advertisements by direction, and projection (seed paper 2, algorithm 3). Must not know
 operators' ways or events. Invariant: an advertisement excludes a key only if no event of the source
-can pass it.
+can pass it; a direction is told of a source what all others say of it together, since sources of
+one name may be at several brokers, and one of them may leave while another stays.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any, NamedTuple, cast
 from msgspec.structs import replace
 
 from broker.core.geometry import region_test, under_path
-from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
+from broker.core.routing.messages import LOCAL, Advertise, Send, Withdraw
+from broker.core.routing.operator import Advertisement, Bounds, Key, Operator, Range, Region
 
 CACHE_MAX = 65_536  # answers kept until an advertisement changes
 
@@ -91,6 +93,44 @@ class Directory:
         """A direction's advertisements in the order in which they came."""
         return list(self._all[direction].values())
 
+    def around(self, direction: str) -> list[Advertisement]:
+        """What a direction is to be told: each source once, as all others say of it together."""
+        found: dict[str, list[Advertisement]] = {}
+        for name, some in self._all.items():
+            if name != direction:
+                for source, one in some.items():
+                    found.setdefault(source, []).append(one)
+        return [one for one in map(joined, found.values()) if one is not None]
+
+    def news(
+        self, direction: str, old: Advertisement | None, new: Advertisement | None
+    ) -> list[Send]:
+        """What other neighbours are to be told, as a source says `new` in a direction, not `old`.
+
+        None: it says nothing; of both one may be that.
+        """
+        either = old or new
+        if either is None:
+            return []
+        source = either.source
+        beside = [
+            (name, some[source])
+            for name, some in self._all.items()
+            if name != direction and source in some
+        ]
+        found: list[Send] = []
+        for name in self._all:
+            if name in (direction, LOCAL):
+                continue
+            rest = [one for other, one in beside if other != name]
+            before = joined([*rest, old] if old else rest)
+            after = joined([*rest, new] if new else rest)
+            if after is None:
+                found.append(Send(name, Withdraw(source)))
+            elif after != before:
+                found.append(Send(name, Advertise(after)))
+        return found
+
     def serving(self, direction: str, key: Key) -> list[Advertisement]:
         """The advertisements of a direction whose sources serve a key."""
         return [each for each in self._all[direction].values() if serves(each, key)]
@@ -118,6 +158,33 @@ def _any(key: Key, some: dict[str, Advertisement]) -> bool:
         one = some.get(key.source)
         return one is not None and serves(one, key)
     return any(serves(one, key) for one in some.values())
+
+
+def joined(said: list[Advertisement]) -> Advertisement | None:
+    """What holds of every event of a source that says this at several brokers; of none None."""
+    if not said:
+        return None
+    first = said[0]
+    if all(one == first for one in said):
+        return first
+    any_type = not all(one.types for one in said)
+    types = () if any_type else tuple(sorted({name for one in said for name in one.types}))
+    location = first.location if all(one.location == first.location for one in said) else None
+    position = first.position if all(one.position == first.position for one in said) else None
+    return Advertisement(first.source, types, location, position, _domain(said))
+
+
+def _domain(said: list[Advertisement]) -> tuple[Bounds, ...]:
+    """The bounds that all promise, as wide as the widest."""
+    found: dict[str, list[Bounds]] = {}
+    for one in said:
+        for bounds in one.domain:
+            found.setdefault(bounds.attribute, []).append(bounds)
+    return tuple(
+        Bounds(name, min(one.low for one in some), max(one.high for one in some))
+        for name, some in sorted(found.items())
+        if len(some) == len(said)
+    )
 
 
 def serves(advertisement: Advertisement, key: Key) -> bool:
