@@ -13,7 +13,7 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells, correlated, planned, split
+from simulation.network import cells, correlated, planned, split, twins
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -24,6 +24,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "network": network.run,
     "planned": planned.run,
     "split": split.run,
+    "twins": twins.run,
 }
 
 
@@ -40,7 +41,8 @@ def main(arguments: list[str]) -> int:
         " with malformed input; network: many brokers, with links that fail; correlated:"
         " the same where events wait on their way for partners; cells: the"
         " same with tasks that go from broker to broker; planned: the same where the brokers decide"
-        " that; split: as cells, with windows whose events are folded where they enter"
+        " that; split: as cells, with windows whose events are folded where they enter; twins: as"
+        " network and cells, with sources that are at two brokers and leave one of them"
         " (default: crashes)",
     )
     said = parser.parse_args(arguments)

@@ -1,27 +1,24 @@
 """Runs in which windows are split: their events are folded where they enter.
 
-Owns the windows, and the sources that are at two brokers at once. Must not know how windows are
-merged. Invariant: as `cells`; one engine that gets each event once is the measure.
+Owns the windows. Must not know how these are merged. Invariant: as `cells`; one engine that gets
+each event once is the measure.
 
-In half of the runs some sources say what they say at two brokers, so that the same event enters at
-both, now and then or always.
+In half of the runs some sources say what they say at two brokers, as in `twins`.
 """
 
 from __future__ import annotations
-
-from random import Random
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from simulation import texts
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import Said, Sensor
 from simulation.network import cells
 from simulation.network.cells import CellRun
 from simulation.network.place import Place
 from simulation.network.planned import PlannedRun
 from simulation.network.scenario import RunFailedError, Shape
+from simulation.network.twins import TwinRun
 
 DEFINITIONS = {
     "Level": """
@@ -96,34 +93,6 @@ def run(seed: int, shape: Shape | None = None) -> Outcome:
         raise RunFailedError(f"{text}{error}") from error
 
 
-class Twin(Sensor):
-    """A source that says something of what it says at another broker, too."""
-
-    other: Sensor | None = None
-    share = 0.0
-    _spoke = False
-
-    def publish(self, events: list[Said]) -> None:
-        """See Sensor."""
-        super().publish(events)
-        if self.other is None:
-            return
-        # A source that says nothing at first is waited for no longer than for a while.
-        if not self._spoke or self._draw.random() < self.share:
-            self._spoke = True
-            self.other.publish(events)
-
-    def withdraw(self) -> None:
-        """See Sensor."""
-        super().withdraw()
-        if self.other is not None:
-            self.other.withdraw()
-
-    def roam(self, other: Sensor, share: float, draw: Random) -> None:
-        """From now on so much of it is said there, too."""
-        self.other, self.share, self._draw = other, share, draw
-
-
 def split_at(place: Place, *, on: bool = True) -> Place:
     """The place, whose submissions have their windows split."""
     options = replace(place.machine.options, split_windows=on)
@@ -131,16 +100,11 @@ def split_at(place: Place, *, on: bool = True) -> Place:
     return place
 
 
-class SplitRun(CellRun):
+class SplitRun(TwinRun, CellRun):
     """One run; see the module."""
 
     exactly = True
     splits = True
-
-    def __init__(self, seed: int, shape: Shape) -> None:
-        self.twins: list[Sensor] = []
-        self._at: dict[str, Place] = {}
-        super().__init__(seed, shape)
 
     def outcome(self) -> Outcome:
         """What it came to."""
@@ -179,32 +143,12 @@ class SplitRun(CellRun):
     def _place(self, name: str) -> Place:
         return split_at(super()._place(name), on=self.splits)
 
-    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
-        self._at[name] = place
-        return Twin(place, name, type_name, window)  # type: ignore[arg-type]
-
-    def _plan_sensors(self) -> None:
-        super()._plan_sensors()
-        random = self.world.random
-        if self.seed % 2 == 0:
-            return
-        for sensor in random.sample(self._sensors, random.randint(1, 3)):
-            assert isinstance(sensor, Twin)
-            elsewhere = [one for one in self.places if one is not self._at[sensor.name]]
-            place, kind = random.choice(elsewhere), sensor._type_name  # noqa: SLF001
-            other = Sensor(place, sensor.name, kind, 20)  # type: ignore[arg-type]
-            other.advertise(self._places[sensor.name])
-            other.begun = True
-            sensor.roam(other, random.choice((0.1, 0.5, 1.0)), random)
-            self.twins.append(other)
+    def _twins(self) -> int:
+        return 0 if self.seed % 2 == 0 else self.world.random.randint(1, 3)
 
     def _settle(self) -> None:
         for place in self.places:
             place._steps_left = None  # noqa: SLF001 - no more ends
-        for _ in range(30):
-            if all(one.idle for one in self.twins):
-                break
-            self.world.run(self.world.now + 10_000)
         super()._settle()
         for place in self.places:
             assert place.process is not None

@@ -23,8 +23,9 @@ from broker.core.network import fold_rows, frames, told
 from broker.core.network.cell_origins import places
 from broker.core.network.networked import Fresh
 from broker.core.network.offers import rows_since
-from broker.core.network.relaying import TICK_MS, Relaying
+from broker.core.network.relaying import TICK_MS
 from broker.core.network.sending import Row, cut
+from broker.core.network.showing import Showing
 from broker.core.splitting import Folder, Split, split_of
 from broker.core.window_ids import IDS_MAX
 from language import EventType, Task, check_text
@@ -162,7 +163,7 @@ class _Declared:
         return known
 
 
-class FoldingBroker(Relaying):
+class FoldingBroker(Showing):
     """See the module."""
 
     def _begin_folding(self) -> None:

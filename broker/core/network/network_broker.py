@@ -207,7 +207,7 @@ class NetworkBroker(FoldingBroker):
             one = network.advertisement(source)
             if one is not None:
                 self._leaving.pop(source, None)
-                self._routed(self.router.advertised(LOCAL, one))
+                self._show(one)
             else:
                 self._leaving[source] = network.own.position
         self._let_leave()

@@ -57,6 +57,9 @@ class Relaying(Knowing):
         for one in fresh:
             watermarks.update(one.watermarks)
         claim = (fresh[0].first - 1, fresh[-1].last)
+        if self._lacking(fresh):  # a claim with a gap before it, which all are to see at once
+            claim = (fresh[-1].last, fresh[-1].last)
+            watermarks = dict(self.durable.network.told)
         life = self.durable.network.own.life
         what = told.Forwarded(self.me, life, *claim, [], b"", watermarks)
         self._spread(LOCAL, what, rows, self._told_before)
@@ -64,6 +67,10 @@ class Relaying(Knowing):
         if rows:  # time may stand still for long, too
             self._tick_soon(PROMISE_MS)
             self._tick_ms = TICK_MS
+
+    def _lacking(self, fresh: list[Fresh]) -> bool:  # noqa: ARG002
+        """Whether somebody may want some of this who could not ask for it yet."""
+        return False
 
     def _passed(self, peer: str, one: frames.Passed) -> None:
         what = one.what
