@@ -45,9 +45,7 @@ from broker.core.network.offers import offers
 from broker.core.network.relaying import TICK_MS
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
-from broker.core.routing.messages import LOCAL
 
-_END = 2**62
 TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
 Message = core_messages.Message | FromNetwork
 
@@ -69,7 +67,6 @@ class NetworkBroker(FoldingBroker):
         self._announcing = Announcing(first_wait_ms)
         self._begin_relaying()
         self._begin_folding()
-        self._leaving: dict[str, int] = {}  # sources that are gone, with the position of that
         self._on: dict[type[Any], Callable[[Any], None]] = {
             LinkUp: self._link_up,
             LinkDown: self._link_down,
@@ -204,30 +201,13 @@ class NetworkBroker(FoldingBroker):
         network = self.durable.network
         changed, network.sources_changed = network.sources_changed, {}
         for source in changed:
-            one = network.advertisement(source)
-            if one is not None:
-                self._leaving.pop(source, None)
-                self._show(one)
-            else:
-                self._leaving[source] = network.own.position
+            self._show(source, network.advertisement(source))
         self._let_leave()
         types = network.types()
         if types != self._own_types:
             self._own_types = types
             self._say_all("", frames.Here(self.me, types))
             self._be_uncertain()
-
-    def _let_leave(self) -> None:
-        """Have others ask nothing more of sources that are gone.
-
-        Where events wait for partners, those of such a source come from nowhere from then on: first
-        all that it sent has to be where it is needed.
-        """
-        hosts = self.durable.network.own.hosts.values() if self.correlates else ()
-        least = min([one.position for one in hosts], default=_END)
-        for source in [source for source, at in self._leaving.items() if at <= least]:
-            del self._leaving[source]
-            self._routed(self.router.withdrawn(LOCAL, source))
 
     # --- what is to be seen ----------------------------------------------------------------
 

@@ -1,11 +1,14 @@
-"""Sources that others have just heard of: whoever asks for them alone may not have been asked yet.
+"""What is told of sources here, and when: operators go only where a source is known to be.
 
-Owns which sources here are new to whom. Must not know how a question is answered. Invariant: no
-frame claims an event of such a source as passed to a host that may want it, before that host's
-operators can lead to it; it sees a gap instead, and asks for what is kept.
+Owns what others were told of each source, which are new to whom, and which leave. Must not know how
+a question is answered. Invariant: operators stand for what is on its way, and what they may not
+have been there for is not claimed.
 
-An operator that names a source, a place or a region leads only to where such a source is known. A
-host that has stored something said behind the advertisement has said its operators before.
+Of a new source whoever asks for it, or its place, alone hears too late for its first event. Such a
+host sees a gap instead of a claim, and asks for what is kept. When it has stored something that was
+said behind the advertisement, its operators have come before. Of one that leaves, or goes to
+another place, the last events may still be on their way, behind what is said of it: as long as a
+host that is to be reached has not stored them, others are told what holds of before and after.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from broker.core.network.relaying import Relaying
 from broker.core.operators.heard import judge
 from broker.core.routing.messages import LOCAL
 from broker.core.routing.operator import Advertisement, Key
+from broker.core.routing.sources import joined
 
+_END = 2**62
 Wants = Callable[[Event], bool]
 
 
@@ -29,17 +34,50 @@ class Showing(Relaying):
     def _begin_relaying(self) -> None:
         super()._begin_relaying()
         self._shown: dict[str, int] = {}  # sources, with the position when they were told of last
+        self._said: dict[str, Advertisement] = {}  # what others were told of each source
+        self._leaving: dict[str, int] = {}  # sources of which less is to be told, behind that
         self._narrow: dict[str, Wants] = {}  # by host: what is asked only where it is known to be
 
     def _advertise(self) -> None:
         """Say what sources here have come, gone or changed."""
 
-    def _show(self, one: Advertisement) -> None:
-        """Tell others of a source here."""
+    def _show(self, source: str, one: Advertisement | None) -> None:
+        """A source here says this by now; None: it has gone."""
+        known = self._said.get(source)
+        self._leaving.pop(source, None)
+        if known is not None:
+            both = known if one is None else joined([known, one])
+            if both != one:
+                self._leaving[source] = self.durable.network.own.position
+            one = both
+        self._say_of(source, one)
+
+    def _say_of(self, source: str, one: Advertisement | None) -> None:
+        if one is None:
+            self._said.pop(source, None)
+            self._routed(self.router.withdrawn(LOCAL, source))
+            return
+        self._said[source] = one
         sends = self.router.advertised(LOCAL, one)
         if sends:
-            self._shown[one.source] = self.durable.network.own.position
+            self._shown[source] = self.durable.network.own.position
         self._routed(sends)
+
+    def _let_leave(self) -> None:
+        """Have others ask for no more than what may still come.
+
+        Where events wait for partners, those of a source that has gone come from nowhere from then
+        on: first all that it sent has to be where it is needed, also where nobody is to be reached.
+        """
+        network = self.durable.network
+        hosts = network.own.hosts
+        if not self.correlates:
+            claims = self.ways.claims(self.me)
+            hosts = {name: hosts[name] for _, one in claims for name in one.hosts if name in hosts}
+        least = min([one.position for one in hosts.values()], default=_END)
+        for source in [source for source, at in self._leaving.items() if at <= least]:
+            del self._leaving[source]
+            self._say_of(source, network.advertisement(source))
 
     def _asked_of(self, peer: str, one: frames.Reoffer) -> None:
         super()._asked_of(peer, one)
