@@ -82,6 +82,8 @@ class Showing(Relaying):
     def _asked_of(self, peer: str, one: frames.Reoffer) -> None:
         super()._asked_of(peer, one)
         if one.origin == self.me and not one.quiet:
+            hosts = self.durable.network.own.hosts  # without terms of cells that are over
+            self._narrow = {name: some for name, some in self._narrow.items() if name in hosts}
             self._narrow.pop(one.host, None)
             if one.types:
                 self._narrow[one.host] = narrowly(one.keys)
