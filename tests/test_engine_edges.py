@@ -404,3 +404,36 @@ def test_nothing_fits_into_a_list_of_a_chain_that_stands_for_other_times_alone()
     engine.push(events)
     found = [(one["events"]["y"], one["events"].get("z", [])) for one in engine.finish()]
     assert sorted(found) == [(["c3"], []), (["c4"], [])]
+
+
+@pytest.mark.parametrize("lateness_ms", [0, 1_000, 4_000, None])
+def test_of_what_may_follow_the_older_is_chosen_where_the_latest_cannot(lateness_ms):
+    """The second B has passed for certain before the C begins; the first may come after it."""
+    text = "event B()\nevent C()\nsubscription S from a to b detect C then[recent] B"
+    times = [("B", "b1", 1_000, 2_000), ("B", "b2", 1_000, 1_000), ("C", "c", 3_000, 1_000)]
+    events = [
+        {"type": kind, "id": name, "source": "s", "timestamp": at, "uncertainty": unsure}
+        for kind, name, at, unsure in times
+    ]
+    engine = headwater.Engine(text, lateness_ms=lateness_ms)
+    (result,) = engine.push(events) + engine.finish()
+    assert result["events"] == {"C": ["c"], "B": ["b1"]}
+    assert result["certainty"] == "maybe"
+
+
+@pytest.mark.parametrize("since_ms", [-9_000, 9_000])
+@pytest.mark.parametrize("named", ["x", "y"])
+def test_of_an_event_beside_a_silence_and_alone_the_place_in_the_text_decides(named, since_ms):
+    """Both end with the event and begin with it; `one` reports that which the text has first."""
+    sides = {"x": "C as x", "y": "C as y and absent B for 2 s"}
+    other = "y" if named == "x" else "x"
+    detect = f"detect[one] {sides[named]} or {sides[other]}"
+    text = f"event B()\nevent C()\nsubscription S from a to b {detect}"
+    events: list[dict[str, Any]] = [
+        {"type": "B", "id": "b", "source": "s", "timestamp": since_ms},
+        {"type": "C", "id": "c", "source": "s", "start": since_ms, "end": since_ms + 3_000},
+    ]
+    engine = headwater.Engine(text, lateness_ms=None)
+    results = engine.push(events) + engine.finish()
+    found = [one for one in results if one["end"] == since_ms + 3_000]
+    assert [one["events"] for one in found] == [{named: ["c"]}]

@@ -91,9 +91,8 @@ def order_of(occurrence: Occurrence) -> Order:
     members = occurrence[2:]
     given = [event.order for event in flat(members) if event.__class__ is not Absence]
     if len(given) == 1:  # it stands where its event does
-        placed = _placed(members, (0,))
-        if Absence in map(type, members):  # which may have made another span of that of an equal
-            placed = (given[0][:2], *placed)
+        # A silence beside it may have made one span of two events of one id.
+        placed = (given[0][:2], *_placed(members, (0,)))
         return (occurrence[0], occurrence[1], *given[0][2:5], placed)
     ranked = sorted(range(len(given)), key=given.__getitem__)
     ids, ties, below = said_in_order([given[at] for at in ranked])

@@ -196,7 +196,10 @@ class JointStage(Over):
         self._right = Store()
         self._further = Further(plan, site)
         # Where events are consumed an older one may come to be the latest.
-        self._latest_only = plan.latest_dominates and site.memory is None
+        latest = plan.latest_dominates and site.memory is None
+        # What is nominally too early on the right may follow, and of two the older one alone.
+        either = plan.doubt is None or plan.joint.operator not in FOLLOWS
+        self._latest_only = (latest, latest and either)
         site.joints.append(self)
 
     def adopt(self, lefts: list[Occurrence], rights: list[Occurrence]) -> None:
@@ -246,7 +249,7 @@ class JointStage(Over):
             oldest = plan.kept_from(limit, side, self.site, partner)
             if oldest is not None:
                 store.expire(oldest)
-            if self._latest_only and len(store.ends) > 1:
+            if self._latest_only[side] and len(store.ends) > 1:
                 self._keep_latest(store, limit + 1, partner)
         if not self._further.asked:
             return
