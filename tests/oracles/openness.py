@@ -20,10 +20,44 @@ RUNS = frozenset(("first", "latest"))
 def stays_open(spec: s.Spec) -> bool:
     """Whether some of it may be decided by the end of the input alone."""
     cases = [case for one in spec.definitions for case in one.cases]
+    whole = [*cases, *(one.case for one in spec.subscriptions)]
+    lasting = {one.name for one in spec.definitions if any(map(_lasts, one.cases))}
     return any(
-        _waits(case.pattern, case.context, enclosed=False) or _assigns(case) for case in cases
-    ) or any(
-        _waits(one.case.pattern, one.case.context, enclosed=False) for one in spec.subscriptions
+        _waits(case.pattern, case.context, enclosed=False)
+        or _gathers(case)
+        or _negates(case.pattern, lasting)
+        for case in whole
+    ) or any(map(_assigns, cases))
+
+
+def _lasts(case: s.Case) -> bool:
+    """Whether what a definition detects may last without end."""
+    return _endless(case.pattern, enclosed=False)
+
+
+def _gathers(case: s.Case) -> bool:
+    """Whether any later silence may be of the occurrences that are gathered into one.
+
+    A silence completes nothing, as it binds no event: it may come long after what completed them.
+    """
+    return case.thin == "collect" and _is_silent(case.pattern) and _lasts(case)
+
+
+def _is_silent(pattern: s.Pattern) -> bool:
+    return isinstance(pattern, s.Absent) or any(map(_is_silent, s.parts_of(pattern)))
+
+
+def _negates(pattern: s.Pattern, lasting: set[str]) -> bool:
+    """Whether something must not be that may have begun any time before."""
+    match pattern:
+        case s.Absent(operand):
+            negated = s.atoms_of(operand)
+        case s.Without(_, right):
+            negated = s.atoms_of(right)
+        case _:
+            negated = ()
+    return any(one.type in lasting for one in negated) or any(
+        _negates(part, lasting) for part in s.parts_of(pattern)
     )
 
 
