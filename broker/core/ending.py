@@ -58,10 +58,11 @@ class Ending:
         return min(ends, default=None)
 
     def due(self, watermark: int) -> int | None:
-        """The next watermark at which what waits may go."""
+        """The next watermark at which what waits may go: the floor rises no faster than that."""
         if not self.waiting or self.for_ms is None:
             return None
-        return max(self.hold() + 1 - self.for_ms, watermark + 1)
+        wanted = self.hold() + 2 - self.for_ms
+        return max(wanted - 1, watermark + max(1, wanted - self.floor))
 
     def hold(self) -> int:
         """Nothing that waits ends at or before this."""

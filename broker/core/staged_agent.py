@@ -277,6 +277,7 @@ class StagedAgent(StagedGroups):
             "patience": None if self._patience is None else self._patience.trial,
             "partitions": partitions,
             "early": [[list(group), shelf.put_all(one)] for one, group in early],
+            "floor": None if self._ending is None else self._ending.floor,
             "events": shelf.packed(),
         }
 
@@ -306,6 +307,7 @@ class StagedAgent(StagedGroups):
         if self._ending is not None:
             early = state.get("early", ())
             self._ending.waiting = [(shelf.get_all(one), tuple(group)) for group, one in early]
+            self._ending.floor = state.get("floor", self._ending.floor)
 
     def _restore_partition(self, key: Group, packed: list[Any], shelf: Shelf) -> None:
         without_stages = self._patience is not None and not packed[3]
