@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -37,20 +37,12 @@ from headwater import Engine, Event
 from headwater.events import taken_out
 from language import check_text
 from language.tree import Case
+from tests.pure import python_alone
 
 ROOT = Path(__file__).resolve().parents[3]
 FEWER = settings(max_examples=settings.default.max_examples // 4)  # there are many cases of each
 passes = compiled.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
-
-
-@contextmanager
-def python_alone() -> Iterator[None]:
-    compiled.passes = None
-    try:
-        yield
-    finally:
-        compiled.passes = passes
 
 
 # --- the passes by themselves -----------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -19,18 +17,10 @@ from broker.core.pattern import lay_out
 from broker.core.prospects import prospect_of
 from headwater import Engine, Event
 from language import check_text
+from tests.pure import python_alone
 
 passes = compiled.passes
 pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
-
-
-@contextmanager
-def python_alone() -> Iterator[None]:
-    compiled.passes = None
-    try:
-        yield
-    finally:
-        compiled.passes = passes
 
 
 class Group:
