@@ -7,8 +7,7 @@ that does not know that record, or the run ends there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +18,7 @@ from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply
 from broker.core.messages import Message
 from broker.core.topics import SOURCES
 from simulation.account import CheckFailedError
+from simulation.crashes.lives import EndedError, Lives
 from simulation.crashes.process import Machine, Process
 from simulation.world import World
 
@@ -29,10 +29,6 @@ CHANGED = 0.05  # how often a process begins with other settings
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class EndedError(Exception):
-    """The process ends here."""
-
-
 class Told(Struct, frozen=True):
     """A record's message (None: a process began), when the core handled it, and its settings."""
 
@@ -41,33 +37,15 @@ class Told(Struct, frozen=True):
     options: BrokerOptions
 
 
-class Client(Protocol):
-    """Whoever is connected."""
-
-    def reached(self) -> None:
-        """There is a broker to connect to."""
-
-    def lost(self) -> None:
-        """The connection is gone."""
-
-
-class Site:
+class Site(Lives[Process]):
     """See the module."""
 
     def __init__(self, world: World, machine: Machine, steps_max: int) -> None:
-        self.world = world
-        self.machine = machine
-        self.process: Process | None = None
-        self.connection = 0  # ascends with each process
-        self.clients: list[Client] = []
+        super().__init__(world, machine)
         self.history: list[Told] = []  # record n at n - 1, as of the process that is there
-        self.answers: dict[Any, Callable[[Any], None]] = {}  # by token or reply address
         self.retained: dict[str, bytes] = {}
         self.delivered_end = 0
-        self.log = bytearray()
-        self.ends = 0
         self.kept = 0  # up to this record something that was promised has left
-        self.mortal = True
         self._steps_max = steps_max
         self._steps_left = self._life()
 
@@ -117,29 +95,6 @@ class Site:
 
     # --- around a process ------------------------------------------------------------------
 
-    def step(self) -> None:
-        """See Around."""
-        if self.mortal:
-            self._steps_left -= 1
-            if self._steps_left <= 0:
-                raise EndedError
-
-    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """See Around."""
-        connection = self.connection
-
-        def guarded() -> None:
-            if connection == self.connection:
-                self._guarded(action)
-
-        self.world.after(delay_ms, guarded)
-
-    def _guarded(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except EndedError:
-            self._end()
-
     def told(self, number: int, message: Message | None, now: int) -> None:
         """See Around."""
         if message is None:
@@ -178,15 +133,6 @@ class Site:
         """See Around."""
         self.log += _encode((self.world.now, rows))
         self.delivered_end = max(self.delivered_end, rows[-1].offset + 1)
-
-    # --- clients ---------------------------------------------------------------------------
-
-    def tell(self, message: Message, answers: dict[Any, Callable[[Any], None]]) -> None:
-        """A message of a client arrives; `answers` are to be called with what it is told."""
-        process = self.process
-        if process is not None:
-            self.answers |= answers
-            self._guarded(lambda: process.tell(message))
 
     def _answer(self, token: Any, what: Any) -> None:
         answer = self.answers.pop(token, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply, SendFrame
@@ -16,8 +15,8 @@ from broker.core.messages import ActorsListening, Message
 from broker.core.network.messages import FromNetwork
 from broker.core.topics import actor
 from simulation.account import CheckFailedError
+from simulation.crashes.lives import EndedError, Lives
 from simulation.crashes.process import Machine
-from simulation.crashes.site import Client, EndedError
 from simulation.network.links import Link
 from simulation.network.process import BrokerProcess
 from simulation.world import World
@@ -26,26 +25,18 @@ RESTART_MS_MAX = 3_000
 ACTOR = "alerts"  # of all results
 
 
-class Place:
+class Place(Lives[BrokerProcess]):
     """See the module. It is what clients of `simulation.crashes` call a site."""
 
     def __init__(self, world: World, machine: Machine) -> None:
-        self.world = world
-        self.machine = machine
+        super().__init__(world, machine)
         self.name = machine.options.name
-        self.process: BrokerProcess | None = None
-        self.connection = 0
-        self.clients: list[Client] = []
         self.links: dict[str, Link] = {}
-        self.answers: dict[Any, Callable[[Any], None]] = {}
         self.late: list[dict[str, Any]] = []
         self.listens = False  # whether the actor of all results does, here
         self.heard: Counter[bytes] = Counter()  # what it was sent from other brokers
         self.states: list[str] = []  # what requests were answered
-        self.ends = 0
         self.away_ms = 0  # how long it is gone at least, once it ends
-        self.log = bytearray()
-        self._steps_left: int | None = None  # until the process ends by itself
 
     @property
     def alive(self) -> bool:
@@ -100,29 +91,6 @@ class Place:
 
     # --- around a process ------------------------------------------------------------------
 
-    def step(self) -> None:
-        """See Around."""
-        if self._steps_left is not None:
-            self._steps_left -= 1
-            if self._steps_left <= 0:
-                raise EndedError
-
-    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """See Around."""
-        connection = self.connection
-
-        def guarded() -> None:
-            if connection == self.connection:
-                self._guarded(action)
-
-        self.world.after(delay_ms, guarded)
-
-    def _guarded(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except EndedError:
-            self._end()
-
     def told(self, number: int, message: Message | None, now: int) -> None:
         """See Around; what was told is not looked at here."""
 
@@ -163,13 +131,6 @@ class Place:
         process = self.process
         if process is not None:
             self._guarded(lambda: process.tell(message))  # type: ignore[arg-type]
-
-    def tell(self, message: Message, answers: dict[Any, Callable[[Any], None]]) -> None:
-        """A message of a client arrives; `answers` are to be called with what it is told."""
-        process = self.process
-        if process is not None:
-            self.answers |= answers
-            self._guarded(lambda: process.tell(message))
 
     def counted(self, name: str) -> int:
         """What the process that is there has counted under that name."""

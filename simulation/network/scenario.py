@@ -315,7 +315,7 @@ class Run:
         """Let all be taken, and time decide the rest."""
         world = self.world
         for place in self.places:
-            place._steps_left = None  # noqa: SLF001 - no more ends
+            place.mortal = False
         for link in self.links:
             link.delay_ms = min(link.delay_ms, 30)
         for _ in range(30):

@@ -148,7 +148,7 @@ class SplitRun(TwinRun, CellRun):
 
     def _settle(self) -> None:
         for place in self.places:
-            place._steps_left = None  # noqa: SLF001 - no more ends
+            place.mortal = False
         super()._settle()
         for place in self.places:
             assert place.process is not None

@@ -111,7 +111,7 @@ class TwinRun(Run):
 
     def _settle(self) -> None:
         for place in self.places:
-            place._steps_left = None  # noqa: SLF001 - no more ends
+            place.mortal = False
         for _ in range(30):
             if all(one.idle for one in self.twins):
                 break
