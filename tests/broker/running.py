@@ -101,7 +101,7 @@ class RunningBroker:
             self.__exit__()
             raise
         self.ready_s = time.perf_counter() - self.began_s
-        self.where = {k: v for k, v in ready.items() if k in {"mqtt", "mqtts", "http"}}
+        self.where = {k: v for k, v in ready.items() if k in {"mqtt", "mqtts", "http", "links"}}
         return self
 
     def __exit__(self, *_):

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import queue
-import socket
 import time
+from functools import partial
 
 from tests.broker.running import PATIENCE_S, RunningBroker
 
@@ -24,7 +24,7 @@ port = 0
 port = 0
 [links]
 host = "127.0.0.1"
-port = {port}
+port = 0
 reconnect_ms_max = 300
 {peers}
 [log]
@@ -48,8 +48,8 @@ class FleetBroker(RunningBroker):
 class Gap:
     """A way to a broker's link port that can be cut; runs in the test's loop."""
 
-    def __init__(self, port):
-        self.target = port
+    def __init__(self, target):
+        self.target = target  # gives the port; None: nobody listens
         self.open = True
         self._server = None
         self._writers = []
@@ -61,11 +61,12 @@ class Gap:
         return self
 
     async def _serve(self, reader, writer):
-        if not self.open:
+        port = self.target() if self.open else None
+        if port is None:
             writer.close()
             return
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self.target)
+            there, back = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
             writer.close()
             return
@@ -96,12 +97,6 @@ class Gap:
         await self._server.wait_closed()
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 class Fleet:
     """See the module; `gaps` are by child. `parents`: of each broker but the first, in order."""
 
@@ -111,13 +106,12 @@ class Fleet:
         self.folder = folder
         self.parents = parents
         self.names = tuple(dict.fromkeys([*parents.values(), *parents]))
-        self.ports = {name: free_port() for name in self.names}
         self.gaps = {}
         self.brokers = {}
 
     async def start(self):
         for child, parent in self.parents.items():
-            self.gaps[child] = await Gap(self.ports[parent]).start()
+            self.gaps[child] = await Gap(partial(self.links_port, parent)).start()
         for name in self.names:
             self.begin(name)
         for broker in self.brokers.values():
@@ -132,7 +126,7 @@ class Fleet:
         if name in self.parents:
             address = f"127.0.0.1:{self.gaps[name].port}"
             peers = f'[links.peers]\n{self.parents[name]} = "{address}"'
-        config = CONFIG.format(name=name, folder=folder, port=self.ports[name], peers=peers)
+        config = CONFIG.format(name=name, folder=folder, peers=peers)
         self.brokers[name] = FleetBroker(folder, config + self.more)
 
     async def kill(self, name):
@@ -143,6 +137,16 @@ class Fleet:
         broker.__exit__()
         self.begin(name)
         await asyncio.to_thread(self.brokers[name].__enter__)
+
+    def links_port(self, name):
+        """Where the process that is there listens for links; None before it does."""
+        broker = self.brokers.get(name)
+        return broker.port("links") if broker is not None and "links" in broker.where else None
+
+    def subscribed(self, name):
+        """The states of a broker's subscriptions."""
+        told = self.brokers[name].get("/v1/subscriptions")[1]
+        return [one["state"] for one in told["subscriptions"]]
 
     def network(self, name):
         return self.brokers[name].get("/v1/status")[1]["network"]

@@ -83,7 +83,8 @@ class Load:
                 times_ms = self.draw.sample(range(last_ms, now_ms), self.batch)
                 last_ms = now_ms
                 await send([self.reading(name, at_ms) for at_ms in sorted(times_ms)])
-            await send([self.reading(name, BEGIN_MS + 10**9)])
+            # Of no result: nothing passes it, so that a pair with it would not be settled.
+            await send([self.reading(name, BEGIN_MS + 10**9) | {"val": 5.0}])
 
     def reading(self, name, at_ms):
         value = float(self.draw.choice(self.values))
@@ -113,8 +114,8 @@ async def ready(fleet):
     async with client(fleet.brokers[HOME].port()) as one:
         assert (await ask(one, "submit", TEXT))["state"] in {"accepted", "active"}
     await fleet.until(
-        lambda: fleet.brokers[HOME].get("/v1/status")[1]["tasks"]["subscriptions"] == 1
-    )
+        lambda: fleet.subscribed(HOME) == ["active"]
+    )  # what comes earlier is not for it
 
 
 async def run(folder, seed, disturb, gaps_s=None, first=BETWEEN, batch=1, values=()):
