@@ -31,7 +31,8 @@ class Split(Struct, frozen=True):
     `refused` are those of sources for which no place is left. Of the events on time, `ordered` says
     that none is known to end before the one before it, `apart` that no two then end together;
     `newest` is the time after which none of them ends and `ends` are their ends, where these are
-    known without looking.
+    known without looking. `floor`, where it is known, is the time at or before which from now on
+    every event is late.
     """
 
     on_time: list[Event]
@@ -41,6 +42,7 @@ class Split(Struct, frozen=True):
     apart: bool = False
     newest: int | None = None
     ends: list[int] | None = None
+    floor: int | None = None
 
 
 class Clock(Protocol):
@@ -113,7 +115,9 @@ class StreamClock:
         ahead = course(events, self._newest, WATERMARK_NONE, lateness_ms)
         if not ahead.late:
             self._newest = ahead.newest
-            return Split(events, [], [], ahead.ordered, ahead.apart, ahead.newest, ahead.ends)
+            floor = self.watermark("", now)
+            known = ahead.ordered, ahead.apart, ahead.newest, ahead.ends
+            return Split(events, [], [], *known, floor=floor)
         split, self._newest = sifted(events, self._newest, {}, lateness_ms)
         return split
 

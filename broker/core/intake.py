@@ -209,6 +209,7 @@ class Intake:
             apart=split.apart,
             newest=split.newest,
             ends=split.ends,
+            floor=split.floor,
         )
         if self._repeats.due:
             self._repeats.advance(self._clock.floor(now))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SLACK = 1_024  # events by which it may grow before it is worth forgetting some
 
+FEWER = 4  # a batch of so large a part of the slack, and of all there is, pays for a look at both
+
 RUN_EVENTS = 256  # of small batches that came in no order, so many are kept together
 
 _end = attrgetter("end")
@@ -112,12 +114,14 @@ class Repeats:
         apart: bool = False,
         newest: int | None = None,
         ends: list[int] | None = None,
+        floor: int | None = None,
     ) -> tuple[list[Event], list[tuple[Event, bool]]]:
         """(new events, repeats); each repeat comes with whether it says something else.
 
         `ordered` says that none of the events is known to end before the one before it, `apart`
         that no two of them end at the same time, and `newest` after which time none ends; `ends`
-        are their ends, where these are known.
+        are their ends, where these are known. What ends at or before `floor` is late from now on:
+        it need not be remembered.
         """
         if not events:
             return events, []
@@ -128,7 +132,7 @@ class Repeats:
             self._newest = newest
         repeats: list[tuple[Event, bool]] = []
         if ordered and apart and (before is None or events[0].end > before):
-            self._batches.append((newest, list(events)))
+            self._append(newest, events, floor)
         else:
             if self._batches:
                 self._loosen()
@@ -140,8 +144,14 @@ class Repeats:
             if repeats:
                 events = _without(events, repeats)
                 ends = [event.end for event in events]
-            self._add(_Run(newest, list(ends), list(events)))
-        self._count += len(events)
+            if floor is not None and len(events) >= max(self._slack // FEWER, self._count):
+                # Most of what is remembered has passed, as a rule: it is not worth copying.
+                self._runs.append(_Run(newest, ends, events))
+                self._count += len(events)
+                self.advance(floor)
+            else:
+                self._add(_Run(newest, list(ends), list(events)))
+                self._count += len(events)
         if len(self) > self._events_max:
             self._forget()
         return events, repeats
@@ -152,8 +162,7 @@ class Repeats:
         All is looked through, so it is called when much has come since; see `due`.
         """
         batches = self._batches
-        while batches and batches[0][0] <= watermark:
-            self._count -= len(batches.popleft()[1])
+        self._pass_batches(watermark)
         if batches:  # the next one, in order, may have a part of it
             newest, events = batches[0]
             gone = bisect_right(events, watermark, key=_end)
@@ -169,6 +178,22 @@ class Repeats:
             else:
                 self._tell_by_id()
         self.prune_at = 2 * len(self) + self._slack
+
+    def _append(self, newest: int, events: list[Event], floor: int | None) -> None:
+        """Remember a batch that ends after all before it, and in order."""
+        if floor is not None:
+            self._pass_batches(floor)
+        passed = floor is not None and events[0].end <= floor
+        kept = events[bisect_right(events, floor, key=_end) :] if passed else list(events)
+        if kept:
+            self._batches.append((newest, kept))
+            self._count += len(kept)
+
+    def _pass_batches(self, watermark: int) -> None:
+        """Forget whole batches that came in order."""
+        batches = self._batches
+        while batches and batches[0][0] <= watermark:
+            self._count -= len(batches.popleft()[1])
 
     def _add(self, run: _Run) -> None:
         if self._runs and len(self._runs[-1]) < RUN_EVENTS:

@@ -30,7 +30,28 @@ in_slot(PyObject *object, Py_ssize_t slot)
 #endif
 
 /* An integer of 62 bits; 0 where the object is anything else. Sets no error. */
-int as_whole(PyObject *object, int64_t *value);
+int as_whole_slowly(PyObject *object, int64_t *value);
+
+/* The same without a call, where it is known how this Python keeps integers of up to 60 bits. */
+static inline int
+as_whole(PyObject *object, int64_t *value)
+{
+#if PY_VERSION_HEX < 0x030C0000 && PYLONG_BITS_IN_DIGIT == 30
+    if (object != NULL && PyLong_CheckExact(object)) {
+        const digit *digits = ((PyLongObject *)object)->ob_digit;
+        Py_ssize_t size = Py_SIZE(object);
+        if (size == 2) {
+            *value = (int64_t)digits[1] << 30 | (int64_t)digits[0];
+            return 1;
+        }
+        if (size == 0 || size == 1) {
+            *value = size ? (int64_t)digits[0] : 0;
+            return 1;
+        }
+    }
+#endif
+    return as_whole_slowly(object, value);
+}
 
 /* How events of one class are read: at most SHAPES of them are known at a time, with their class. */
 typedef struct {

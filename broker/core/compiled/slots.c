@@ -46,7 +46,7 @@ slot_of(PyTypeObject *type, const char *name)
 }
 
 int
-as_whole(PyObject *object, int64_t *value)
+as_whole_slowly(PyObject *object, int64_t *value)
 {
     int overflow;
     long long found;

@@ -65,21 +65,26 @@ def test_the_first_event_of_an_id_and_end_stands(trace, in_order, slack):
     assert len(repeats) == len(seen)
 
 
-@given(batches, st.integers(0, 3) | st.just(300), SLACKS)
-def test_what_the_watermark_has_passed_may_be_forgotten_and_nothing_else(trace, lateness_ms, slack):
+@given(batches, st.integers(0, 3) | st.just(300), SLACKS, st.booleans())
+def test_what_the_watermark_has_passed_may_be_forgotten_and_nothing_else(
+    trace, lateness_ms, slack, at_once
+):
     repeats, seen, newest = Repeats(10_000, slack), set(), -(10**9)
     for batch in trace:
         on_time = [event for event in batch if event.end >= newest - lateness_ms]
         ends = ends_of(on_time)
         apart = ends == sorted(set(ends)) and (not ends or ends[0] > newest)
-        fresh, _ = repeats.admit(on_time, ordered=apart, apart=apart)
+        reached = max([newest, *(event.end for event in batch)])
+        floor = reached - lateness_ms - 1 if at_once else None
+        fresh, _ = repeats.admit(on_time, ordered=apart, apart=apart, floor=floor)
         keys = [(event.id, event.end) for event in on_time]
         assert [(event.id, event.end) for event in fresh] == [
             key for place, key in enumerate(keys) if key not in seen and key not in keys[:place]
         ]
         seen.update(keys)
-        newest = max([newest, *(event.end for event in batch)])
-        repeats.advance(newest - lateness_ms - 1)
+        newest = reached
+        if not at_once:
+            repeats.advance(newest - lateness_ms - 1)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +114,18 @@ def test_little_more_is_remembered_than_what_the_watermark_has_not_passed(back_m
         if repeats.due:
             repeats.advance(end - 10_000)
     assert 2_000 <= len(repeats) <= 2 * 2_000 + SLACK + 4
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_of_a_great_batch_only_what_is_not_passed_is_remembered(in_order):
+    repeats = Repeats(100_000)
+    for begin in range(0, 50_000, 1_000):
+        ends = range(begin, begin + 1_000)
+        batch = [one(str(end), end) for end in (ends if in_order else reversed(ends))]
+        assert repeats.admit(batch, ordered=in_order, apart=in_order, floor=begin + 899)[1] == []
+        assert [event.end for event in repeats.events()] == list(ends[900:])
+        assert len(repeats) == 100
+        assert not repeats.due
 
 
 @given(
