@@ -21,6 +21,7 @@ from broker.core import compiled
 from broker.core.event import Event, Order
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
+MERGED_MOST = 8  # for each event that comes, so many that wait are gone over without a heap
 _Late = tuple[int, int, Entry]  # its end, its number among the late ones, and the entry
 
 
@@ -92,13 +93,28 @@ class Pending:
 
     def pass_through(self, batch: Sequence[tuple[int, Sequence[Event]]], until: int) -> list[Entry]:
         """Take events for atoms, and release what ends by the time; see `add` and `release`."""
-        if compiled.passes is not None and not self:
-            found: list[Entry] | None = compiled.passes.merged(batch, until)
+        if compiled.passes is not None and self._may_merge(batch):
+            found = compiled.passes.merged(self._ends, self._entries, batch, until)
             if found is not None:
-                return found
+                ready: list[Entry]
+                ready, apart, self._ends, self._entries = found
+                if not apart:
+                    _sort_runs(ready)
+                return ready
         for at, events in batch:
             self.add(at, events)
         return self.release(until)
+
+    def _may_merge(self, batch: Sequence[tuple[int, Sequence[Event]]]) -> bool:
+        """Whether so little waits that it may all be gone over; then nothing is on the heap."""
+        coming = sum([len(events) for _, events in batch])
+        if len(self) > MERGED_MOST * coming:
+            return False
+        if self._late:
+            self._entries = self.entries
+            self._ends = list(map(_end, self._entries))
+            self._late = []
+        return True
 
     def release(self, until: int) -> list[Entry]:
         """Those that end by the time, in order (of one event, by atom); they wait no more."""

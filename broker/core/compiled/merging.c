@@ -1,110 +1,173 @@
-/* Events of several leaves as one list, in order of time.
+/* Events that wait for the watermark, put in order of time with those that came.
  *
- * Owns no state. Must not know what waits. Invariant: only where each leaf's events are in order, no
- * two end together and none ends too late is there a list; its entries stand as Pending gives them. */
+ * Owns no state. Must not know what becomes of them. Invariant: entries stand as Pending keeps them,
+ * by end; which of those of one end comes first is left to it. */
 
 #include "passes.h"
 
-#define LEAVES_MAX 64
+#define BLOCK 8 /* so many are sorted by insertion; greater parts are merged */
 
 typedef struct {
-    PyObject *number, *events; /* borrowed from the batch */
-    Py_ssize_t at;
-    int64_t end; /* of the event that is next */
-} Source;
+    int64_t end;
+    PyObject *number, *event; /* borrowed from the batch */
+    PyObject *entry;          /* borrowed where it waited; NULL where it came now */
+} Waiting;
 
-/* Know the end of the source's next event; 0 where it is none, or comes before `after`. */
-static int
-look(Source *source, int64_t after)
+static void
+sort_block(Waiting *some, Py_ssize_t count)
 {
-    PyObject *event = PyList_GET_ITEM(source->events, source->at);
-    const Shape *shape = shape_of(Py_TYPE(event));
-
-    return shape != NULL && as_whole(in_slot(event, shape->end), &source->end)
-           && source->end > after;
+    for (Py_ssize_t at = 1; at < count; at++) {
+        Waiting one = some[at];
+        Py_ssize_t place = at;
+        for (; place > 0 && some[place - 1].end > one.end; place--)
+            some[place] = some[place - 1];
+        some[place] = one;
+    }
 }
 
-/* The sources with events; how many, or -1 where they are not to be had. */
-static int
-open_sources(PyObject *batch, Source *sources, Py_ssize_t *total)
+/* Merge two parts that stand beside each other into one; `spare` has room for the first. */
+static void
+merge(Waiting *some, Py_ssize_t first, Py_ssize_t count, Waiting *spare)
 {
-    int count = 0;
+    Py_ssize_t left = 0, right = first, place = 0;
+
+    if (some[first - 1].end <= some[first].end)
+        return;
+    memcpy(spare, some, sizeof(Waiting) * (size_t)first);
+    while (left < first)
+        some[place++] = right < count && some[right].end < spare[left].end ? some[right++]
+                                                                           : spare[left++];
+}
+
+/* Sort by end; of one end what stood before stands before. */
+static void
+sort_all(Waiting *all, Py_ssize_t count, Waiting *spare)
+{
+    for (Py_ssize_t at = 0; at < count; at += BLOCK)
+        sort_block(all + at, Py_MIN(BLOCK, count - at));
+    for (Py_ssize_t width = BLOCK; width < count; width *= 2)
+        for (Py_ssize_t at = 0; at + width < count; at += 2 * width)
+            merge(all + at, width, Py_MIN(2 * width, count - at), spare);
+}
+
+/* How many events there are in a batch; -1 where it is none. */
+static Py_ssize_t
+events_in(PyObject *batch)
+{
+    Py_ssize_t total = 0;
 
     for (Py_ssize_t at = 0; at < PyList_GET_SIZE(batch); at++) {
         PyObject *pair = PyList_GET_ITEM(batch, at);
-        Source *source = &sources[count];
-
-        if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2)
+        if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2
+            || !PyList_CheckExact(PyTuple_GET_ITEM(pair, 1)))
             return -1;
-        source->number = PyTuple_GET_ITEM(pair, 0);
-        source->events = PyTuple_GET_ITEM(pair, 1);
-        source->at = 0;
-        if (!PyList_CheckExact(source->events))
-            return -1;
-        if (PyList_GET_SIZE(source->events) == 0)
-            continue;
-        if (count + 1 == LEAVES_MAX || !look(source, INT64_MIN))
-            return -1;
-        *total += PyList_GET_SIZE(source->events);
-        count++;
+        total += PyList_GET_SIZE(PyTuple_GET_ITEM(pair, 1));
     }
-    return count;
+    return total;
 }
 
-/* The source whose event comes next; NULL where two come together. */
-static Source *
-next_source(Source *sources, int count)
+/* Write down what waits, then what came; 0 where an end is not to be had. */
+static int
+collect(PyObject *ends, PyObject *entries, PyObject *batch, Waiting *all)
 {
-    Source *first = NULL;
-    int together = 0;
-
-    for (int at = 0; at < count; at++) {
-        Source *source = &sources[at];
-        if (source->at == PyList_GET_SIZE(source->events))
-            continue;
-        if (first == NULL || source->end < first->end) {
-            first = source;
-            together = 0;
-        }
-        else if (source->end == first->end)
-            together = 1;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(ends); at++, all++) {
+        all->entry = PyList_GET_ITEM(entries, at);
+        if (!as_whole(PyList_GET_ITEM(ends, at), &all->end))
+            return 0;
     }
-    return together ? NULL : first;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(batch); at++) {
+        PyObject *pair = PyList_GET_ITEM(batch, at), *events = PyTuple_GET_ITEM(pair, 1);
+        for (Py_ssize_t next = 0; next < PyList_GET_SIZE(events); next++, all++) {
+            PyObject *event = PyList_GET_ITEM(events, next);
+            const Shape *shape = shape_of(Py_TYPE(event));
+            if (shape == NULL || !as_whole(in_slot(event, shape->end), &all->end))
+                return 0;
+            *all = (Waiting){all->end, PyTuple_GET_ITEM(pair, 0), event, NULL};
+        }
+    }
+    return 1;
 }
 
-/* merged([(leaf, events), …], until): [(leaf, event), …] in order, all ending by then; or None. */
+/* Their entries, a new list; NULL with an error. */
+static PyObject *
+entries_of(const Waiting *some, Py_ssize_t count)
+{
+    PyObject *found = PyList_New(count);
+
+    for (Py_ssize_t at = 0; found != NULL && at < count; at++) {
+        PyObject *entry = some[at].entry != NULL ? Py_NewRef(some[at].entry)
+                                                 : PyTuple_Pack(2, some[at].number, some[at].event);
+        if (entry == NULL)
+            Py_CLEAR(found);
+        else
+            PyList_SET_ITEM(found, at, entry);
+    }
+    return found;
+}
+
+static PyObject *
+ends_of(const Waiting *some, Py_ssize_t count)
+{
+    PyObject *found = PyList_New(count);
+
+    for (Py_ssize_t at = 0; found != NULL && at < count; at++) {
+        PyObject *end = PyLong_FromLongLong((long long)some[at].end);
+        if (end == NULL)
+            Py_CLEAR(found);
+        else
+            PyList_SET_ITEM(found, at, end);
+    }
+    return found;
+}
+
+/* (entries that end by then, whether no two of them end together, ends of the others, entries). */
+static PyObject *
+parted(const Waiting *all, Py_ssize_t count, int64_t until)
+{
+    Py_ssize_t ready = 0;
+    PyObject *released, *ends, *kept;
+    int apart = 1;
+
+    for (; ready < count && all[ready].end <= until; ready++)
+        apart &= ready == 0 || all[ready - 1].end < all[ready].end;
+    released = entries_of(all, ready);
+    ends = released ? ends_of(all + ready, count - ready) : NULL;
+    kept = ends ? entries_of(all + ready, count - ready) : NULL;
+    if (kept == NULL) {
+        Py_XDECREF(released);
+        Py_XDECREF(ends);
+        return NULL;
+    }
+    return Py_BuildValue("NONN", released, apart ? Py_True : Py_False, ends, kept);
+}
+
+/* merged(ends, entries, [(leaf, events), …], until): of what waits and what came (entries that end by
+ * then, in order; whether no two of these end together; ends and entries of the others); or None. */
 PyObject *
 pass_merged(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    Source sources[LEAVES_MAX];
-    Py_ssize_t total = 0;
+    Py_ssize_t waiting, coming;
     PyObject *found;
+    Waiting *all;
     int64_t until;
-    int known;
 
-    if (count != 2 || !PyList_CheckExact(args[0]) || !as_whole(args[1], &until))
+    if (count != 4 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])
+        || !PyList_CheckExact(args[2]) || !as_clipped(args[3], &until)
+        || PyList_GET_SIZE(args[0]) != PyList_GET_SIZE(args[1]))
         Py_RETURN_NONE;
-    known = open_sources(args[0], sources, &total);
-    if (known < 0)
+    waiting = PyList_GET_SIZE(args[0]);
+    coming = events_in(args[2]);
+    if (coming < 0)
         Py_RETURN_NONE;
-    found = PyList_New(0);
-    for (Py_ssize_t at = 0; found != NULL && at < total; at++) {
-        Source *source = next_source(sources, known);
-        PyObject *entry;
-
-        if (source == NULL || source->end > until) {
-            Py_DECREF(found);
-            Py_RETURN_NONE;
-        }
-        entry = PyTuple_Pack(2, source->number, PyList_GET_ITEM(source->events, source->at));
-        if (entry == NULL || PyList_Append(found, entry) < 0)
-            Py_CLEAR(found);
-        Py_XDECREF(entry);
-        if (found != NULL && ++source->at < PyList_GET_SIZE(source->events)
-            && !look(source, source->end)) {
-            Py_DECREF(found);
-            Py_RETURN_NONE;
-        }
+    all = PyMem_Malloc(2 * sizeof(Waiting) * (size_t)(waiting + coming + 1));
+    if (all == NULL)
+        return PyErr_NoMemory();
+    if (collect(args[0], args[1], args[2], all)) {
+        sort_all(all, waiting + coming, all + waiting + coming);
+        found = parted(all, waiting + coming, until);
     }
+    else
+        found = Py_NewRef(Py_None);
+    PyMem_Free(all);
     return found;
 }

@@ -24,7 +24,7 @@ static PyMethodDef passes[] = {
     {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
      "Give events to contents by scales; how many nobody wants."},
     {"merged", (PyCFunction)(void (*)(void))pass_merged, METH_FASTCALL,
-     "Events of several leaves in order of time, where no two end together."},
+     "Entries that wait and events that came in order of time, and which of them wait on."},
     {"later", (PyCFunction)(void (*)(void))pass_later, METH_FASTCALL,
      "Of ends and their events those that are greater than a time."},
     {"spanned", (PyCFunction)(void (*)(void))pass_spanned, METH_FASTCALL,

@@ -7,20 +7,6 @@
 
 #define KEYS_MAX 8
 
-/* An integer, also one of more bits, in the range of 64; 0 where it is none. */
-static int
-as_clipped(PyObject *object, int64_t *value)
-{
-    int overflow;
-
-    if (object == NULL || !PyLong_CheckExact(object))
-        return 0;
-    *value = (int64_t)PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow)
-        *value = overflow < 0 ? INT64_MIN : INT64_MAX;
-    return 1;
-}
-
 /* What is told of the span of events. */
 typedef struct {
     PyObject *low, *high; /* borrowed */
