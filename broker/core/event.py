@@ -14,14 +14,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import msgspec
 
+from broker.core import compiled
 from broker.core.source import Constants, build
 
 if TYPE_CHECKING:
     from language.tree import AttributeType
+
+_uncertainty = attrgetter("uncertainty")
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
@@ -195,6 +199,15 @@ def event_class(
 def in_order(events: list[Event]) -> list[Event]:
     """The events sorted by (end, start, ids, tie)."""
     return sorted(events, key=lambda event: event.order)
+
+
+def doubtful(events: Sequence[Event]) -> bool:
+    """Whether the time of any event is uncertain."""
+    if compiled.passes is not None:
+        found: bool | None = compiled.passes.doubtful(events)
+        if found is not None:
+            return found
+    return any(map(_uncertainty, events))
 
 
 def sorted_by_class(events: Sequence[Event]) -> dict[type[Event], list[Event]]:

@@ -79,6 +79,18 @@ class Moments:
             if len(self.loose) >= LOOSE_MAX:
                 self.settle()
 
+    def take_read(self, events: Sequence[Any], slot: str) -> bool:
+        """Add what events have in a slot, where a compiled pass can; whether it is done."""
+        if compiled.passes is None or self.squared:
+            return False
+        found = compiled.passes.read_total(events, slot)
+        if found is None:
+            return False
+        count, total = found
+        self.n += count
+        self.total += total * (self.unit // UNIT_START)
+        return True
+
     def add(self, value: float) -> None:
         """Add one finite number."""
         part = self._parts(value)

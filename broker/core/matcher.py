@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from heapq import heappop, heappush
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, LeafEvents, Result
 from broker.core.agents import EXACT, Agents, input_name, output_name, weighed
 from broker.core.endings import Endings
-from broker.core.event import ByClass, Event, event_class
+from broker.core.event import ByClass, Event, doubtful, event_class
 from broker.core.filterer import Filterer
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from language.taskgraph import Task
 
 WatermarkOf = Callable[[str], int]
-_uncertainty = attrgetter("uncertainty")
 
 
 class Matcher:
@@ -245,7 +243,7 @@ class Matcher:
                 for made in lone:
                     results += made(matched)
                 continue
-            if not self._agents.doubting and any(map(_uncertainty, matched)):
+            if not self._agents.doubting and doubtful(matched):
                 self.doubt()
             for seat, leaf in self._routes[content]:
                 if seat.at_once is not None:

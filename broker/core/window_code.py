@@ -99,7 +99,14 @@ def compile_fold(aggregation: Aggregation, names: Names, leaf: int) -> Fold | No
     lines = ["def fold(k, events):"]
     for argument in aggregation.arguments:
         if argument.leaf == leaf:
-            lines += _fold_lines(argument, *argument_code(argument, names, constants))
+            code, nullable = argument_code(argument, names, constants)
+            taken = _fold_lines(argument, code, nullable)
+            slot = code.removeprefix("e.")
+            if [*argument.kept] == ["moments"] and argument.kind == "float" and slot.isidentifier():
+                at = argument.kept["moments"]
+                lines.append(f"    if not k[{at}].take_read(events, {slot!r}):")
+                taken = [f"    {line}" for line in taken]
+            lines += taken
     if len(lines) == 1:
         return None
     return build("\n".join(lines) + "\n", "fold", constants)

@@ -235,6 +235,32 @@ pass_course(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
                          said);
 }
 
+/* --- doubts ----------------------------------------------------------------------------------- */
+
+/* doubtful(events): whether the time of any is uncertain; None where that is not to be had. */
+PyObject *
+pass_doubtful(PyObject *Py_UNUSED(module), PyObject *events)
+{
+    PyTypeObject *type = NULL;
+    Py_ssize_t slot = NO_SLOT;
+    int64_t doubt;
+
+    if (!PyList_CheckExact(events))
+        Py_RETURN_NONE;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(events); at++) {
+        PyObject *event = PyList_GET_ITEM(events, at);
+        if (type != Py_TYPE(event)) {
+            type = Py_TYPE(event);
+            slot = slot_of(type, "uncertainty");
+        }
+        if (slot == NO_SLOT || !as_whole(in_slot(event, slot), &doubt))
+            Py_RETURN_NONE;
+        if (doubt != 0)
+            Py_RETURN_TRUE;
+    }
+    Py_RETURN_FALSE;
+}
+
 /* --- results ---------------------------------------------------------------------------------- */
 
 /* Whether of two results of one end the first comes first: of one occurrence, by place. */

@@ -31,6 +31,9 @@ static PyMethodDef passes[] = {
      "The least and the greatest end of events, and whether they are plain and in order."},
     {"put", (PyCFunction)(void (*)(void))pass_put, METH_FASTCALL,
      "Put events into the lists of their keys."},
+    {"doubtful", pass_doubtful, METH_O, "Whether any event's time is uncertain, or None."},
+    {"read_total", (PyCFunction)(void (*)(void))pass_read_total, METH_FASTCALL,
+     "How many floats there are in a slot of events, and their exact sum, or None."},
     {"total", pass_total, METH_O, "The exact sum of floats in units of 2 ** -64, or None."},
     {NULL, NULL, 0, NULL},
 };

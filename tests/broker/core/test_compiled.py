@@ -27,7 +27,7 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choosing import choice_of
 from broker.core.clocks import course
 from broker.core.event import Event as CoreEvent
-from broker.core.event import event_class, sorted_by_class
+from broker.core.event import doubtful, event_class, sorted_by_class
 from broker.core.exact import Moments
 from broker.core.filterer import Filterer
 from broker.core.identity import digest
@@ -225,6 +225,65 @@ def test_a_sum_in_units_is_that_of_fractions(values):
 def test_a_sum_of_what_has_no_such_unit_is_left_to_python(odd):
     assert passes.total([1.0]) == 2**64
     assert passes.total([1.0, odd]) is None
+
+
+odd_floats = st.sampled_from([float("nan"), float("inf"), 2.0**60, 2.0**-65, 5e-324])
+
+
+@given(
+    st.lists(st.lists(st.none() | floats | odd_floats, max_size=40), max_size=3),
+    st.sampled_from([1, 2**64, 2**1074]),
+    st.booleans(),
+)
+def test_what_is_read_of_events_is_added_as_their_values_are(runs, unit, squared):
+    """Whatever unit the sum has come to, and what is left to Python among it."""
+    read, taken = Moments(squared), Moments(squared)
+    for moments in (read, taken):
+        moments.refine(max(unit, moments.unit))
+    with python_alone():
+        done = Moments(squared).take_read([], "a_x")
+    assert not done
+    for run in runs:
+        events = [Other(id=str(at), end=at, a_x=value) for at, value in enumerate(run)]
+        values = [value for value in run if value is not None]
+        if not read.take_read(events, "a_x"):
+            fits = [value for value in values if passes.total([value]) is not None]
+            assert not run or squared or len(fits) < len(values)
+            values = fits
+            read.take(values)
+        taken.take(values)
+    assert read.plain() == taken.plain()
+    assert read.mean() == taken.mean()
+
+
+def test_sums_of_what_is_no_float_in_a_slot_are_left_to_python():
+    one = Reading(id="1", end=1, a_n=1, a_x=0.5)
+    assert passes.read_total([one] * 40, "a_x") == (40, 20 * 2**64)
+    assert passes.read_total([one], "a_t") == (0, 0)
+    assert passes.read_total([one], "a_n") is None
+    assert passes.read_total([one], "nothing") is None
+    assert passes.read_total([one, Other(id="2", end=2, a_x=1.0)], "a_x") is None
+    assert passes.read_total([one, object()], "a_x") is None
+    assert passes.read_total((one,), "a_x") is None
+    assert passes.read_total([], "a_x") is None
+
+
+@given(st.lists(st.sampled_from([0, 0, 0, 1, 2**62]), max_size=5))
+def test_a_doubt_is_found(doubts):
+    events = [
+        (Reading if at % 2 else Other)(id=str(at), end=at, uncertainty=doubt)
+        for at, doubt in enumerate(doubts)
+    ]
+    assert doubtful(events) == any(doubts)
+    with python_alone():
+        assert doubtful(events) == any(doubts)
+
+
+def test_a_doubt_of_what_is_no_list_of_events_is_left_to_python():
+    assert passes.doubtful([Reading(id="1", end=1)]) is False
+    assert passes.doubtful((Reading(id="1", end=1),)) is None
+    assert passes.doubtful([object()]) is None
+    assert passes.doubtful([Reading(id="1", end=1, uncertainty=2**62)]) is None
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1), st.integers(0, 1)), max_size=6))
@@ -507,6 +566,9 @@ SPECIFICATIONS = {
     "means by two": "define M(m) aggr every 3 s detect A assign m = Avg(A.v) group by location, n\n"
     "subscription S seq 1 from u to a detect M",
     "means by number": "define M(m) aggr every 3 s detect A assign m = Avg(A.v) group by v\n"
+    "subscription S seq 1 from u to a detect M",
+    "sums of what may be null": "define M(m, o) aggr every 3 s detect A assign m = Avg(A.v),"
+    " o = Sum(A.n) + Sum(A.v) group by location\n"
     "subscription S seq 1 from u to a detect M",
     "means of all": "define M(m) aggr every 2 s detect A assign m = Avg(A.v)\n"
     "subscription S seq 1 from u to a detect M",
