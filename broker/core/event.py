@@ -210,6 +210,15 @@ def doubtful(events: Sequence[Event]) -> bool:
     return any(map(_uncertainty, events))
 
 
+def lasting(events: Sequence[Event]) -> list[Event]:
+    """Those that are no points in time."""
+    if compiled.passes is not None:
+        found: list[Event] | None = compiled.passes.lasting(events)
+        if found is not None:
+            return found
+    return [event for event in events if event.start < event.end]
+
+
 def sorted_by_class(events: Sequence[Event]) -> dict[type[Event], list[Event]]:
     """Events by their class, each list in the order given."""
     if len(events) == 1:

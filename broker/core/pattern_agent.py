@@ -24,11 +24,11 @@ from broker.core.occurrence import (
     sorted_events,
 )
 from broker.core.partition import Partition, instant, instants, take
-from broker.core.patience import Entry, Patience
+from broker.core.patience import Patience
 from broker.core.pattern import Layout
 from broker.core.pattern_groups import OUTLASTING, Found, Outcome, PatternGroups
 from broker.core.pending import Entry as Waiting
-from broker.core.pending import Pending
+from broker.core.pending import Pending, by_end
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
 from broker.core.subscribed import SubscriptionOutcome
 
@@ -208,9 +208,7 @@ class PatternAgent(PatternGroups):
         self, patience: Patience[Partition], batch: list[tuple[int, Sequence[Event]]], since: int
     ) -> list[Found]:
         """Let groups wait until an event may complete something; see prospects."""
-        entries = [(leaf, event) for leaf, events in batch for event in events]
-        if len(batch) > 1:
-            entries.sort(key=_end_of)  # so that what follows comes after what it follows
+        entries = by_end(batch)  # so that what follows comes after what it follows
         crowded = self._size + patience.count + len(entries) > self._occurrences_max
         if crowded:
             self._catch_up()
@@ -296,8 +294,3 @@ class PatternAgent(PatternGroups):
                 self._count(partition)
                 self._note(partition)
         return found
-
-
-def _end_of(entry: Entry) -> int:
-    end: int = entry[1].end
-    return end

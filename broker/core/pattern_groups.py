@@ -29,6 +29,7 @@ DURATION_MAX_MS = 7 * 86_400_000
 OCCURRENCES_MAX = 1_000_000
 # Detected events that lasted longer than anything is kept for what has no bound by its text.
 OUTLASTING = "outlasting"
+MANY = 4  # groups are many where so many times as many were too many
 SWEEP_MS = 60_000  # partitions are swept for what has expired at most so often
 
 
@@ -46,6 +47,8 @@ class Outcome(Protocol):
 
 class PatternGroups:
     """What a pattern agent is told, and its partitions."""
+
+    groups_max = 0  # which those have that keep several
 
     def __init__(
         self,
@@ -186,14 +189,20 @@ class PatternGroups:
             self._log_keep_ms = self._program.reach_ms()
 
     def _sweep(self) -> None:
-        """Expire in every partition, now and then, so that silent ones do not stay for ever."""
+        """Expire in every partition, now and then, so that silent ones do not stay for ever.
+
+        One that holds nothing goes when nothing has come since the look before, as most get
+        something soon; where there are many, at once.
+        """
         if self._horizon_ms is None:
             return
         if self._watermark - self._swept < max(SWEEP_MS, self._horizon_ms):
             return
         self._swept = self._watermark
         patience = self._patience
+        many = MANY * len(self._partitions) > self.groups_max
         for key, partition in list(self._partitions.items()):
+            silent = not (partition.counted or partition.fresh)
             if patience is not None and partition.fresh:
                 patience.forget(partition, self._watermark)
                 if partition.fresh and not patience.forgets:
@@ -201,7 +210,7 @@ class PatternGroups:
             if partition.counted:
                 self._expire(partition)
                 self._count(partition)
-            if not (partition.counted or partition.fresh):
+            if (silent or many) and not (partition.counted or partition.fresh):
                 self._drop(key)
 
     def _drop(self, key: Any) -> None:

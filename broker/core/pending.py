@@ -18,6 +18,7 @@ from itertools import islice
 from operator import itemgetter, le, lt
 
 from broker.core import compiled
+from broker.core.agent import WATERMARK_END
 from broker.core.event import Event, Order
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
@@ -37,6 +38,19 @@ def _end(entry: Entry) -> int:
 def _order(entry: Entry) -> tuple[int, Order, int]:
     at, event = entry
     return (event.start, event.order, at)
+
+
+def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
+    """The entries of a batch by end, of one end in the order given; those of one atom as given."""
+    if len(batch) > 1 and compiled.passes is not None:
+        found = compiled.passes.merged([], [], batch, WATERMARK_END)
+        if found is not None:
+            entries: list[Entry] = found[0]
+            return entries
+    entries = [(at, event) for at, events in batch for event in events]
+    if len(batch) > 1:
+        entries.sort(key=_end)
+    return entries
 
 
 class Pending:

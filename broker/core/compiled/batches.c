@@ -235,7 +235,7 @@ pass_course(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
                          said);
 }
 
-/* --- doubts ----------------------------------------------------------------------------------- */
+/* --- doubts and durations --------------------------------------------------------------------- */
 
 /* doubtful(events): whether the time of any is uncertain; None where that is not to be had. */
 PyObject *
@@ -259,6 +259,36 @@ pass_doubtful(PyObject *Py_UNUSED(module), PyObject *events)
             Py_RETURN_TRUE;
     }
     Py_RETURN_FALSE;
+}
+
+/* lasting(events): those that begin before they end; None where that is not to be had. */
+PyObject *
+pass_lasting(PyObject *Py_UNUSED(module), PyObject *events)
+{
+    const Shape *shape = NULL;
+    PyObject *found;
+    int64_t start, end;
+
+    if (!PyList_CheckExact(events))
+        Py_RETURN_NONE;
+    found = PyList_New(0);
+    if (found == NULL)
+        return NULL;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(events); at++) {
+        PyObject *event = PyList_GET_ITEM(events, at);
+        if (shape == NULL || shape->type != Py_TYPE(event))
+            shape = shape_of(Py_TYPE(event));
+        if (shape == NULL || !as_whole(in_slot(event, shape->start), &start)
+            || !as_whole(in_slot(event, shape->end), &end)) {
+            Py_DECREF(found);
+            Py_RETURN_NONE;
+        }
+        if (start < end && PyList_Append(found, event) < 0) {
+            Py_DECREF(found);
+            return NULL;
+        }
+    }
+    return found;
 }
 
 /* --- results ---------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ static PyMethodDef passes[] = {
     {"put", (PyCFunction)(void (*)(void))pass_put, METH_FASTCALL,
      "Put events into the lists of their keys."},
     {"doubtful", pass_doubtful, METH_O, "Whether any event's time is uncertain, or None."},
+    {"lasting", pass_lasting, METH_O, "The events that begin before they end, or None."},
     {"read_total", (PyCFunction)(void (*)(void))pass_read_total, METH_FASTCALL,
      "How many floats there are in a slot of events, and their exact sum, or None."},
     {"total", pass_total, METH_O, "The exact sum of floats in units of 2 ** -64, or None."},

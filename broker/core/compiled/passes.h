@@ -69,6 +69,42 @@ typedef struct {
 /* The shape of a class; NULL where its events are not read so. Sets no error. */
 const Shape *shape_of(PyTypeObject *type);
 
+#define KEYS_MAX 8    /* parts of a key by which events are grouped */
+#define CLASSES_MAX 8 /* of events, in one call; past them the first make room */
+
+/* How events of a class are read that are grouped by a key. */
+typedef struct {
+    PyTypeObject *type; /* borrowed from the events */
+    int whole;          /* whether all that stands here was found */
+    Py_ssize_t start, end;
+    Py_ssize_t slots[KEYS_MAX];
+} Reading;
+
+typedef struct {
+    int next;
+    Reading known[CLASSES_MAX];
+} Readings;
+
+const Reading *learn_reading(Readings *readings, PyTypeObject *type, PyObject *keys);
+
+static inline const Reading *
+reading_of(Readings *readings, PyTypeObject *type, PyObject *keys)
+{
+    for (int at = 0; at < CLASSES_MAX; at++) {
+        if (readings->known[at].type == type)
+            return &readings->known[at];
+    }
+    return learn_reading(readings, type, keys);
+}
+
+/* Fetch the parts of an event's key that is wanted soon: texts of a batch lie far apart. */
+static inline void
+fetch_keys(const Reading *reading, PyObject *event, Py_ssize_t parts)
+{
+    for (Py_ssize_t at = 0; at < parts; at++)
+        SOON(in_slot(event, reading->slots[at]));
+}
+
 /* The first 16 bytes of BLAKE2b that is asked for no more, as 32 hexadecimal digits. */
 void digest_hex(const uint8_t *data, size_t length, char *hex);
 
@@ -98,6 +134,7 @@ PyObject *pass_spanned(PyObject *module, PyObject *const *args, Py_ssize_t count
 PyObject *pass_total(PyObject *module, PyObject *values);
 PyObject *pass_read_total(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_doubtful(PyObject *module, PyObject *events);
+PyObject *pass_lasting(PyObject *module, PyObject *events);
 PyObject *pass_put(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 int add_ends(PyObject *module);

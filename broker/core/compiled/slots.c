@@ -142,3 +142,24 @@ shape_of(PyTypeObject *type)
     read_shape(shape, type);
     return shape->whole ? shape : NULL;
 }
+
+const Reading *
+learn_reading(Readings *readings, PyTypeObject *type, PyObject *keys)
+{
+    Reading *reading = &readings->known[readings->next];
+    const Shape *shape = shape_of(type);
+
+    readings->next = (readings->next + 1) % CLASSES_MAX;
+    reading->type = type;
+    reading->whole = shape != NULL;
+    if (shape != NULL) {
+        reading->start = shape->start;
+        reading->end = shape->end;
+    }
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys); at++) {
+        reading->slots[at] = slot_named(type, PyTuple_GET_ITEM(keys, at));
+        if (reading->slots[at] == NO_SLOT)
+            reading->whole = 0;
+    }
+    return reading;
+}

@@ -98,51 +98,21 @@ hopes(const Patience *self, Py_ssize_t leaf, PyObject *reach, PyObject *start, P
     }
 }
 
-#define KEYS_MAX 8
-#define CLASSES_MAX 8 /* of events, in one call; past them the first make room */
+#define AHEAD 8 /* entries by which keys are fetched before they are wanted */
 
-/* How events of a class are read. */
-typedef struct {
-    PyTypeObject *type; /* borrowed from the events */
-    int whole;          /* whether all that stands here was found */
-    Py_ssize_t start, end;
-    Py_ssize_t slots[KEYS_MAX];
-} Reading;
-
-typedef struct {
-    int next;
-    Reading known[CLASSES_MAX];
-} Readings;
-
-static const Reading *
-learn(const Patience *self, Readings *readings, PyTypeObject *type)
+/* Fetch the key of an entry that comes later: texts of a batch lie far apart. */
+static inline void
+foresee(const Patience *self, Readings *readings, PyObject *entry)
 {
-    Reading *reading = &readings->known[readings->next];
-    const Shape *shape = shape_of(type);
+    const Reading *reading;
+    PyObject *event;
 
-    readings->next = (readings->next + 1) % CLASSES_MAX;
-    reading->type = type;
-    reading->whole = shape != NULL;
-    if (shape != NULL) {
-        reading->start = shape->start;
-        reading->end = shape->end;
-    }
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(self->keys); at++) {
-        reading->slots[at] = slot_named(type, PyTuple_GET_ITEM(self->keys, at));
-        if (reading->slots[at] == NO_SLOT)
-            reading->whole = 0;
-    }
-    return reading;
-}
-
-static inline const Reading *
-reading_of(const Patience *self, Readings *readings, PyTypeObject *type)
-{
-    for (int at = 0; at < CLASSES_MAX; at++) {
-        if (readings->known[at].type == type)
-            return &readings->known[at];
-    }
-    return learn(self, readings, type);
+    if (!PyTuple_CheckExact(entry) || PyTuple_GET_SIZE(entry) != 2)
+        return;
+    event = PyTuple_GET_ITEM(entry, 1);
+    reading = reading_of(readings, Py_TYPE(event), self->keys);
+    if (reading->whole)
+        fetch_keys(reading, event, PyTuple_GET_SIZE(self->keys));
 }
 
 /* The key of an event's group, a new reference; None where a part is null, NULL without an error
@@ -239,7 +209,7 @@ take(Patience *self, PyObject *entry, PyObject *const *args, Readings *readings,
         return -2;
     }
     event = PyTuple_GET_ITEM(entry, 1);
-    reading = reading_of(self, readings, Py_TYPE(event));
+    reading = reading_of(readings, Py_TYPE(event), self->keys);
     if (!reading->whole)
         return -2;
     key = key_of(self, reading, event);
@@ -279,8 +249,11 @@ patience_call(PyObject *object, PyObject *const *args, size_t count, PyObject *n
     }
     for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[0]); at++) {
         PyObject *entry = Py_NewRef(PyList_GET_ITEM(args[0], at));
-        int found = take(self, entry, args, &readings, &groups);
+        int found;
 
+        if (at + AHEAD < PyList_GET_SIZE(args[0]))
+            foresee(self, &readings, PyList_GET_ITEM(args[0], at + AHEAD));
+        found = take(self, entry, args, &readings, &groups);
         if (found == -2) {
             PyObject *list = PyList_New(1), *said = NULL;
             if (list != NULL) {

@@ -5,7 +5,7 @@
 
 #include "passes.h"
 
-#define KEYS_MAX 8
+#define AHEAD 8 /* events by which keys are fetched before they are wanted */
 
 /* What is told of the span of events. */
 typedef struct {
@@ -65,18 +65,6 @@ pass_spanned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
                         span.ordered ? Py_True : Py_False);
 }
 
-/* Where a class keeps the parts of a key; 0 where it does not. */
-static int
-find_keys(PyTypeObject *type, PyObject *names, Py_ssize_t *slots)
-{
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(names); at++) {
-        slots[at] = slot_named(type, PyTuple_GET_ITEM(names, at));
-        if (slots[at] == NO_SLOT)
-            return 0;
-    }
-    return 1;
-}
-
 /* The key of an event, new: a value alone, else a tuple; None where a part is null, NULL with or
  * without an error. */
 static PyObject *
@@ -123,9 +111,8 @@ put_one(PyObject *event, PyObject *names, const Py_ssize_t *slots, PyObject *lis
 PyObject *
 pass_put(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    PyTypeObject *type = NULL;
-    Py_ssize_t slots[KEYS_MAX];
-    int known = 0;
+    const Reading *reading = NULL;
+    Readings readings = {0};
 
     if (count != 4 || !PyList_CheckExact(args[0]) || !PyTuple_CheckExact(args[1])
         || PyTuple_GET_SIZE(args[1]) == 0 || PyTuple_GET_SIZE(args[1]) > KEYS_MAX
@@ -137,11 +124,14 @@ pass_put(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
         PyObject *event = Py_NewRef(PyList_GET_ITEM(args[0], at));
         int done;
 
-        if (type != Py_TYPE(event)) {
-            type = Py_TYPE(event);
-            known = find_keys(type, args[1], slots);
+        if (at + AHEAD < PyList_GET_SIZE(args[0])) {
+            PyObject *later = PyList_GET_ITEM(args[0], at + AHEAD);
+            reading = reading_of(&readings, Py_TYPE(later), args[1]);
+            if (reading->whole)
+                fetch_keys(reading, later, PyTuple_GET_SIZE(args[1]));
         }
-        done = known ? put_one(event, args[1], slots, args[2]) : -2;
+        reading = reading_of(&readings, Py_TYPE(event), args[1]);
+        done = reading->whole ? put_one(event, args[1], reading->slots, args[2]) : -2;
         if (done == -2) {
             PyObject *list = PyList_New(1), *said = NULL;
             if (list != NULL) {

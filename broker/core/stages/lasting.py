@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.core.event import lasting
+
 if TYPE_CHECKING:
     from broker.core.event import Event
 
@@ -202,11 +204,10 @@ class Foresight:
         """Remember how long these events lasted; how many did longer than is kept for them."""
         outlasting = 0
         for _, events in batch:
-            for event in events:
-                if event.start < event.end:
-                    lasted_ms = event.end - event.start
-                    self.durations.observe(event.event_type, lasted_ms)
-                    outlasting += self.durations.outlasts(event.event_type, lasted_ms)
+            for event in lasting(events):
+                lasted_ms = event.end - event.start
+                self.durations.observe(event.event_type, lasted_ms)
+                outlasting += self.durations.outlasts(event.event_type, lasted_ms)
         return outlasting
 
     def seen(self) -> dict[str, int]:

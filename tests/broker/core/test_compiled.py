@@ -27,7 +27,7 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.choosing import choice_of
 from broker.core.clocks import course
 from broker.core.event import Event as CoreEvent
-from broker.core.event import doubtful, event_class, sorted_by_class
+from broker.core.event import doubtful, event_class, lasting, sorted_by_class
 from broker.core.exact import Moments
 from broker.core.filterer import Filterer
 from broker.core.identity import digest
@@ -277,6 +277,20 @@ def test_a_doubt_is_found(doubts):
     assert doubtful(events) == any(doubts)
     with python_alone():
         assert doubtful(events) == any(doubts)
+
+
+@given(st.lists(st.tuples(times, times), max_size=6))
+def test_what_lasts_is_told_from_readings(spans):
+    events = [
+        (Reading if at % 2 else Other)(id=str(at), start=min(span), end=max(span))
+        for at, span in enumerate(spans)
+    ]
+    wanted = [event for event, (one, other) in zip(events, spans, strict=True) if one != other]
+    assert lasting(events) == wanted
+    with python_alone():
+        assert lasting(events) == wanted
+    assert passes.lasting(tuple(events)) is None
+    assert passes.lasting([*events, object()]) is None
 
 
 def test_a_doubt_of_what_is_no_list_of_events_is_left_to_python():

@@ -238,6 +238,25 @@ def test_groups_without_prospects_are_let_go_with_time():
     assert seat.agent._patience.count <= 130
 
 
+def test_groups_that_hold_nothing_go_when_nothing_has_come_for_long():
+    text = f"{DECLARED}{HEAD}detect A and B within 60 ms group by source"
+    engine = Engine(text)
+    (seat,) = seats(engine)
+
+    def push(minute, sources):
+        for number, source in enumerate(sources):
+            event = {"type": "A", "id": f"{minute}{source}", "source": source, "x": 1}
+            engine.push([{**event, "timestamp": 61_000 * minute + number}])
+        return dict(seat.agent._partitions)
+
+    first = push(1, "uvw")
+    assert push(2, "u").keys() == {("u",), ("v",), ("w",)}
+    assert push(3, "u").keys() == {("u",)}
+    assert push(4, "u")["u",] is first["u",]
+    seat.agent.groups_max = 2
+    assert push(5, "v").keys() == {("v",)}
+
+
 def test_near_its_limit_an_agent_is_not_patient(monkeypatch):
     """Which events go first is as without patience, and so are the results."""
     text = f"{DECLARED}{HEAD}detect A then B+ then C group by source"
