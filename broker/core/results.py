@@ -26,7 +26,7 @@ def sort_results(results: list[Result]) -> None:
     """Put results into the order in which they leave."""
     if len(results) < 2:
         return
-    if compiled.passes is not None and compiled.passes.in_order(results, type(results[0])):
+    if compiled.passes is not None and compiled.passes.put_in_order(results, type(results[0])):
         return
     ends = list(map(_end, results))
     if all(map(lt, ends, islice(ends, 1, None))):

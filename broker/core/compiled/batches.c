@@ -313,13 +313,35 @@ placed(PyObject *one, PyObject *other, Py_ssize_t occurrence, Py_ssize_t templat
     return found;
 }
 
-/* in_order(results, kind): True where sort_results would leave them as they are; False: perhaps. */
-PyObject *
-pass_in_order(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+/* Sort results by their ends; 0 where these are not to be had. */
+static int
+sort_ends(PyObject *results, PyTypeObject *kind, Py_ssize_t end, Waiting *all)
 {
-    Py_ssize_t end, occurrence, template;
+    Py_ssize_t count = PyList_GET_SIZE(results);
+    int ordered = 1;
+
+    for (Py_ssize_t at = 0; at < count; at++) {
+        all[at].entry = PyList_GET_ITEM(results, at);
+        if (!Py_IS_TYPE(all[at].entry, kind) || !as_whole(in_slot(all[at].entry, end), &all[at].end))
+            return 0;
+        ordered &= at == 0 || all[at - 1].end <= all[at].end;
+    }
+    if (ordered)
+        return 1;
+    sort_by_end(all, count, all + count);
+    for (Py_ssize_t at = 0; at < count; at++)
+        PyList_SET_ITEM(results, at, all[at].entry); /* each stands there once, as before */
+    return 1;
+}
+
+/* put_in_order(results, kind): sort them by end; True where sort_results would leave them so. */
+PyObject *
+pass_put_in_order(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t end, occurrence, template, size;
     PyTypeObject *kind;
-    int64_t before = INT64_MIN, after;
+    Waiting *all;
+    int well;
 
     if (count != 2 || !PyList_CheckExact(args[0]) || !PyType_Check(args[1]))
         Py_RETURN_FALSE;
@@ -329,16 +351,17 @@ pass_in_order(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t cou
     template = slot_of(kind, "template");
     if (end == NO_SLOT || occurrence == NO_SLOT || template == NO_SLOT)
         Py_RETURN_FALSE;
-    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[0]); at++) {
-        PyObject *result = PyList_GET_ITEM(args[0], at);
-        if (!Py_IS_TYPE(result, kind) || !as_whole(in_slot(result, end), &after))
-            Py_RETURN_FALSE;
-        if (after < before)
-            Py_RETURN_FALSE;
-        if (after == before
-            && !placed(PyList_GET_ITEM(args[0], at - 1), result, occurrence, template))
-            Py_RETURN_FALSE;
-        before = after;
+    size = PyList_GET_SIZE(args[0]);
+    all = PyMem_Malloc(2 * sizeof(Waiting) * (size_t)(size + 1));
+    if (all == NULL)
+        return PyErr_NoMemory();
+    well = sort_ends(args[0], kind, end, all);
+    for (Py_ssize_t at = 1; well && at < size; at++) {
+        if (all[at - 1].end == all[at].end)
+            well = at < PyList_GET_SIZE(args[0])
+                   && placed(PyList_GET_ITEM(args[0], at - 1), PyList_GET_ITEM(args[0], at),
+                             occurrence, template);
     }
-    Py_RETURN_TRUE;
+    PyMem_Free(all);
+    return PyBool_FromLong(well);
 }

@@ -7,12 +7,6 @@
 
 #define BLOCK 8 /* so many are sorted by insertion; greater parts are merged */
 
-typedef struct {
-    int64_t end;
-    PyObject *number, *event; /* borrowed from the batch */
-    PyObject *entry;          /* borrowed where it waited; NULL where it came now */
-} Waiting;
-
 static void
 sort_block(Waiting *some, Py_ssize_t count)
 {
@@ -39,9 +33,8 @@ merge(Waiting *some, Py_ssize_t first, Py_ssize_t count, Waiting *spare)
                                                                            : spare[left++];
 }
 
-/* Sort by end; of one end what stood before stands before. */
-static void
-sort_all(Waiting *all, Py_ssize_t count, Waiting *spare)
+void
+sort_by_end(Waiting *all, Py_ssize_t count, Waiting *spare)
 {
     for (Py_ssize_t at = 0; at < count; at += BLOCK)
         sort_block(all + at, Py_MIN(BLOCK, count - at));
@@ -163,7 +156,7 @@ pass_merged(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
     if (all == NULL)
         return PyErr_NoMemory();
     if (collect(args[0], args[1], args[2], all)) {
-        sort_all(all, waiting + coming, all + waiting + coming);
+        sort_by_end(all, waiting + coming, all + waiting + coming);
         found = parted(all, waiting + coming, until);
     }
     else
