@@ -94,11 +94,11 @@ pass_read_total(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t c
     if (count != 2 || !PyList_CheckExact(args[0]) || PyList_GET_SIZE(args[0]) == 0
         || PyList_GET_SIZE(args[0]) > VALUES_MAX || !PyUnicode_CheckExact(args[1]))
         Py_RETURN_NONE;
-    events = ((PyListObject *)args[0])->ob_item;
-    type = Py_TYPE(events[0]);
+    type = Py_TYPE(PyList_GET_ITEM(args[0], 0));
     slot = slot_named(type, args[1]);
     if (slot == NO_SLOT)
         Py_RETURN_NONE;
+    events = ((PyListObject *)args[0])->ob_item;
     left = PyList_GET_SIZE(args[0]);
     for (; left > 0; left -= ROUND, events += ROUND) {
         Py_ssize_t some = Py_MIN(ROUND, left);

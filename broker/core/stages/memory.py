@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker.core.event import Order
+from broker.core.event import Event, Order
 from broker.core.occurrence import Occurrence, events_of, flat
 from broker.core.stages.base import completion, end_of
 from broker.core.stages.taking_out import without
@@ -26,7 +26,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.past: Order | None = None
-        self.gone: set[int] = set()
+        # By identity, the consumed events that choices bind; kept, so that no other gets theirs.
+        self.gone: dict[int, Event] = {}
         self.before: list[list[Occurrence]] = []  # of each operator, in the order they were made
         self.chosen: list[list[Occurrence]] = []
 
@@ -46,8 +47,9 @@ class Memory:
         made = Memory()
         past = completion(reported)
         made.past = past if self.past is None else max(past, self.past)
-        made.gone = self.gone | gone
         made.before = [[one for one in some if made.is_past(one)] for some in self.chosen]
+        bound = _bound(made.before)
+        made.gone = {key: one for key, one in bound.items() if key in gone or key in self.gone}
         return made
 
     def forget(self, oldest: int) -> None:
@@ -58,15 +60,14 @@ class Memory:
 
     def state(self) -> list[Any]:
         """What stands, as orders, events and occurrences in lists."""
-        bound = [event for some in self.chosen for one in some for event in flat(events_of(one))]
-        gone = {id(event): event for event in bound if id(event) in self.gone}
-        return [[] if self.past is None else [self.past], list(gone.values()), self.chosen]
+        gone = [event for key, event in _bound(self.chosen).items() if key in self.gone]
+        return [[] if self.past is None else [self.past], gone, self.chosen]
 
     def restore(self, state: list[Any]) -> None:
         """Take that up again, once its operators have entered."""
         past, gone, chosen = state
         self.past = past[0] if past else None
-        self.gone = {id(event) for event in gone}
+        self.gone = {id(event): event for event in gone}
         for held, some in zip(self.chosen, chosen, strict=True):
             held[:] = some
 
@@ -77,3 +78,9 @@ class Memory:
     def still(self, occurrences: list[Occurrence]) -> list[Occurrence]:
         """Those that bind nothing consumed."""
         return without(occurrences, self.gone)
+
+
+def _bound(choices: Sequence[Sequence[Occurrence]]) -> dict[int, Event]:
+    """The events that choices bind, by identity."""
+    made = [event for some in choices for one in some for event in flat(events_of(one))]
+    return {id(event): event for event in made}

@@ -5,10 +5,12 @@ Owns the question which of them bind such. Must not know stages. Events are name
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from broker.core.occurrence import Occurrence
 
 
-def holds_any(occurrence: Occurrence, gone: set[int]) -> bool:
+def holds_any(occurrence: Occurrence, gone: Collection[int]) -> bool:
     """Whether one of the events (by identity) is bound."""
     if occurrence.__class__ is not tuple:
         return id(occurrence) in gone
@@ -21,6 +23,6 @@ def holds_any(occurrence: Occurrence, gone: set[int]) -> bool:
     return False
 
 
-def without(items: list[Occurrence], gone: set[int]) -> list[Occurrence]:
+def without(items: list[Occurrence], gone: Collection[int]) -> list[Occurrence]:
     """The occurrences that bind none of the events."""
     return [item for item in items if not holds_any(item, gone)]

@@ -61,3 +61,20 @@ def test_what_is_spent_need_not_be_found_again(detect, monkeypatch):
     monkeypatch.setattr(staged_groups, "consumption_of", lambda *_: "again")
     assert [results(detect, drawn(seed)) for seed in seeds] == found
     assert any(found)
+
+
+def test_consumed_events_that_are_known_by_identity_are_kept_and_few():
+    """Another event gets the identity of one that is gone, and was taken for consumed then."""
+    detect = "[chronicle] (A as x and B) then (A as y and C) within 20 s consuming x"
+    engine = headwater.Engine(DECLARED + detect)
+    most = consumed = 0
+    for event in [one for seed in range(4) for one in drawn(seed)]:
+        at = event["timestamp"] + 150_000 * consumed
+        consumed += event["id"] == "e299"
+        engine.push([{**event, "timestamp": at}])
+        (seat,) = engine._pipeline.matcher._seats.values()
+        for partition in seat.agent._partitions.values():
+            memory = partition.site.memory
+            assert all(id(one) == key for key, one in memory.gone.items())
+            most = max(most, len(memory.gone))
+    assert 0 < most < 20
