@@ -14,6 +14,7 @@ from itertools import islice
 from operator import attrgetter, lt
 from typing import Any
 
+from broker.core import compiled
 from broker.core.event import Event, Head, Order, Tie
 from broker.core.geometry import near
 
@@ -135,6 +136,11 @@ def span_of(occurrence: Occurrence) -> tuple[int, int]:
     return (occurrence.end, occurrence.start)
 
 
+def span_of_first(pair: tuple[Occurrence, Any]) -> tuple[int, int]:
+    """The same of an occurrence with its group."""
+    return span_of(pair[0])
+
+
 def head_of(occurrence: Occurrence) -> Head:
     """Its order without the places: with the ids, which decide nearly all that the span leaves."""
     if occurrence.__class__ is not tuple:
@@ -163,21 +169,34 @@ def sort_in_order(items: list[Any], *keys: Key) -> None:
     if len(items) < 2:
         return
     first, *rest = keys or (span_of, head_of, order_of)
-    values = list(map(first, items))
-    if all(map(lt, values, islice(values, 1, None))):
-        return
-    items.sort(key=first)
     if not rest:
+        items.sort(key=first)
         return
+    for begin, stop in _sorted_by(first, items):
+        equal = items[begin:stop]
+        sort_in_order(equal, *rest)
+        items[begin:stop] = equal
+
+
+def _sorted_by(key: Key, items: list[Any]) -> Sequence[tuple[int, int]]:
+    """Sort in place; where those begin and stop that are equal, if there are several."""
+    if compiled.passes is not None and (key is span_of or key is span_of_first):
+        found: list[tuple[int, int]] | None
+        found = compiled.passes.by_span(items, key is span_of_first)
+        if found is not None:
+            return found
+    values = list(map(key, items))
+    if all(map(lt, values, islice(values, 1, None))):
+        return ()
+    items.sort(key=key)
     values.sort()
-    begin = 0
+    equal, begin = [], 0
     for at in range(1, len(items) + 1):
         if at == len(items) or values[at] != values[begin]:
             if at - begin > 1:
-                equal = items[begin:at]
-                sort_in_order(equal, *rest)
-                items[begin:at] = equal
+                equal.append((begin, at))
             begin = at
+    return equal
 
 
 def sorted_events(events: Sequence[Event]) -> list[Event]:

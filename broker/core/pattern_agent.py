@@ -22,6 +22,7 @@ from broker.core.occurrence import (
     order_of,
     sort_in_order,
     sorted_events,
+    span_of_first,
 )
 from broker.core.partition import Partition, instant, instants, take
 from broker.core.patience import Patience
@@ -30,7 +31,7 @@ from broker.core.pattern_groups import OUTLASTING, Found, Outcome, PatternGroups
 from broker.core.pending import Entry as Waiting
 from broker.core.pending import Pending, by_end
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
-from broker.core.subscribed import SubscriptionOutcome
+from broker.core.subscribed import SubscriptionOutcome, all_made
 
 STATE_VERSION = 1
 
@@ -39,15 +40,7 @@ def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[Found], Any]:
     return lambda found: key(found[0])
 
 
-def _span(found: Found) -> tuple[int, int]:
-    occurrence = found[0]
-    if occurrence.__class__ is tuple:
-        span: tuple[int, int] = occurrence[:2]
-        return span
-    return (occurrence.end, occurrence.start)
-
-
-IN_ORDER = (_span, *map(_of_occurrence, (head_of, order_of)))
+IN_ORDER = (span_of_first, *map(_of_occurrence, (head_of, order_of)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +74,7 @@ class PatternAgent(PatternGroups):
         self._sweep()
         if len(found) > 1:
             sort_in_order(found, *IN_ORDER)
-        make = self._outcome.make
-        made = [make(occurrence, group) for occurrence, group in found]
-        return [one for one in made if one is not None]
+        return all_made(self._outcome, found)
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""

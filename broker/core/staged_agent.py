@@ -26,6 +26,7 @@ from broker.core.solved import Solving
 from broker.core.staged_groups import Found, Group, StagedGroups
 from broker.core.staged_partition import Partition, logged, packed, unpack, without_lists
 from broker.core.stages.base import Site, least
+from broker.core.subscribed import all_made
 from broker.core.verdicts import certainty_at, certainty_of
 
 STATE_VERSION = 1
@@ -80,8 +81,7 @@ class StagedAgent(StagedGroups):
         if self._patience is not None and self._patience.in_vain:
             self._give_up_waiting()
         sort_in_order(found, *IN_ORDER)
-        made = [self._outcome.make(occurrence, group) for occurrence, group in found]
-        return [one for one in made if one is not None]
+        return all_made(self._outcome, found)
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""

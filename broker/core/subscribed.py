@@ -95,13 +95,18 @@ class SubscriptionTemplate:
     binds one event.
     """
 
+    __slots__ = (
+        "_begun", "_shown", "_values", "constants", "keys", "names", "place", "plain",
+        "subscription", "task", "types",
+    )  # fmt: skip
+
     def __init__(self, task: Task, layout: Layout) -> None:
         node = task.node
         if not isinstance(node, Subscription):
             raise TypeError("a template is made of a subscription")
         self.task = task.key
         self.types = task.types
-        self.place: int = task.place
+        self.place = task.place
         self.subscription = node
         self.keys = node.case.group_by
         self.names = [leaf.name for leaf in layout.leaves]
@@ -167,19 +172,20 @@ class SubscriptionTemplate:
     def _teller(
         self, layout: Layout, plain_of: Callable[[OccurrenceResult], dict[str, Any]]
     ) -> Callable[[OccurrenceResult], dict[str, Any]]:
-        """The same compiled, where each place binds one event and nothing is assigned."""
+        """The same compiled, where nothing is assigned."""
         node = self.subscription
-        several = bool(layout.listed or layout.optional or node.case.assign)
-        if compiled.passes is None or several or node.actor.group_key is not None:
+        special = bool(node.case.assign) or node.actor.group_key is not None
+        if compiled.passes is None or special:
             return plain_of
         made: Callable[[OccurrenceResult], dict[str, Any]] = compiled.passes.Teller(
             OccurrenceResult,
             (node.name, node.seq, node.subscriber, node.actor.name),
             beginning_of(self.task, 0),
-            tuple([b"\x92" + ENCODE(name) + b"\x91\x92" for name in self.names]),
+            tuple([b"\x92" + ENCODE(name) for name in self.names]),
             tuple(self.names),
             tuple(self.keys),
             plain_of,
+            bool(layout.listed or layout.optional),
         )
         return made
 
@@ -295,6 +301,17 @@ class SubscriptionOutcome:
     def __init__(self, template: SubscriptionTemplate) -> None:
         self._template = template
         self._shown = shown_form(template.subscription.case, template.types)
+        passes = compiled.passes
+        self._maker = None if passes is None else passes.Maker(OccurrenceResult, template)
+
+    def make_all(self, found: list[tuple[Any, tuple[Any, ...]]]) -> list[OccurrenceResult]:
+        """The results of occurrences with their groups."""
+        if self._maker is not None and self._shown is None:
+            made: list[OccurrenceResult] | None = self._maker.pairs(found)
+            if made is not None:
+                return made
+        make = self.make
+        return [make(occurrence, group) for occurrence, group in found]
 
     def make(self, occurrence: Any, group: tuple[Any, ...]) -> OccurrenceResult:
         """The result of an occurrence."""
@@ -314,11 +331,24 @@ class SubscriptionOutcome:
 
     def maker_of_one(self) -> Callable[[int, int, tuple[Any, ...], Event], OccurrenceResult]:
         """What makes the result of a primitive event: from start, end, group and the event."""
-        return partial(OccurrenceResult, self._template)
+        return self._maker or partial(OccurrenceResult, self._template)
 
     def make_each(self, events: Sequence[Event]) -> list[OccurrenceResult]:
         """The results of events of one type, each of which is an occurrence, without a group."""
         if events and not events[0].primitive:
             return [self._of_event(event, ()) for event in events]
+        if self._maker is not None and events.__class__ is list:
+            found: list[OccurrenceResult] | None = self._maker.each(events)
+            if found is not None:
+                return found
         made, template = OccurrenceResult, self._template
         return [made(template, one.start, one.end, (), one) for one in events]
+
+
+def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
+    """What occurrences give with their groups, of whatever outcome; those that give something."""
+    if outcome.__class__ is SubscriptionOutcome:
+        made: list[Any] = outcome.make_all(found)
+        return made
+    events = [outcome.make(occurrence, group) for occurrence, group in found]
+    return [event for event in events if event is not None]

@@ -1,5 +1,5 @@
-/* Passes over whole batches: taking readings out and sorting them by class, the clock's course, and
- * whether results stand in order.
+/* Passes over whole batches: taking readings out and sorting them by class, and the clock's
+ * course.
  *
  * Owns no state. Must not know intake or filterer. Invariant: None says that nothing was done. */
 
@@ -289,79 +289,4 @@ pass_lasting(PyObject *Py_UNUSED(module), PyObject *events)
         }
     }
     return found;
-}
-
-/* --- results ---------------------------------------------------------------------------------- */
-
-/* Whether of two results of one end the first comes first: of one occurrence, by place. */
-static int
-placed(PyObject *one, PyObject *other, Py_ssize_t occurrence, Py_ssize_t template)
-{
-    PyObject *left, *right;
-    int64_t before, after;
-    int found;
-
-    if (in_slot(one, occurrence) != in_slot(other, occurrence) || in_slot(one, template) == NULL
-        || in_slot(other, template) == NULL)
-        return 0;
-    left = PyObject_GetAttrString(in_slot(one, template), "place");
-    right = left ? PyObject_GetAttrString(in_slot(other, template), "place") : NULL;
-    found = right != NULL && as_whole(left, &before) && as_whole(right, &after) && before < after;
-    Py_XDECREF(left);
-    Py_XDECREF(right);
-    PyErr_Clear();
-    return found;
-}
-
-/* Sort results by their ends; 0 where these are not to be had. */
-static int
-sort_ends(PyObject *results, PyTypeObject *kind, Py_ssize_t end, Waiting *all)
-{
-    Py_ssize_t count = PyList_GET_SIZE(results);
-    int ordered = 1;
-
-    for (Py_ssize_t at = 0; at < count; at++) {
-        all[at].entry = PyList_GET_ITEM(results, at);
-        if (!Py_IS_TYPE(all[at].entry, kind) || !as_whole(in_slot(all[at].entry, end), &all[at].end))
-            return 0;
-        ordered &= at == 0 || all[at - 1].end <= all[at].end;
-    }
-    if (ordered)
-        return 1;
-    sort_by_end(all, count, all + count);
-    for (Py_ssize_t at = 0; at < count; at++)
-        PyList_SET_ITEM(results, at, all[at].entry); /* each stands there once, as before */
-    return 1;
-}
-
-/* put_in_order(results, kind): sort them by end; True where sort_results would leave them so. */
-PyObject *
-pass_put_in_order(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
-{
-    Py_ssize_t end, occurrence, template, size;
-    PyTypeObject *kind;
-    Waiting *all;
-    int well;
-
-    if (count != 2 || !PyList_CheckExact(args[0]) || !PyType_Check(args[1]))
-        Py_RETURN_FALSE;
-    kind = (PyTypeObject *)args[1];
-    end = slot_of(kind, "end");
-    occurrence = slot_of(kind, "occurrence");
-    template = slot_of(kind, "template");
-    if (end == NO_SLOT || occurrence == NO_SLOT || template == NO_SLOT)
-        Py_RETURN_FALSE;
-    size = PyList_GET_SIZE(args[0]);
-    all = PyMem_Malloc(2 * sizeof(Waiting) * (size_t)(size + 1));
-    if (all == NULL)
-        return PyErr_NoMemory();
-    well = sort_ends(args[0], kind, end, all);
-    for (Py_ssize_t at = 1; well && at < size; at++) {
-        if (all[at - 1].end == all[at].end)
-            well = at < PyList_GET_SIZE(args[0])
-                   && placed(PyList_GET_ITEM(args[0], at - 1), PyList_GET_ITEM(args[0], at),
-                             occurrence, template);
-    }
-    PyMem_Free(all);
-    return PyBool_FromLong(well);
 }

@@ -18,7 +18,9 @@ static PyMethodDef passes[] = {
      "([event.typed for event in events], the same by class), of events of the class `owner`."},
     {"course", (PyCFunction)(void (*)(void))pass_course, METH_FASTCALL, "See clocks.course."},
     {"put_in_order", (PyCFunction)(void (*)(void))pass_put_in_order, METH_FASTCALL,
-     "Sort results by end; whether sort_results would leave them so."},
+     "Put results by their ends; whether sort_results would leave them as they are then."},
+    {"by_span", (PyCFunction)(void (*)(void))pass_by_span, METH_FASTCALL,
+     "Sort occurrences by end and start; where equal ones begin and stop."},
     {"tell", (PyCFunction)(void (*)(void))pass_tell, METH_FASTCALL,
      "[result.to_dict() for result in results]."},
     {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
@@ -60,8 +62,8 @@ PyInit__passes(void)
     module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
-    if (add_teller(module) < 0 || add_choice(module) < 0 || add_scale(module) < 0
-        || add_patience(module) < 0 || add_ends(module) < 0
+    if (add_teller(module) < 0 || add_maker(module) < 0 || add_choice(module) < 0
+        || add_scale(module) < 0 || add_patience(module) < 0 || add_ends(module) < 0
         || PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0
         || PyModule_AddStringConstant(module, "FILES", FILES) < 0) {
         Py_DECREF(module);

@@ -22,6 +22,24 @@ in_slot(PyObject *object, Py_ssize_t slot)
     return *(PyObject **)((char *)object + slot);
 }
 
+/* Where objects of the class that came last keep what goes by the name. */
+typedef struct {
+    PyTypeObject *type;
+    PyObject *name;
+    Py_ssize_t slot;
+} Known;
+
+static inline Py_ssize_t
+slot_in(Known *known, PyObject *object, PyObject *name)
+{
+    if (known->type != Py_TYPE(object) || known->name != name) {
+        known->type = Py_TYPE(object);
+        known->name = name;
+        known->slot = slot_named(known->type, name);
+    }
+    return known->slot;
+}
+
 /* Tell the processor that what stands there is wanted soon: objects of a batch lie far apart. */
 #if defined(__GNUC__)
 #define SOON(address) __builtin_prefetch(address)
@@ -133,6 +151,7 @@ void put_whole(Packer *packer, int64_t value);
 PyObject *pass_readings(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_course(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_put_in_order(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *pass_by_span(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_tell(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *pass_give(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
@@ -150,6 +169,7 @@ PyObject *pass_put(PyObject *module, PyObject *const *args, Py_ssize_t count);
 int add_ends(PyObject *module);
 int add_patience(PyObject *module);
 int add_teller(PyObject *module);
+int add_maker(PyObject *module);
 int add_choice(PyObject *module);
 int add_scale(PyObject *module);
 

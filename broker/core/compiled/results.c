@@ -1,26 +1,10 @@
 /* Results as other programs meet them.
  *
- * Owns the dictionary of a result of which each place binds one event, always, and whose values are
- * not assigned. Must not know what was looked for. Invariant: it is what the function gives that was
- * generated for the same subscription, which is asked wherever anything is out of the common. */
+ * Owns the dictionary of a result whose values are not assigned and of which no place is silent. Must
+ * not know what was looked for. Invariant: it is what the function gives that was generated for the
+ * same subscription, which is asked wherever anything is out of the common. */
 
-#include "passes.h"
-
-#define PACKED_MAX 1024 /* bytes of what is bound, as msgpack */
-#define DIGITS 32
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc call;
-    PyTypeObject *kind; /* of results */
-    Py_ssize_t start, end, group, occurrence, certainty;
-    PyObject *said;  /* subscription, seq, subscriber, actor */
-    PyObject *begun; /* bytes: what is digested before what is bound */
-    PyObject *heads; /* by place, bytes: its name and that one event follows */
-    PyObject *names; /* by place */
-    PyObject *keys;  /* of the group */
-    PyObject *slow;  /* the generated function */
-} Teller;
+#include "results.h"
 
 enum { SUBSCRIPTION, SEQ, ID, SUBSCRIBER, ACTOR, START, END, CERTAINTY, GROUP, VALUES, EVENTS, KEYS };
 static const char *const key_names[KEYS] = {
@@ -29,49 +13,6 @@ static const char *const key_names[KEYS] = {
 };
 static PyObject *known[KEYS];
 static PyObject *blank; /* a dictionary with these keys, in their order */
-
-/* The event at a place; NULL where it is out of the common. */
-static PyObject *
-bound_at(const Teller *self, PyObject *occurrence, Py_ssize_t place)
-{
-    Py_ssize_t places = PyTuple_GET_SIZE(self->names);
-
-    if (occurrence == NULL)
-        return NULL;
-    if (!PyTuple_CheckExact(occurrence))
-        return places == 1 ? occurrence : NULL;
-    if (PyTuple_GET_SIZE(occurrence) != places + 2)
-        return NULL;
-    return PyTuple_GET_ITEM(occurrence, place + 2);
-}
-
-static PyObject *
-id_of(const Teller *self, PyObject *occurrence)
-{
-    uint8_t bytes[PACKED_MAX];
-    Packer packer = {bytes, 0, PACKED_MAX, 0};
-    Py_ssize_t places = PyTuple_GET_SIZE(self->names);
-    char digits[DIGITS];
-
-    put_bytes(&packer, PyBytes_AS_STRING(self->begun), (size_t)PyBytes_GET_SIZE(self->begun));
-    put_array(&packer, (size_t)places);
-    for (Py_ssize_t at = 0; at < places; at++) {
-        PyObject *head = PyTuple_GET_ITEM(self->heads, at);
-        PyObject *event = bound_at(self, occurrence, at);
-        const Shape *shape = event ? shape_of(Py_TYPE(event)) : NULL;
-        int64_t end;
-
-        if (shape == NULL || !as_whole(in_slot(event, shape->end), &end))
-            return NULL;
-        put_bytes(&packer, PyBytes_AS_STRING(head), (size_t)PyBytes_GET_SIZE(head));
-        put_text(&packer, in_slot(event, shape->id));
-        put_whole(&packer, end);
-    }
-    if (packer.full)
-        return NULL;
-    digest_hex(packer.bytes, packer.length, digits);
-    return PyUnicode_FromStringAndSize(digits, DIGITS);
-}
 
 /* The attributes of an event that are not null; NULL with or without an error. */
 static PyObject *
@@ -103,12 +44,28 @@ put(PyObject *dictionary, PyObject *key, PyObject *value)
 }
 
 static PyObject *
-list_of(PyObject *one)
+event_id(PyObject *event)
 {
-    PyObject *found = one ? PyList_New(1) : NULL;
+    const Shape *shape = shape_of(Py_TYPE(event));
 
-    if (found != NULL)
-        PyList_SET_ITEM(found, 0, Py_NewRef(one));
+    return shape ? Py_XNewRef(in_slot(event, shape->id)) : NULL;
+}
+
+/* A list of what is told of each event that is bound at a place. */
+static PyObject *
+list_of(const Teller *self, PyObject *member, PyObject *(*each)(PyObject *))
+{
+    int several = is_list(self, member);
+    PyObject *found = PyList_New(several ? PyTuple_GET_SIZE(member) : 1);
+
+    for (Py_ssize_t at = 0; found != NULL && at < PyList_GET_SIZE(found); at++) {
+        PyObject *one = each(several ? PyTuple_GET_ITEM(member, at) : member);
+        if (one == NULL) {
+            Py_CLEAR(found);
+            break;
+        }
+        PyList_SET_ITEM(found, at, one);
+    }
     return found;
 }
 
@@ -121,11 +78,13 @@ put_bound(const Teller *self, PyObject *told, PyObject *occurrence)
 
     for (Py_ssize_t at = 0; done && at < PyTuple_GET_SIZE(self->names); at++) {
         PyObject *name = PyTuple_GET_ITEM(self->names, at);
-        PyObject *event = bound_at(self, occurrence, at);
-        const Shape *shape = event ? shape_of(Py_TYPE(event)) : NULL;
+        PyObject *member = bound_at(self, occurrence, at);
 
-        done = shape != NULL && put(events, name, list_of(in_slot(event, shape->id)))
-               && put(values, name, values_of(event));
+        done = member != NULL;
+        if (done && !is_empty(self, member))
+            done = put(events, name, list_of(self, member, event_id))
+                   && put(values, name, is_list(self, member) ? list_of(self, member, values_of)
+                                                              : values_of(member));
     }
     done = done && PyDict_SetItem(told, known[VALUES], values) == 0
            && PyDict_SetItem(told, known[EVENTS], events) == 0;
@@ -236,15 +195,17 @@ find_slots(Teller *self)
            && self->occurrence != NO_SLOT && self->certainty != NO_SLOT;
 }
 
-/* Teller(kind, said, begun, heads, names, keys, slow) */
+/* Teller(kind, said, begun, heads, names, keys, slow, several) */
 static PyObject *
 teller_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
 {
     PyObject *kind, *said, *begun, *heads, *names, *keys, *slow;
     Teller *self;
+    int several;
 
-    if (!PyArg_ParseTuple(args, "O!O!SO!O!O!O", &PyType_Type, &kind, &PyTuple_Type, &said, &begun,
-                          &PyTuple_Type, &heads, &PyTuple_Type, &names, &PyTuple_Type, &keys, &slow))
+    if (!PyArg_ParseTuple(args, "O!O!SO!O!O!Op", &PyType_Type, &kind, &PyTuple_Type, &said, &begun,
+                          &PyTuple_Type, &heads, &PyTuple_Type, &names, &PyTuple_Type, &keys, &slow,
+                          &several))
         return NULL;
     if (PyTuple_GET_SIZE(said) != 4 || PyTuple_GET_SIZE(heads) != PyTuple_GET_SIZE(names)) {
         PyErr_SetString(PyExc_ValueError, "four constants are said, and each name has its bytes");
@@ -267,6 +228,7 @@ teller_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
     self->names = Py_NewRef(names);
     self->keys = Py_NewRef(keys);
     self->slow = Py_NewRef(slow);
+    self->several = several;
     if (!find_slots(self)) {
         Py_DECREF(self);
         PyErr_SetString(PyExc_TypeError, "results keep nothing in slots");
@@ -297,40 +259,87 @@ told_by_itself(PyObject *result)
     return PyObject_CallMethodNoArgs(result, name);
 }
 
-/* tell(results, kind): [result.to_dict() for result in results]. */
+/* What was known of the template that came last. */
+typedef struct {
+    PyTypeObject *kind;          /* of results */
+    Py_ssize_t slot;             /* in which they keep their template */
+    PyObject *template, *teller; /* owned; the teller is NULL where Python tells */
+    PyObject *plain;
+    Known known;
+} Telling;
+
+/* The teller of a result, borrowed; NULL where Python tells. */
+static const Teller *
+teller_of(Telling *telling, PyObject *result)
+{
+    PyObject *template = Py_IS_TYPE(result, telling->kind) ? in_slot(result, telling->slot) : NULL;
+    PyObject *teller;
+    Py_ssize_t slot;
+
+    if (template == NULL)
+        return NULL;
+    if (template != telling->template) {
+        slot = slot_in(&telling->known, template, telling->plain);
+        teller = slot == NO_SLOT ? NULL : in_slot(template, slot);
+        Py_XSETREF(telling->template, Py_NewRef(template));
+        Py_XSETREF(telling->teller, teller && Py_IS_TYPE(teller, &teller_type)
+                                        ? Py_NewRef(teller) : NULL);
+    }
+    return (Teller *)telling->teller;
+}
+
+/* As Python tells it, who may collect garbage meanwhile, and may say whether that goes on. */
+static PyObject *
+told_slowly(const Teller *teller, PyObject *result, int *collects)
+{
+    PyObject *told;
+
+    if (*collects)
+        PyGC_Enable();
+    told = teller ? PyObject_CallOneArg(teller->slow, result) : told_by_itself(result);
+    *collects = PyGC_Disable();
+    return told;
+}
+
+/* tell(results, kind): [result.to_dict() for result in results].
+ *
+ * Of what is made here nothing can be garbage before all is made, so nothing is collected meanwhile:
+ * that would go over the same dictionaries many times. */
 PyObject *
 pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    static PyObject *plain;
-    PyObject *found, *template = NULL, *teller = NULL;
-    Py_ssize_t slot;
+    Telling telling = {0};
+    PyObject *found;
+    int collects;
 
     if (count != 2 || !PyList_CheckExact(args[0]) || !PyType_Check(args[1]))
         Py_RETURN_NONE;
-    if (plain == NULL && (plain = PyUnicode_InternFromString("plain")) == NULL)
-        return NULL;
-    slot = slot_of((PyTypeObject *)args[1], "template");
+    telling.kind = (PyTypeObject *)args[1];
+    telling.slot = slot_of(telling.kind, "template");
+    telling.plain = PyUnicode_InternFromString("plain");
+    if (telling.slot == NO_SLOT || telling.plain == NULL) {
+        Py_XDECREF(telling.plain);
+        Py_RETURN_NONE;
+    }
     found = PyList_New(0);
+    collects = PyGC_Disable();
     for (Py_ssize_t at = 0; found != NULL && at < PyList_GET_SIZE(args[0]); at++) {
         PyObject *result = Py_NewRef(PyList_GET_ITEM(args[0], at)), *told;
-        if (slot != NO_SLOT && Py_IS_TYPE(result, (PyTypeObject *)args[1])
-            && in_slot(result, slot) != NULL && in_slot(result, slot) != template) {
-            Py_XSETREF(template, Py_NewRef(in_slot(result, slot)));
-            Py_XSETREF(teller, PyObject_GetAttr(template, plain));
-            PyErr_Clear();
-        }
-        if (teller != NULL && Py_IS_TYPE(teller, &teller_type)
-            && Py_IS_TYPE(result, (PyTypeObject *)args[1]))
-            told = tell_one((Teller *)teller, result);
-        else
-            told = told_by_itself(result);
+        const Teller *teller = teller_of(&telling, result);
+
+        told = teller ? told_of(teller, result) : NULL;
+        if (told == NULL && !PyErr_Occurred())
+            told = told_slowly(teller, result, &collects);
         Py_DECREF(result);
         if (told == NULL || PyList_Append(found, told) < 0)
             Py_CLEAR(found);
         Py_XDECREF(told);
     }
-    Py_XDECREF(template);
-    Py_XDECREF(teller);
+    if (collects)
+        PyGC_Enable();
+    Py_XDECREF(telling.template);
+    Py_XDECREF(telling.teller);
+    Py_DECREF(telling.plain);
     return found;
 }
 

@@ -15,24 +15,6 @@ typedef struct {
 
 static PyTypeObject scale_type;
 
-/* Where objects of the class that came last keep what goes by the name. */
-typedef struct {
-    PyTypeObject *type;
-    PyObject *name;
-    Py_ssize_t slot;
-} Known;
-
-static inline Py_ssize_t
-slot_in(Known *known, PyObject *object, PyObject *name)
-{
-    if (known->type != Py_TYPE(object) || known->name != name) {
-        known->type = Py_TYPE(object);
-        known->name = name;
-        known->slot = slot_named(known->type, name);
-    }
-    return known->slot;
-}
-
 /* As bisect_right. */
 static Py_ssize_t
 cell_of(const Scale *self, double value)

@@ -1,0 +1,250 @@
+"""Results are ordered, made and told alike by compiled passes and by Python."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import nullcontext
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.core import compiled
+from broker.core.choices import Maybe
+from broker.core.event import event_class
+from broker.core.occurrence import Absence, sort_in_order, span_of
+from broker.core.pattern_agent import IN_ORDER
+from broker.core.results import sort_results, told
+from broker.core.subscribed import OccurrenceResult
+from headwater import Engine, Event
+from tests.pure import python_alone
+
+FEWER = settings(max_examples=settings.default.max_examples // 4)
+passes = compiled.passes
+pytestmark = pytest.mark.skipif(passes is None, reason="the passes are not compiled")
+Reading = event_class("Reading", {"x": "float"})
+
+
+def reading(name: str, start: int, end: int) -> Any:
+    return Reading(id=name, start=start, end=end)
+
+
+# --- order ------------------------------------------------------------------------------------
+
+moments = st.integers(0, 4) | st.sampled_from([-(2**61), 2**61, 2**62, -(2**70)])
+readings = st.builds(reading, st.sampled_from("abc"), moments, moments)
+pairs = st.tuples(moments, moments, readings, readings)
+maybes = st.builds(lambda pair: (Maybe(pair[0]), *pair[1:]), pairs)
+occurrences = st.lists(readings | pairs, max_size=12) | st.lists(readings | pairs | maybes)
+
+
+@given(occurrences, st.booleans())
+def test_occurrences_are_sorted_alike(items, paired):
+    """Also where many end together, and where an end is no plain number."""
+    found = []
+    for alone in (False, True):
+        some: list[Any] = [(one, ()) for one in items] if paired else list(items)
+        with python_alone() if alone else nullcontext():
+            sort_in_order(some, *(IN_ORDER if paired else ()))
+        found.append([id(one[0]) if paired else id(one) for one in some])
+    assert found[0] == found[1]
+
+
+@given(st.lists(st.tuples(moments, moments), max_size=80))
+def test_a_span_is_told_from_others_and_equal_ones_keep_their_order(spans):
+    items = [(end, start, reading(str(at), 0, 0)) for at, (end, start) in enumerate(spans)]
+    wanted = sorted(items, key=span_of)
+    ranges = passes.by_span(items, False)
+    if any(abs(at) >= 2**62 for span in spans for at in span):
+        assert ranges is None
+        return
+    assert [id(one) for one in items] == [id(one) for one in wanted]
+    told_of = [span_of(one) for one in items]
+    assert [at for begin, stop in ranges for at in range(begin, stop)] == [
+        at for at, span in enumerate(told_of) if told_of.count(span) > 1
+    ]
+    assert all(len({told_of[at] for at in range(*one)}) == 1 for one in ranges)
+
+
+@pytest.mark.parametrize("odd", [Absence(1, 2, 0), None, (1,), (1.0, 1), ("a", 1)])
+def test_what_has_no_plain_span_leaves_all_as_it_stood(odd):
+    items = [reading("b", 2, 2), reading("a", 1, 1), odd]
+    before = list(items)
+    assert passes.by_span(items, False) is None
+    assert items == before
+    assert passes.by_span([(one, ()) for one in items], True) is None
+    assert passes.by_span(before[:1], True) is None
+    assert passes.by_span(tuple(items), False) is None
+
+
+class Place:
+    """What all results of one subscription share, as far as their order asks."""
+
+    __slots__ = ("name", "place", "subscription")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.subscription = self  # and has a name
+        self.name = f"S{place}"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40, unique=True))
+def test_results_are_sorted_alike(told_of):
+    """Whatever the order in which their subscriptions are given them; ends of two are the same."""
+    places: Any = [Place(at) for at in range(4)]
+    events = [reading(f"e{at}", end - end % 3, end) for at, end in enumerate((*range(9), 8))]
+    results = [
+        OccurrenceResult(places[place], events[at].start, events[at].end, (), events[at])
+        for place, at in told_of
+    ]
+    found = []
+    for alone in (False, True):
+        some: list[Any] = list(results)
+        with python_alone() if alone else nullcontext():
+            sort_results(some)
+        found.append([(one.end, one.occurrence.id, one.place) for one in some])
+    assert found[0] == found[1]
+    assert found[0] == sorted((events[at].end, f"e{at}", place) for place, at in told_of)
+
+
+# --- making -----------------------------------------------------------------------------------
+
+
+def fields(result: Any) -> list[Any]:
+    return [getattr(result, name) for name in OccurrenceResult.__struct_fields__]
+
+
+def test_results_are_made_as_their_class_makes_them():
+    maker = passes.Maker(OccurrenceResult, "template")
+    event = reading("e", 2**70, 5)
+    wanted = OccurrenceResult("template", 2**70, 5, (), event)  # type: ignore[arg-type]
+    made = [maker(event.start, event.end, (), event), *maker.each([event])]
+    assert [fields(one) for one in made] == [fields(wanted)] * 2
+    assert {type(one) for one in made} == {OccurrenceResult}
+    occurrence = (7, 3, event, event)
+    (of_two,) = maker.pairs([(occurrence, ("hall",))])
+    assert fields(of_two) == ["template", 3, 7, ("hall",), occurrence, "yes"]
+
+
+def test_what_may_be_and_what_is_none_is_left_to_python():
+    maker = passes.Maker(OccurrenceResult, "template")
+    event = reading("e", 1, 1)
+    plain = ((1, 1, event, event), ())
+    for odd in (event, ((Maybe(1), 1, event), ()), ((1,), ()), (event, ()), [plain]):
+        assert maker.pairs([plain, odd]) is None
+    for odd in (plain, None, object(), msgspec.convert({}, msgspec.defstruct("Other", []))):
+        assert maker.each([event, odd]) is None
+    assert maker.each((event,)) is None
+    with pytest.raises(TypeError):
+        maker(1, 1, ())
+
+
+@pytest.mark.parametrize("kind", [int, Reading, msgspec.defstruct("Less", ["template", "start"])])
+def test_a_maker_makes_results_alone(kind):
+    with pytest.raises(TypeError):
+        passes.Maker(kind, "template")
+
+
+def test_as_many_references_go_as_come():
+    event, template, group = reading("e", 10**6, 10**6), object(), ("hall",)
+    occurrence = (10**6, 10**6, event)
+    shared = (OccurrenceResult, event, template, group, occurrence)
+
+    def run() -> list[int]:
+        maker = passes.Maker(OccurrenceResult, template)
+        for _ in range(1_000):
+            maker.each([event] * 3)
+            maker.pairs([(occurrence, group)] * 3)
+            maker.pairs([(occurrence, group), None])
+        del maker
+        return [sys.getrefcount(one) for one in shared]
+
+    assert run() == run()
+
+
+# --- telling ----------------------------------------------------------------------------------
+
+DECLARED = "event A(v: float)\nevent B(v: float)\nevent C(v: float)\nevent D(v: float)\n"
+HEAD = "subscription S seq 1 from u to alerts\n"
+RESULTS = {
+    "list": "detect A then B+ as b then C within 40 s",
+    "list of one place": "detect A+ as a then[recent] C within 40 s",
+    "list that may be empty": "detect A as a then B* as `b é` then C within 40 s",
+    "nothing at a place": "detect A as a or (B as b and C as c) within 40 s",
+    "either within a sequence": "detect A then (B as b or C as c) then D within 40 s",
+    "collect": "detect[collect] A as a and B as b within 40 s",
+    "group": "detect A then B+ as b then C within 40 s group by location",
+}
+items = st.lists(
+    st.tuples(
+        *(st.sampled_from("ABCD"), st.integers(0, 30), st.sampled_from(["", "é", "x" * 255])),
+        st.sampled_from([None, 1.5]),
+    ),
+    max_size=14,
+)
+
+
+@pytest.mark.parametrize("detect", RESULTS.values(), ids=RESULTS)
+@FEWER
+@given(items=items)
+def test_lists_and_empty_places_are_told_alike(detect, items):
+    events = [
+        Event(kind, id=f"{at}{more}", timestamp=1_000 * time, v=value, location="hall")
+        for at, (kind, time, more, value) in enumerate(items)
+    ]
+    found = []
+    for alone in (False, True):
+        with python_alone() if alone else nullcontext():
+            engine = Engine(DECLARED + HEAD + detect, lateness_ms=None)
+            engine.push(events)
+            found.append(engine.finish())
+    assert msgspec.json.encode(found[0]) == msgspec.json.encode(found[1])
+
+
+@pytest.mark.parametrize("doors", [1, 2, 15, 16, 17, 300])
+def test_lists_of_any_length_are_told(doors):
+    """Those among them that are of more bytes than the pass has room for."""
+    events = [Event("A", id="a", timestamp=0, v=1.0)]
+    events += [Event("B", id=f"b{at}", timestamp=1 + at, v=2.0) for at in range(doors)]
+    events += [Event("C", id="c", timestamp=1_000, v=3.0)]
+    found = []
+    for alone in (False, True):
+        with python_alone() if alone else nullcontext():
+            engine = Engine(DECLARED + HEAD + RESULTS["list"])
+            found.append(engine.push(events) + engine.finish())
+    assert found[0] == found[1]
+    assert [len(one["events"]["b"]) for one in found[0]] == [doors]
+
+
+class Asks:
+    """A result that notes whether garbage is collected while it is told, and may say that it is."""
+
+    def __init__(self, says: bool | None = None) -> None:
+        self.says = says
+
+    def to_dict(self) -> dict[str, Any]:
+        before = gc.isenabled()
+        if self.says is not None:
+            (gc.enable if self.says else gc.disable)()
+        return {"collects": before}
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_telling_leaves_the_collector_as_it_was(collects):
+    plain = Engine(f"{DECLARED}{HEAD}detect A")._pipeline
+    event = {"type": "A", "id": "a", "timestamp": 1, "v": 1.0}
+    results: list[Any] = plain.admit(plain.intake.from_mappings([event]).events)
+    before = gc.isenabled()
+    (gc.enable if collects else gc.disable)()
+    try:
+        assert len(told(results)) == 1
+        assert gc.isenabled() == collects
+        assert told([*results, Asks(), Asks()])[1:] == [{"collects": collects}] * 2
+        assert gc.isenabled() == collects
+        told([*results, Asks(not collects), *results])
+        assert gc.isenabled() != collects
+    finally:
+        (gc.enable if before else gc.disable)()
