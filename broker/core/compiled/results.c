@@ -12,7 +12,8 @@ static const char *const key_names[KEYS] = {
     "values", "events",
 };
 static PyObject *known[KEYS];
-static PyObject *blank; /* a dictionary with these keys, in their order */
+static PyObject *blank; /* a dictionary with these keys, in their order, of a certain result */
+static PyObject *certain;
 
 /* The attributes of an event that are not null; NULL with or without an error. */
 static PyObject *
@@ -119,12 +120,13 @@ owned(PyObject *object)
 static PyObject *
 told_of(const Teller *self, PyObject *result)
 {
-    PyObject *occurrence, *id, *told;
+    PyObject *occurrence, *certainty, *id, *told;
     int done;
 
     if (!Py_IS_TYPE(result, self->kind))
         return NULL;
     occurrence = in_slot(result, self->occurrence);
+    certainty = in_slot(result, self->certainty);
     id = id_of(self, occurrence);
     if (id == NULL)
         return NULL;
@@ -140,7 +142,7 @@ told_of(const Teller *self, PyObject *result)
            && put(told, known[ACTOR], owned(PyTuple_GET_ITEM(self->said, 3)))
            && put(told, known[START], owned(in_slot(result, self->start)))
            && put(told, known[END], owned(in_slot(result, self->end)))
-           && put(told, known[CERTAINTY], owned(in_slot(result, self->certainty)))
+           && (certainty == certain || put(told, known[CERTAINTY], owned(certainty)))
            && put(told, known[GROUP], group_of(self, in_slot(result, self->group)))
            && put_bound(self, told, occurrence);
     if (!done)
@@ -262,7 +264,7 @@ told_by_itself(PyObject *result)
 /* What was known of the template that came last. */
 typedef struct {
     PyTypeObject *kind;          /* of results */
-    Py_ssize_t slot;             /* in which they keep their template */
+    Py_ssize_t slot, occurrence; /* in which they keep their template, and what occurred */
     PyObject *template, *teller; /* owned; the teller is NULL where Python tells */
     PyObject *plain;
     Known known;
@@ -301,6 +303,47 @@ told_slowly(const Teller *teller, PyObject *result, int *collects)
     return told;
 }
 
+/* The same of one result: its subscription's teller, and its events or what the event says. */
+static void
+look_into(const Telling *telling, PyObject *template, PyObject *occurrence)
+{
+    const Shape *shape;
+
+    if (template != NULL && Py_IS_TYPE(template, telling->known.type)
+        && telling->known.slot != NO_SLOT)
+        SOON(in_slot(template, telling->known.slot));
+    if (occurrence == NULL)
+        return;
+    if (PyTuple_CheckExact(occurrence)) {
+        for (Py_ssize_t at = 2; at < PyTuple_GET_SIZE(occurrence); at++)
+            SOON(PyTuple_GET_ITEM(occurrence, at));
+        return;
+    }
+    shape = shape_of(Py_TYPE(occurrence));
+    if (shape != NULL)
+        SOON(in_slot(occurrence, shape->id));
+}
+
+/* What telling the results that come soon will read, so many ahead for each step towards it: as a rule
+ * they, their subscriptions and their events lie far apart. */
+static void
+look_ahead(const Telling *telling, PyObject *results, Py_ssize_t at)
+{
+    Py_ssize_t count = PyList_GET_SIZE(results);
+    PyObject *result = at + 9 < count ? PyList_GET_ITEM(results, at + 9) : NULL;
+
+    if (result != NULL)
+        SOON(result);
+    result = at + 6 < count ? PyList_GET_ITEM(results, at + 6) : NULL;
+    if (result != NULL && Py_IS_TYPE(result, telling->kind)) {
+        SOON(in_slot(result, telling->slot));
+        SOON(in_slot(result, telling->occurrence));
+    }
+    result = at + 3 < count ? PyList_GET_ITEM(results, at + 3) : NULL;
+    if (result != NULL && Py_IS_TYPE(result, telling->kind))
+        look_into(telling, in_slot(result, telling->slot), in_slot(result, telling->occurrence));
+}
+
 /* tell(results, kind): [result.to_dict() for result in results].
  *
  * Of what is made here nothing can be garbage before all is made, so nothing is collected meanwhile:
@@ -317,7 +360,8 @@ pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     telling.kind = (PyTypeObject *)args[1];
     telling.slot = slot_of(telling.kind, "template");
     telling.plain = PyUnicode_InternFromString("plain");
-    if (telling.slot == NO_SLOT || telling.plain == NULL) {
+    telling.occurrence = slot_of(telling.kind, "occurrence");
+    if (telling.slot == NO_SLOT || telling.occurrence == NO_SLOT || telling.plain == NULL) {
         Py_XDECREF(telling.plain);
         Py_RETURN_NONE;
     }
@@ -327,6 +371,7 @@ pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
         PyObject *result = Py_NewRef(PyList_GET_ITEM(args[0], at)), *told;
         const Teller *teller = teller_of(&telling, result);
 
+        look_ahead(&telling, args[0], at);
         told = teller ? told_of(teller, result) : NULL;
         if (told == NULL && !PyErr_Occurred())
             told = told_slowly(teller, result, &collects);
@@ -347,10 +392,12 @@ int
 add_teller(PyObject *module)
 {
     blank = PyDict_New();
-    for (int at = 0; blank != NULL && at < KEYS; at++) {
+    certain = PyUnicode_InternFromString("yes");
+    for (int at = 0; blank != NULL && certain != NULL && at < KEYS; at++) {
         known[at] = PyUnicode_InternFromString(key_names[at]);
-        if (known[at] == NULL || PyDict_SetItem(blank, known[at], Py_None) < 0)
+        if (known[at] == NULL
+            || PyDict_SetItem(blank, known[at], at == CERTAINTY ? certain : Py_None) < 0)
             return -1;
     }
-    return blank == NULL ? -1 : PyModule_AddType(module, &teller_type);
+    return blank == NULL || certain == NULL ? -1 : PyModule_AddType(module, &teller_type);
 }
