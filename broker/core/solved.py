@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from broker.core import compiled
 from broker.core.event import Event
 from broker.core.occurrence import Occurrence
 from broker.core.operands import FOLLOWS, Gathered, Joint, Leaf, Operand, Padded, operands
@@ -23,6 +24,9 @@ from broker.core.patience import FRESH_MAX, Entry, Group, Patience
 from broker.core.pattern import Layout
 from broker.core.prospects import NEVER, Prospect, Reach
 from broker.core.staged_partition import Partition
+
+PLACES_MAX = 16  # of chains that the compiled pass takes
+WITHIN_MS_MAX = 2**62 - 1
 
 Solve = Callable[[Sequence[Entry], Event], list[Occurrence]]
 
@@ -148,7 +152,25 @@ def solver_of(layout: Layout) -> Solver | None:
         return None
     if any(one.closed for one in joints if one is not root):
         return None
-    return Solver(len(types) - 1, True, _first(len(types) - 1, within_ms))
+    last = len(types) - 1
+    solve = _compiled(within_ms, range(last + 1), (), _first(last, within_ms), first=True)
+    return Solver(last, True, solve)
+
+
+def _compiled(
+    within_ms: int,
+    elements: Sequence[int],
+    lists: Sequence[tuple[int, int, int, bool]],
+    solve: Solve,
+    *,
+    first: bool,
+) -> Solve:
+    """The same compiled; `elements`, `lists`: their places, and beside which ones a list stands."""
+    many = len(elements) + len(lists) > PLACES_MAX or within_ms > WITHIN_MS_MAX
+    if compiled.passes is None or many:
+        return solve
+    made: Solve = compiled.passes.Chain(within_ms, tuple(elements), tuple(lists), first, solve)
+    return made
 
 
 def _asks(operand: Operand) -> bool:
@@ -244,7 +266,7 @@ def _of_lists(root: Gathered, within_ms: int) -> Solver | None:
                 made.append((event.end, some[0].start, *members))
         return made
 
-    return Solver(last, False, solve)
+    return Solver(last, False, _compiled(within_ms, places, lists, solve, first=False))
 
 
 def _follows(some: tuple[Event, ...], one: Event) -> bool:
