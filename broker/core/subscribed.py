@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -109,7 +110,7 @@ class SubscriptionTemplate:
         self.place = task.place
         self.subscription = node
         self.keys = node.case.group_by
-        self.names = [leaf.name for leaf in layout.leaves]
+        self.names = [intern(leaf.name) for leaf in layout.leaves]  # many have the same
         silent = layout.silent
         self._shown = [leaf.name if leaf.low not in silent else None for leaf in layout.leaves]
         self._begun = begun_of(task.key, 0).copy  # one for all: it is a third of a kilobyte

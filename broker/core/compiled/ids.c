@@ -25,9 +25,8 @@ put_event(Packer *packer, PyObject *event)
 
 /* The same of all that is bound at a place. */
 static int
-put_member(const Teller *self, Packer *packer, PyObject *head, PyObject *member)
+put_member(const Teller *self, Packer *packer, PyObject *member)
 {
-    put_bytes(packer, PyBytes_AS_STRING(head), (size_t)PyBytes_GET_SIZE(head));
     if (!is_list(self, member)) {
         put_array(packer, 1);
         return put_event(packer, member);
@@ -46,18 +45,27 @@ id_of(const Teller *self, PyObject *occurrence)
     uint8_t bytes[PACKED_MAX];
     Packer packer = {bytes, 0, PACKED_MAX, 0};
     Py_ssize_t places = PyTuple_GET_SIZE(self->names), bound = places;
+    const uint8_t *head = self->bytes + self->begun;
     PyObject *id;
 
     for (Py_ssize_t at = 0; self->several && at < places; at++)
         bound -= bound_at(self, occurrence, at) == Py_None;
-    put_bytes(&packer, PyBytes_AS_STRING(self->begun), (size_t)PyBytes_GET_SIZE(self->begun));
+    put_bytes(&packer, self->bytes, self->begun);
     put_array(&packer, (size_t)bound);
     for (Py_ssize_t at = 0; at < places; at++) {
         PyObject *member = bound_at(self, occurrence, at);
-        if (member == NULL
-            || (!is_empty(self, member)
-                && !put_member(self, &packer, PyTuple_GET_ITEM(self->heads, at), member)))
+        uint32_t length;
+
+        if (member == NULL)
             return NULL;
+        memcpy(&length, head, sizeof(length));
+        head += sizeof(length);
+        if (!is_empty(self, member)) {
+            put_bytes(&packer, head, length);
+            if (!put_member(self, &packer, member))
+                return NULL;
+        }
+        head += length;
     }
     if (packer.full)
         return NULL;

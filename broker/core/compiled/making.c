@@ -3,9 +3,8 @@
  * Owns the making of plain ones, which are certain. Must not know how events are found or how results
  * are told. Invariant: each is what its class makes of the same; None says that nothing was made. */
 
-#include "passes.h"
+#include "results.h"
 
-enum { TEMPLATE, START, END, GROUP, OCCURRENCE, CERTAINTY, FIELDS };
 static const char *const field_names[FIELDS] = {
     "template", "start", "end", "group", "occurrence", "certainty",
 };
@@ -18,8 +17,7 @@ typedef struct {
     PyObject *template;
 } Maker;
 
-/* Where the class keeps its fields; 0 where it keeps others, or not so. Sets no error. */
-static int
+int
 find_fields(PyTypeObject *kind, Py_ssize_t slots[FIELDS])
 {
     static PyTypeObject *known; /* kept alive: there is one such class */
@@ -60,11 +58,11 @@ made_of(const Maker *self, const Py_ssize_t *slots, PyObject *start, PyObject *e
 
     if (made != NULL) {
         fill(made, slots[TEMPLATE], self->template);
-        fill(made, slots[START], start);
-        fill(made, slots[END], end);
-        fill(made, slots[GROUP], group);
+        fill(made, slots[STARTED], start);
+        fill(made, slots[ENDED], end);
+        fill(made, slots[KEYED], group);
         fill(made, slots[OCCURRENCE], occurrence);
-        fill(made, slots[CERTAINTY], certain);
+        fill(made, slots[CERTAIN], certain);
     }
     return made;
 }

@@ -116,17 +116,17 @@ owned(PyObject *object)
     return Py_XNewRef(object);
 }
 
-/* The result as a dictionary; NULL with an error, or without where it is out of the common. */
-static PyObject *
+PyObject *
 told_of(const Teller *self, PyObject *result)
 {
     PyObject *occurrence, *certainty, *id, *told;
+    Py_ssize_t slots[FIELDS];
     int done;
 
-    if (!Py_IS_TYPE(result, self->kind))
+    if (!Py_IS_TYPE(result, self->kind) || !find_fields(self->kind, slots))
         return NULL;
-    occurrence = in_slot(result, self->occurrence);
-    certainty = in_slot(result, self->certainty);
+    occurrence = in_slot(result, slots[OCCURRENCE]);
+    certainty = in_slot(result, slots[CERTAIN]);
     id = id_of(self, occurrence);
     if (id == NULL)
         return NULL;
@@ -136,14 +136,14 @@ told_of(const Teller *self, PyObject *result)
         return NULL;
     }
     done = put(told, known[ID], id)
-           && put(told, known[SUBSCRIPTION], owned(PyTuple_GET_ITEM(self->said, 0)))
-           && put(told, known[SEQ], owned(PyTuple_GET_ITEM(self->said, 1)))
-           && put(told, known[SUBSCRIBER], owned(PyTuple_GET_ITEM(self->said, 2)))
-           && put(told, known[ACTOR], owned(PyTuple_GET_ITEM(self->said, 3)))
-           && put(told, known[START], owned(in_slot(result, self->start)))
-           && put(told, known[END], owned(in_slot(result, self->end)))
+           && put(told, known[SUBSCRIPTION], owned(self->said[0]))
+           && put(told, known[SEQ], owned(self->said[1]))
+           && put(told, known[SUBSCRIBER], owned(self->said[2]))
+           && put(told, known[ACTOR], owned(self->said[3]))
+           && put(told, known[START], owned(in_slot(result, slots[STARTED])))
+           && put(told, known[END], owned(in_slot(result, slots[ENDED])))
            && (certainty == certain || put(told, known[CERTAINTY], owned(certainty)))
-           && put(told, known[GROUP], group_of(self, in_slot(result, self->group)))
+           && put(told, known[GROUP], group_of(self, in_slot(result, slots[KEYED])))
            && put_bound(self, told, occurrence);
     if (!done)
         Py_CLEAR(told);
@@ -176,25 +176,50 @@ teller_dealloc(PyObject *object)
     Teller *self = (Teller *)object;
 
     Py_XDECREF(self->kind);
-    Py_XDECREF(self->said);
-    Py_XDECREF(self->begun);
-    Py_XDECREF(self->heads);
+    for (int at = 0; at < SAID; at++)
+        Py_XDECREF(self->said[at]);
     Py_XDECREF(self->names);
     Py_XDECREF(self->keys);
     Py_XDECREF(self->slow);
     Py_TYPE(object)->tp_free(object);
 }
 
-static int
-find_slots(Teller *self)
+/* How many bytes the heads take with their lengths; -1 with an error. */
+static Py_ssize_t
+room_of(PyObject *begun, PyObject *heads)
 {
-    self->start = slot_of(self->kind, "start");
-    self->end = slot_of(self->kind, "end");
-    self->group = slot_of(self->kind, "group");
-    self->occurrence = slot_of(self->kind, "occurrence");
-    self->certainty = slot_of(self->kind, "certainty");
-    return self->start != NO_SLOT && self->end != NO_SLOT && self->group != NO_SLOT
-           && self->occurrence != NO_SLOT && self->certainty != NO_SLOT;
+    Py_ssize_t found = PyBytes_GET_SIZE(begun);
+
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(heads); at++) {
+        PyObject *head = PyTuple_GET_ITEM(heads, at);
+        if (!PyBytes_CheckExact(head)) {
+            PyErr_SetString(PyExc_TypeError, "a name's head is bytes");
+            return -1;
+        }
+        found += (Py_ssize_t)sizeof(uint32_t) + PyBytes_GET_SIZE(head);
+    }
+    if (found > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "names are too long");
+        return -1;
+    }
+    return found;
+}
+
+static void
+put_heads(Teller *self, PyObject *begun, PyObject *heads)
+{
+    uint8_t *to = self->bytes;
+
+    self->begun = (uint32_t)PyBytes_GET_SIZE(begun);
+    memcpy(to, PyBytes_AS_STRING(begun), self->begun);
+    to += self->begun;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(heads); at++) {
+        PyObject *head = PyTuple_GET_ITEM(heads, at);
+        uint32_t length = (uint32_t)PyBytes_GET_SIZE(head);
+        memcpy(to, &length, sizeof(length));
+        memcpy(to + sizeof(length), PyBytes_AS_STRING(head), length);
+        to += sizeof(length) + length;
+    }
 }
 
 /* Teller(kind, said, begun, heads, names, keys, slow, several) */
@@ -202,6 +227,7 @@ static PyObject *
 teller_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
 {
     PyObject *kind, *said, *begun, *heads, *names, *keys, *slow;
+    Py_ssize_t slots[FIELDS], room;
     Teller *self;
     int several;
 
@@ -209,39 +235,34 @@ teller_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
                           &PyTuple_Type, &heads, &PyTuple_Type, &names, &PyTuple_Type, &keys, &slow,
                           &several))
         return NULL;
-    if (PyTuple_GET_SIZE(said) != 4 || PyTuple_GET_SIZE(heads) != PyTuple_GET_SIZE(names)) {
+    if (PyTuple_GET_SIZE(said) != SAID || PyTuple_GET_SIZE(heads) != PyTuple_GET_SIZE(names)) {
         PyErr_SetString(PyExc_ValueError, "four constants are said, and each name has its bytes");
         return NULL;
     }
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(heads); at++) {
-        if (!PyBytes_CheckExact(PyTuple_GET_ITEM(heads, at))) {
-            PyErr_SetString(PyExc_TypeError, "a name's head is bytes");
-            return NULL;
-        }
+    if (!find_fields((PyTypeObject *)kind, slots)) {
+        PyErr_SetString(PyExc_TypeError, "results keep nothing in slots");
+        return NULL;
     }
-    self = (Teller *)type->tp_alloc(type, 0);
+    room = room_of(begun, heads);
+    self = room < 0 ? NULL : (Teller *)type->tp_alloc(type, room);
     if (self == NULL)
         return NULL;
     self->call = teller_call;
     self->kind = (PyTypeObject *)Py_NewRef(kind);
-    self->said = Py_NewRef(said);
-    self->begun = Py_NewRef(begun);
-    self->heads = Py_NewRef(heads);
+    for (int at = 0; at < SAID; at++)
+        self->said[at] = Py_NewRef(PyTuple_GET_ITEM(said, at));
     self->names = Py_NewRef(names);
     self->keys = Py_NewRef(keys);
     self->slow = Py_NewRef(slow);
     self->several = several;
-    if (!find_slots(self)) {
-        Py_DECREF(self);
-        PyErr_SetString(PyExc_TypeError, "results keep nothing in slots");
-        return NULL;
-    }
+    put_heads(self, begun, heads);
     return (PyObject *)self;
 }
 
-static PyTypeObject teller_type = {
+PyTypeObject teller_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "broker.core.compiled._passes.Teller",
     .tp_basicsize = sizeof(Teller),
+    .tp_itemsize = 1,
     .tp_dealloc = teller_dealloc,
     .tp_vectorcall_offset = offsetof(Teller, call),
     .tp_call = PyVectorcall_Call,
@@ -249,144 +270,6 @@ static PyTypeObject teller_type = {
     .tp_doc = "Makes results of one subscription as other programs meet them.",
     .tp_new = teller_new,
 };
-
-/* What one result says of itself, of whatever kind. */
-static PyObject *
-told_by_itself(PyObject *result)
-{
-    static PyObject *name;
-
-    if (name == NULL && (name = PyUnicode_InternFromString("to_dict")) == NULL)
-        return NULL;
-    return PyObject_CallMethodNoArgs(result, name);
-}
-
-/* What was known of the template that came last. */
-typedef struct {
-    PyTypeObject *kind;          /* of results */
-    Py_ssize_t slot, occurrence; /* in which they keep their template, and what occurred */
-    PyObject *template, *teller; /* owned; the teller is NULL where Python tells */
-    PyObject *plain;
-    Known known;
-} Telling;
-
-/* The teller of a result, borrowed; NULL where Python tells. */
-static const Teller *
-teller_of(Telling *telling, PyObject *result)
-{
-    PyObject *template = Py_IS_TYPE(result, telling->kind) ? in_slot(result, telling->slot) : NULL;
-    PyObject *teller;
-    Py_ssize_t slot;
-
-    if (template == NULL)
-        return NULL;
-    if (template != telling->template) {
-        slot = slot_in(&telling->known, template, telling->plain);
-        teller = slot == NO_SLOT ? NULL : in_slot(template, slot);
-        Py_XSETREF(telling->template, Py_NewRef(template));
-        Py_XSETREF(telling->teller, teller && Py_IS_TYPE(teller, &teller_type)
-                                        ? Py_NewRef(teller) : NULL);
-    }
-    return (Teller *)telling->teller;
-}
-
-/* As Python tells it, who may collect garbage meanwhile, and may say whether that goes on. */
-static PyObject *
-told_slowly(const Teller *teller, PyObject *result, int *collects)
-{
-    PyObject *told;
-
-    if (*collects)
-        PyGC_Enable();
-    told = teller ? PyObject_CallOneArg(teller->slow, result) : told_by_itself(result);
-    *collects = PyGC_Disable();
-    return told;
-}
-
-/* The same of one result: its subscription's teller, and its events or what the event says. */
-static void
-look_into(const Telling *telling, PyObject *template, PyObject *occurrence)
-{
-    const Shape *shape;
-
-    if (template != NULL && Py_IS_TYPE(template, telling->known.type)
-        && telling->known.slot != NO_SLOT)
-        SOON(in_slot(template, telling->known.slot));
-    if (occurrence == NULL)
-        return;
-    if (PyTuple_CheckExact(occurrence)) {
-        for (Py_ssize_t at = 2; at < PyTuple_GET_SIZE(occurrence); at++)
-            SOON(PyTuple_GET_ITEM(occurrence, at));
-        return;
-    }
-    shape = shape_of(Py_TYPE(occurrence));
-    if (shape != NULL)
-        SOON(in_slot(occurrence, shape->id));
-}
-
-/* What telling the results that come soon will read, so many ahead for each step towards it: as a rule
- * they, their subscriptions and their events lie far apart. */
-static void
-look_ahead(const Telling *telling, PyObject *results, Py_ssize_t at)
-{
-    Py_ssize_t count = PyList_GET_SIZE(results);
-    PyObject *result = at + 9 < count ? PyList_GET_ITEM(results, at + 9) : NULL;
-
-    if (result != NULL)
-        SOON(result);
-    result = at + 6 < count ? PyList_GET_ITEM(results, at + 6) : NULL;
-    if (result != NULL && Py_IS_TYPE(result, telling->kind)) {
-        SOON(in_slot(result, telling->slot));
-        SOON(in_slot(result, telling->occurrence));
-    }
-    result = at + 3 < count ? PyList_GET_ITEM(results, at + 3) : NULL;
-    if (result != NULL && Py_IS_TYPE(result, telling->kind))
-        look_into(telling, in_slot(result, telling->slot), in_slot(result, telling->occurrence));
-}
-
-/* tell(results, kind): [result.to_dict() for result in results].
- *
- * Of what is made here nothing can be garbage before all is made, so nothing is collected meanwhile:
- * that would go over the same dictionaries many times. */
-PyObject *
-pass_tell(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
-{
-    Telling telling = {0};
-    PyObject *found;
-    int collects;
-
-    if (count != 2 || !PyList_CheckExact(args[0]) || !PyType_Check(args[1]))
-        Py_RETURN_NONE;
-    telling.kind = (PyTypeObject *)args[1];
-    telling.slot = slot_of(telling.kind, "template");
-    telling.plain = PyUnicode_InternFromString("plain");
-    telling.occurrence = slot_of(telling.kind, "occurrence");
-    if (telling.slot == NO_SLOT || telling.occurrence == NO_SLOT || telling.plain == NULL) {
-        Py_XDECREF(telling.plain);
-        Py_RETURN_NONE;
-    }
-    found = PyList_New(0);
-    collects = PyGC_Disable();
-    for (Py_ssize_t at = 0; found != NULL && at < PyList_GET_SIZE(args[0]); at++) {
-        PyObject *result = Py_NewRef(PyList_GET_ITEM(args[0], at)), *told;
-        const Teller *teller = teller_of(&telling, result);
-
-        look_ahead(&telling, args[0], at);
-        told = teller ? told_of(teller, result) : NULL;
-        if (told == NULL && !PyErr_Occurred())
-            told = told_slowly(teller, result, &collects);
-        Py_DECREF(result);
-        if (told == NULL || PyList_Append(found, told) < 0)
-            Py_CLEAR(found);
-        Py_XDECREF(told);
-    }
-    if (collects)
-        PyGC_Enable();
-    Py_XDECREF(telling.template);
-    Py_XDECREF(telling.teller);
-    Py_DECREF(telling.plain);
-    return found;
-}
 
 int
 add_teller(PyObject *module)

@@ -5,18 +5,27 @@
 
 #include "passes.h"
 
+/* The fields of a result. */
+enum { TEMPLATE, STARTED, ENDED, KEYED, OCCURRENCE, CERTAIN, FIELDS };
+
+/* Where a class of results keeps its fields; 0 where it has others, or keeps them not so. Sets no
+ * error. */
+int find_fields(PyTypeObject *kind, Py_ssize_t slots[FIELDS]);
+
+#define SAID 4 /* constants: subscription, seq, subscriber, actor */
+
+/* Of many subscriptions, so all that each result needs lies together. */
 typedef struct {
-    PyObject_HEAD
+    PyObject_VAR_HEAD
     vectorcallfunc call;
     PyTypeObject *kind; /* of results */
-    Py_ssize_t start, end, group, occurrence, certainty;
-    PyObject *said;  /* subscription, seq, subscriber, actor */
-    PyObject *begun; /* bytes: what is digested before what is bound */
-    PyObject *heads; /* by place, bytes: its name, and that it is one of two */
+    PyObject *said[SAID];
     PyObject *names; /* by place */
     PyObject *keys;  /* of the group */
     PyObject *slow;  /* the generated function */
     int several;     /* whether a place may bind nothing, or a list */
+    uint32_t begun;  /* so many bytes are digested before what is bound */
+    uint8_t bytes[]; /* these; then by place a length, and its name as the first of two */
 } Teller;
 
 /* What is bound at a place; NULL where it is out of the common. */
@@ -46,6 +55,11 @@ is_list(const Teller *self, PyObject *member)
 {
     return self->several && PyTuple_CheckExact(member);
 }
+
+extern PyTypeObject teller_type;
+
+/* The result as a dictionary; NULL with an error, or without where it is out of the common. */
+PyObject *told_of(const Teller *self, PyObject *result);
 
 /* The id of an occurrence; NULL with an error, or without where it is out of the common. */
 PyObject *id_of(const Teller *self, PyObject *occurrence);

@@ -16,6 +16,7 @@ from broker.core.patience import Patience
 from broker.core.pattern import lay_out
 from broker.core.prospects import prospect_of
 from headwater import Engine, Event
+from headwater.events import taken_out
 from language import check_text
 from tests.pure import python_alone
 
@@ -135,13 +136,15 @@ def test_a_result_is_told_right_whatever_is_collected_meanwhile():
     Where a Python collects between its own steps alone, as 3.12 does, it runs less often here.
     """
     text = "event A(x: int, y: int)\nsubscription S seq 1 from u to a detect A"
-    engine = Engine(text)
+    engine, other = Engine(text), Engine(text)._pipeline
     others = [
         event_class(f"T{at}", dict.fromkeys("abcdefg"[: at % 7], "int"))(id="o", start=at, end=at)
         for at in range(1_000)
     ]
     in_between: list[Any] = []
     events = [Event("A", id=f"e{at}", timestamp=at, x=at, y=-at) for at in range(200)]
+
+    taken = taken_out(events)
 
     class Loud:
         """Rubbish that leaves further rubbish, so that each collection finds some."""
@@ -160,9 +163,11 @@ def test_a_result_is_told_right_whatever_is_collected_meanwhile():
     try:
         Loud()
         results = engine.push(events)
+        alone = [one.to_dict() for one in other.admit(other.intake.from_typed(*taken).events)]
     finally:
         going_on = False
         gc.set_threshold(*before)
         gc.collect()
     assert [one["values"]["A"] for one in results] == [{"x": at, "y": -at} for at in range(200)]
+    assert alone == results
     assert in_between
