@@ -16,10 +16,9 @@ from planner.flow import evaluate
 from planner.layout import Layout
 from planner.plan import Plan
 from planner.program import SCALED, Formulation, TooLargeError
-from planner.tightening import as_lp, tighten
+from planner.relaxation import GAP, as_lp, solver
+from planner.tightening import tighten
 
-GAP = 1e-6  # of the flow: a bound as near as that is reached
-TIGHTENED = 0.4  # of the time at most goes to rows that sharpen the bound
 GRAIN_SPARE = 1e-3  # of what flows are multiples of, so that rounding proves nothing
 WHOLE_MAX = 1e9  # the solver counts in fractions, in which larger sums are not exact enough
 
@@ -57,47 +56,25 @@ def solve(
         raise NoSolverError(
             "the optimum needs HiGHS: install headwater with its extra, headwater[optimal]"
         ) from None
-    ends_s = clock() + time_limit_s
+    began_s = clock()
+
+    def spent() -> float:
+        return (clock() - began_s) / time_limit_s if time_limit_s > 0 else math.inf
+
     try:
         formulation = Formulation(layout)
     except TooLargeError as error:
         raise NoSolverError(str(error)) from None
     scale = max(formulation.program.cost, default=0.0) / SCALED or 1.0
     grain = _grain(layout)
-
-    def late() -> bool:
-        return clock() >= ends_s - time_limit_s * (1 - TIGHTENED)
-
-    relaxed = _solver(highspy, threads, late)
-    least = tighten(highspy, relaxed, formulation, scale, late) * (1 - GAP)
-    highs = _solver(highspy, threads, lambda: clock() >= ends_s)
+    least = tighten(highspy, formulation, scale, threads, spent) * (1 - GAP)
+    highs = solver(highspy, threads, lambda: spent() >= 1)
     highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale / 2))
     highs.passModel(as_lp(highspy, formulation.program, scale))
     if start is not None:
         _begin_with(highs, formulation, start)
     highs.run()
     return _outcome(highspy, highs, formulation, (scale, grain, least))
-
-
-def _solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
-    """A solver that ends when it is late."""
-    highs: Any = highspy.Highs()
-    highs.resetGlobalScheduler(True)  # else it refuses another number of threads
-    for option, value in (
-        ("output_flag", False),
-        ("mip_rel_gap", GAP),
-        ("random_seed", 1),
-        ("threads", threads),
-    ):
-        highs.setOptionValue(option, value)
-
-    def watch(event: Any) -> None:
-        if late():
-            event.interrupt()
-
-    for asks in (highs.cbMipInterrupt, highs.cbSimplexInterrupt):
-        asks.subscribe(watch)
-    return highs
 
 
 def _grain(layout: Layout) -> int:

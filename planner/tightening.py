@@ -4,50 +4,50 @@ Owns the rounds and which rows are kept. Must not know how rows are found. Invar
 to a program is kept by every plan, so that its optimum stays what it was.
 """
 
-import math
-from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from planner import cuts, fillings
 from planner.fillings import Matrix, Row
-from planner.program import Formulation, Program
+from planner.program import Formulation
+from planner.relaxation import Relaxation, Spent
 
 ROUNDS_MAX = 60
 ROUND_GAIN = 2e-6  # of the flow: rows that gain less are not worth another round
+SHARE = 0.4  # of the time goes to rows
+SHARE_MAX = 0.8  # of the time goes to them while a round gains more than branching would
+ROUND_GAIN_MORE = 1e-4
 SLACK = 1e-4  # of a row; with more it does not hold the relaxation and is left out
 MIXED_MIN = 0.005  # of pieces: what is more than a mixture by less is one
 
-Late = Callable[[], bool]
 
-
-def tighten(highspy: Any, highs: Any, formulation: Formulation, scale: float, late: Late) -> float:
-    """Adds rows to a program; the flow of its relaxation, which costs `scale` less, with them."""
-    lp = as_lp(highspy, formulation.program, scale)
-    lp.integrality_ = []
-    highs.passModel(lp)
-    least, added, held = 0.0, list[Row](), list[Row]()
+def tighten(
+    highspy: Any, formulation: Formulation, scale: float, threads: int, spent: Spent
+) -> float:
+    """Adds rows to a program; a flow that its relaxation, which costs `scale` less, proves."""
+    relaxed = Relaxation(highspy, formulation.program, scale, threads, (spent, SHARE_MAX))
+    least, before, held = 0.0, 0.0, list[Row]()
     for _ in range(ROUNDS_MAX):
-        highs.run()
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if not relaxed.solved():
             break
-        flow = highs.getInfo().objective_function_value * scale
-        gained, least = flow - least, flow
-        values = list(highs.getSolution().col_value)
-        held = [row for row in added if _sum(row, values) - row[1] <= SLACK]
-        if gained <= ROUND_GAIN * abs(flow) or late():
+        values = relaxed.values()
+        held = [row for row in relaxed.added if _sum(row, values) - row[1] <= SLACK]
+        flow = relaxed.proves() * scale
+        gained, before, least = flow - before, flow, max(least, flow)
+        enough = ROUND_GAIN if spent() < SHARE else ROUND_GAIN_MORE
+        if gained <= enough * abs(flow):
             break
         rows = cuts.broken(formulation, values)
-        rows += fillings.broken(formulation, values, lambda *told: _mixture(highspy, *told), late)
+        rows += fillings.broken(
+            formulation, values, lambda *told: _mixture(highspy, *told), relaxed.late
+        )
         if not rows:
             break
-        for terms, bound in rows:
-            columns = np.array([column for column, _ in terms], dtype=np.int32)
-            highs.addRow(bound, math.inf, len(terms), columns, np.array([v for _, v in terms]))
-        added += rows
+        relaxed.add(rows)
     for terms, bound in held:
-        formulation.program.row(terms, bound, math.inf)
+        formulation.program.row(terms, bound, inf)
     return least
 
 
@@ -86,20 +86,3 @@ def _mixture(highspy: Any, held: Matrix, must: Matrix, has: Matrix) -> tuple[Mat
         return None
     prices = np.array(highs.getSolution().row_dual)
     return prices[:pieces], -prices[pieces : pieces + needs]
-
-
-def as_lp(highspy: Any, program: Program, scale: float) -> Any:
-    """A program as the solver takes it, its costs divided by `scale`."""
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
-    lp.col_cost_ = np.array(program.cost) / scale
-    lp.col_lower_ = np.zeros(len(program.cost))
-    lp.col_upper_ = np.array(program.upper)
-    lp.row_lower_, lp.row_upper_ = np.array(program.low), np.array(program.high)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(program.starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.array(program.index, dtype=np.int32)
-    lp.a_matrix_.value_ = np.array(program.value)
-    kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in program.whole]
-    return lp

@@ -9,11 +9,12 @@ import pytest
 from planner import cuts, fillings
 from planner.flow import evaluate
 from planner.layout import lay_out
-from planner.optimal import _solver, solve
+from planner.optimal import solve
 from planner.plan import Plan
 from planner.program import SCALED, Formulation
 from planner.reading import read_problem
-from planner.tightening import _mixture, as_lp, tighten
+from planner.relaxation import Relaxation
+from planner.tightening import _mixture, tighten
 from tests.planner.tight import tight
 
 PLANS_TRIED = 400
@@ -103,14 +104,11 @@ def test_parts_of_a_cluster_that_fits_nowhere_are_not_enough():
     layout = lay_out(read_problem(document))
     formulation = Formulation(layout)
     scale = max(formulation.program.cost) / SCALED
-    solver = _solver(highspy, 1, lambda: False)
-    plain = as_lp(highspy, formulation.program, scale)
-    plain.integrality_ = []
-    solver.passModel(plain)
-    solver.run()
-    before = solver.getInfo().objective_function_value * scale
+    plain = Relaxation(highspy, formulation.program, scale, 1)
+    assert plain.solved()
+    before = plain.proves() * scale
     rows = len(formulation.program.low)
-    least = tighten(highspy, solver, formulation, scale, lambda: False)
+    least = tighten(highspy, formulation, scale, 1, lambda: 0.0)
     assert least > before * 1.001
     assert len(formulation.program.low) > rows
     best = solve(layout, 20.0, threads=1)
