@@ -12,6 +12,7 @@ from planner.search.kicks import Moves
 from planner.search.traffic import TrafficState
 
 ROUNDING = 1e-12  # of what limits are broken by
+SPARE = 1e-9  # so much more and a move is given up before all its streams are laid
 
 
 class Attempts:
@@ -36,7 +37,9 @@ class Attempts:
             return False
         flow = state.flow
         back = [(piece, state.hosts[piece]) for piece, _ in moves]
-        state.move(moves)
+        if not state.move(moves, self.vain_beyond()):
+            state.undo()
+            return False
         if not self.kept(flow):
             return False
         for piece, host in back:
@@ -44,6 +47,18 @@ class Attempts:
         for piece, host in moves:
             self.at[host][piece] = None
         return True
+
+    def lay_again(self, number: int) -> bool:
+        """Lays a stream again; undone as `attempt` has it. Whether limits are broken less."""
+        state, flow, before = self.state, self.state.flow, self.excess
+        if not state.lay_again([number], self.vain_beyond()):
+            state.undo()
+            return False
+        return self.kept(flow) and self.excess < before
+
+    def vain_beyond(self) -> float:
+        """What a move that breaks limits by more is undone for, however sums are rounded."""
+        return self.excess + ROUNDING + SPARE * (1.0 + self.excess)
 
     def kept(self, flow: float) -> bool:
         """Whether the state is no worse than before, with that flow; else it is put back."""

@@ -21,6 +21,7 @@ from planner.search.model import Model
 
 ROUNDS_MAX = 4
 STARTS_MAX = 8
+STARTED_ENDS_MAX = 32  # of all trees that are grown for one, so that many ends do not take seconds
 LEAST = 1e-9  # hops; less is no gain
 
 Cost = Callable[[Arc, int], float]
@@ -37,7 +38,8 @@ def branching(
     """A tree; the cheapest of a few where links cost more than if free."""
     best = Branching(model, source, targets, cost, None)
     least = best.total()
-    for first in (None, *targets[:STARTS_MAX]) if len(targets) > 1 else ():
+    starts = min(STARTS_MAX, STARTED_ENDS_MAX // max(1, len(targets)))
+    for first in (None, *targets[:starts]) if len(targets) > 1 else ():
         if least <= sum(map(free, best.arcs())) + LEAST:
             break
         other = best if first is None else Branching(model, source, targets, cost, first)
@@ -155,10 +157,11 @@ class Branching:
                 continue
             sent = self._branches.get(node, 0)
             for other in self._model.network.neighbours[node]:
-                if other in barred:
+                known = far.get(other, inf)
+                if other in barred or way + 1.0 >= known:
                     continue
                 on = way + self._cost((node, other), sent)
-                if on < far.get(other, inf):
+                if on < known:
                     far[other] = on
                     parent[other] = node
                     heappush(heap, (on + ahead[other], on, other))

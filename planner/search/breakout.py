@@ -72,9 +72,7 @@ class Breakout(Attempts):
         if not users:
             return False
         number = random.choice(users)
-        flow, before = state.flow, self.excess
-        state.lay_again([number])
-        if self.kept(flow) and self.excess < before:
+        if self.lay_again(number):
             return True
         pieces = state.pieces_of(number)
         return bool(pieces) and self._displace(random.choice(pieces))
@@ -115,7 +113,8 @@ class Breakout(Attempts):
         state, model = self.state, self.state.model
         here, before = state.hosts[piece], self.excess
         hosts = np.array(state.hosts)
-        others = np.flatnonzero(model.allowed[:, here] & np.isfinite(row[hosts]))
+        apart = hosts != here  # which the row need not tell: a piece may have moved since
+        others = np.flatnonzero(model.allowed[:, here] & np.isfinite(row[hosts]) & apart)
         there = hosts[others]
         change = model.costs[others] - model.costs[piece]
         excess, price = state.limits.excess, state.work_price

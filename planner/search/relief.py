@@ -80,9 +80,7 @@ class Relief(Attempts):
         if not users:
             return False
         number = random.choice(users)
-        flow, before = state.flow, self.excess
-        state.lay_again([number])
-        if self.kept(flow) and self.excess < before:
+        if self.lay_again(number):
             return True
         pieces = state.pieces_of(number)
         if not pieces:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 RELIEVED_STEPS_A_PIECE = 20
 BREAKOUT_STEPS, GROWTH = 200, 1.15  # at first, and each time more
+WANDERED_STEPS_A_PIECE, WANDERED_GROWTH = 10, 1.5  # between two descents, each time more
+WANDERED_STEPS_MAX = 1500
 MENDED_STEPS = 300  # of which each routes all streams
 NEAR = 0.005  # of the flow: what costs so little more with fewer limits is tried with all of them
 
@@ -36,6 +38,34 @@ class Repair:
         self.search = search
         self.freed: list[Search] | None = None
         self.turns = 0
+        self.wanderer: Breakout | None = None
+        self.wandered = float(WANDERED_STEPS_A_PIECE * search.model.pieces)
+
+    def wander(self, stop: Stop, observer: Observer | None) -> None:
+        """Goes on with small moves at what is over its limit, from where the last ones came to.
+
+        A descent weighs each piece at each broker by what links have left, which takes long where
+        they are full; so these moves, which are cheap, are what finds most plans without any room.
+        """
+        search = self.search
+        if self.wanderer is None:
+            state = TrafficState(search.model, greedy(search.model))
+            self.wanderer = Breakout(state, search.random)
+        wanderer = self.wanderer
+        steps = min(int(self.wandered), WANDERED_STEPS_MAX)
+        self.wandered = WANDERED_GROWTH * steps
+        for _ in range(steps):
+            if wanderer.excess == 0 or search.ends(stop):
+                break
+            wanderer.step()
+            search.steps += 1
+            search.tell(observer)
+        self._hold(wanderer.state)
+
+    def _hold(self, state: TrafficState) -> None:
+        """Keeps what a breakout came to, if it is the best: by parts of limits, at no price."""
+        found = Routed(state.named_trees(), state.flow, state.excess_by_parts())
+        self.search.keep(tuple(state.hosts), 0.0, found)
 
     def relieve(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
         """Small moves of pieces and streams at what is over its limit, until nothing is."""
@@ -117,9 +147,7 @@ class Repair:
             breakout.step()
             search.steps += 1
             search.tell(observer)
-        state.even_prices()
-        found = Routed(state.named_trees(), state.flow, state.excess())
-        search.keep(tuple(state.hosts), 0.0, found)
+        self._hold(state)
 
     def _try(self, free: Search) -> None:
         """Routes a placement that costs little with fewer limits, if brokers bear it."""

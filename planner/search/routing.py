@@ -201,8 +201,13 @@ def _lay(
     def free(arc: Arc) -> float:
         return 1.0 + memory.get(arc, 0.0)
 
+    known: dict[tuple[Arc, int], float] = {}  # a tree asks for most links again and again
+
     def cost(arc: Arc, branches: int) -> float:
-        beyond = load.beyond(arc, stream.rate, stream.rate * branches)
-        return free(arc) + (toll * (1 + beyond) if beyond else 0.0)
+        if (found := known.get((arc, branches))) is None:
+            beyond = load.beyond(arc, stream.rate, stream.rate * branches)
+            found = free(arc) + (toll * (1 + beyond) if beyond else 0.0)
+            known[arc, branches] = found
+        return found
 
     return branching(model, stream.source, stream.targets, cost, free)

@@ -184,6 +184,8 @@ class Search:
 
     def _whole(self, stop: Stop, observer: Observer | None) -> None:
         """Tabu over all pieces, and kicks: from what the last one came to while that is good."""
+        if self.model.limited and self.best.excess > 0:
+            self.repair.wander(stop, observer)
         tabu = Tabu(self.state, range(self.model.pieces), self.random, self.first_price())
         patience = SHORT_STEPS + self.model.pieces
         base = self._descend(tabu, 3 * patience, stop, observer)
@@ -198,6 +200,10 @@ class Search:
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
+            if self.best.excess > 0 and self.model.limited:
+                self.repair.wander(stop, observer)
+                if self.best.excess == 0:
+                    base = (0.0, self.best.flow, list(self.best.hosts))
             if self.best.excess > 0 and self.model.limited and self.kicks % RELIEVED_KICKS == 1:
                 self.repair.relieve(found[2], stop, observer)
                 if self.best.excess == 0:

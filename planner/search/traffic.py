@@ -12,7 +12,7 @@ brokers. A stream that finds no room goes where that breaks limits least.
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import fsum, inf
 
 import numpy as np
 
@@ -83,9 +83,18 @@ class TrafficState(State):
 
     def excess(self) -> float:
         """By how much limits are broken together, each as a part of itself, at its price."""
-        work = float(self.limits.excess(self.work) @ self.work_price)
-        links = self.link_excess if self.broken else 0.0
-        return work + links + MISSED * self.lost
+        return self._work_excess() + self._way_excess()
+
+    def excess_by_parts(self) -> float:
+        """By how much limits are broken together, each as a part of itself, at no price."""
+        parts = [over(*self._loaded(what)) for what in self.broken]
+        return float(self.limits.excess(self.work).sum()) + fsum(parts) + MISSED * self.lost
+
+    def _work_excess(self) -> float:
+        return float(self.limits.excess(self.work) @ self.work_price)
+
+    def _way_excess(self) -> float:
+        return (self.link_excess if self.broken else 0.0) + MISSED * self.lost
 
     def _carry(self, number: int, way: Iterable[int], *, off: bool = False) -> None:
         """Puts a stream on links, or takes it off."""
@@ -148,12 +157,13 @@ class TrafficState(State):
         """What is over limits, at the prices of now."""
         self.link_excess = 0.0
         for what in self.broken:
-            load, limit = (
-                (self.load[what], self.limit[what])
-                if what >= 0
-                else (self.sent[-1 - what], self.bound[-1 - what])
-            )
-            self.link_excess += self.prices_of.get(what, 1.0) * over(load, limit)
+            self.link_excess += self.prices_of.get(what, 1.0) * over(*self._loaded(what))
+
+    def _loaded(self, what: int) -> tuple[float, float]:
+        """What a link or, at -1 less a broker, that broker bears, and its limit."""
+        if what >= 0:
+            return self.load[what], self.limit[what]
+        return self.sent[-1 - what], self.bound[-1 - what]
 
     def pieces_of(self, number: int) -> list[int]:
         """The pieces that send or want a stream."""
@@ -166,8 +176,8 @@ class TrafficState(State):
 
     # --- moves -------------------------------------------------------------------------------
 
-    def move(self, moves: Sequence[tuple[int, int]]) -> None:
-        """Puts pieces elsewhere and lays their streams anew."""
+    def move(self, moves: Sequence[tuple[int, int]], most: float = inf) -> bool:
+        """Puts pieces elsewhere and lays their streams anew; as `lay_again` where that is vain."""
         model = self.model
         back = [(piece, self.hosts[piece]) for piece, _ in moves]
         touched: dict[int, None] = {}
@@ -176,8 +186,9 @@ class TrafficState(State):
             if (of := model.aggregate_of[piece]) is not None:
                 touched[len(model.rates) + of] = None
         self._put(moves)
-        self.lay_again(touched)
+        good = self.lay_again(touched, most)
         self._hosts_before = back
+        return good
 
     def _put(self, moves: Iterable[tuple[int, int]]) -> None:
         for piece, host in moves:
@@ -186,15 +197,23 @@ class TrafficState(State):
             self.work[host] += cost
             self.hosts[piece] = host
 
-    def lay_again(self, numbers: Iterable[int]) -> None:
-        """Lays streams anew, the greatest first."""
+    def lay_again(self, numbers: Iterable[int], most: float = inf) -> bool:
+        """Lays streams anew, the greatest first.
+
+        False as soon as limits are broken by more than `most`, which no stream that is still to be
+        laid makes less: some are not laid then, and all is to be undone.
+        """
         order = sorted(numbers, key=lambda n: (-self.rates[n], n))
         self._flow_before, self._hosts_before = self.flow, []
         self._laid_before = [(n, self.ways[n], self.cost[n], self.missed[n]) for n in order]
         for number in order:
             self._take_up(number)
+        most -= self._work_excess()
         for number in order:
+            if self._way_excess() > most:
+                return False
             self._lay(number)
+        return self._way_excess() <= most
 
     def undo(self) -> None:
         """As it was before the last move, or before the last streams were laid again."""
@@ -318,7 +337,7 @@ class TrafficState(State):
     def _through(self, number: int, inside: Sequence[int], target: int) -> list[int] | None:
         """The way that breaks limits least for its length; none where brokers are not joined."""
         ahead: list[float] = self.model.hops[target].tolist()
-        rate, load, limit = self.rates[number], self.load, self.limit
+        rate, load, limit, room = self.rates[number], self.load, self.limit, self.room
         price = self.prices_of.get
         far = dict.fromkeys(inside, 0.0)
         over_link: dict[int, int] = {}
@@ -331,10 +350,16 @@ class TrafficState(State):
             if way > far[node]:
                 continue
             out = over(self.sent[node] + rate, self.bound[node]) * price(-1 - node, 1.0)
+            least = way + 1.0 + (TOLL * (1.0 + out) if out else 0.0)
             for other, link in self.onward[node]:
-                beyond = out + over(load[link] + rate, limit[link]) * price(link, 1.0)
-                on = way + 1.0 + (TOLL * (1.0 + beyond) if beyond else 0.0)
-                if on < far.get(other, inf):
+                known = far.get(other, inf)
+                if least >= known:
+                    continue
+                on, after = least, load[link] + rate
+                if after > room[link]:
+                    beyond = out + over(after, limit[link]) * price(link, 1.0)
+                    on = way + 1.0 + TOLL * (1.0 + beyond)
+                if on < known:
                     far[other] = on
                     over_link[other] = link
                     heappush(heap, (on + ahead[other], on, other))

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,6 +56,24 @@ def test_flow_and_excess_are_those_of_the_plan_and_undoing_leaves_nothing_behind
         state.move(moves_of(state, data))
 
 
+@given(documents(connected=False).map(limited), st.data(), st.floats(0, 3))
+@settings(max_examples=40)
+def test_a_move_is_given_up_just_where_it_breaks_limits_by_more_than_it_may(document, data, most):
+    state = drawn(document, data, TrafficState)
+    if not state.model.pieces:
+        return
+    before, excess, moves = all_of(state), state.excess(), moves_of(state, data)
+    state.move(moves)
+    after = state.excess()
+    state.undo()
+    good = state.move(moves, most)
+    if abs(after - most) > 1e-6:
+        assert good == (after <= most)
+    state.undo()
+    assert all_of(state) == before
+    assert state.excess() == pytest.approx(excess)
+
+
 @given(documents(limited=False).map(limited), st.data())
 @settings(max_examples=25)
 def test_where_nothing_is_limited_one_target_is_reached_by_a_shortest_way(document, data):
@@ -105,6 +124,34 @@ def test_prices_change_what_counts_and_nothing_else(seed):
     assert state.flow == pytest.approx(float(found.flow), rel=1e-3)
     for piece, host in enumerate(state.hosts):
         assert piece in breakout.at[host]
+
+
+def test_a_piece_that_moved_meanwhile_does_not_change_places_with_itself():
+    """To change places with U pays for U alone; T would go back then, twice in one move."""
+    document = {
+        "nodes": [{"id": "a", "egress": 1000}, {"id": "b"}],
+        "links": [{"a": "a", "b": "b"}],
+        "contents": [{"id": "C", "rates": {"b": 10}}, {"id": "D", "rates": {"b": 100}}],
+        "tasks": [
+            {"id": "T", "inputs": ["C"], "rate": 1},
+            {"id": "U", "inputs": ["D"], "rate": 1},
+        ],
+    }
+    state = TrafficState(Model(lay_out(read_problem(document))), [1, 0])
+    breakout = Breakout(state, Random(1))
+    breakout._swap(0, np.array([0.0, 5.0]))  # what T costs, as if it were at neither
+    assert state.hosts == [0, 1]
+    assert [list(at) for at in breakout.at] == [[0], [1]]
+
+
+def test_breaking_limits_counts_the_same_at_any_price():
+    document = problem("grid", 12, 16, 4, Limits(1.0, 1.0, 1.0))
+    model = Model(lay_out(read_problem(document)))
+    state = TrafficState(model, greedy(model))
+    expected = charged(state).excess
+    state.raise_prices(1.6, 1e4)
+    assert state.excess() > expected
+    assert state.excess_by_parts() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
