@@ -186,6 +186,10 @@ class Search:
         """Tabu over all pieces, and kicks: from what the last one came to while that is good."""
         if self.model.limited and self.best.excess > 0:
             self.repair.wander(stop, observer)
+            if self.best.excess == 0:
+                now, there = self.state.hosts, enumerate(self.best.hosts)
+                self.state.apply([(p, h) for p, h in there if now[p] != h])
+                self.state.recount()
         tabu = Tabu(self.state, range(self.model.pieces), self.random, self.first_price())
         patience = SHORT_STEPS + self.model.pieces
         base = self._descend(tabu, 3 * patience, stop, observer)
