@@ -151,9 +151,12 @@ read_ends(PyObject *events, int64_t *ends)
 static PyObject *
 ends_of(PyObject *events)
 {
+    int collects = PyGC_Disable(); /* what garbage does when it goes may change the events */
     PyObject *found = PyList_New(PyList_GET_SIZE(events));
     const Shape *shape = NULL;
 
+    if (collects)
+        PyGC_Enable();
     if (found == NULL)
         return NULL;
     for (Py_ssize_t at = 0; at < PyList_GET_SIZE(found); at++) {

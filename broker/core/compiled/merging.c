@@ -143,6 +143,7 @@ pass_merged(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
     PyObject *found;
     Waiting *all;
     int64_t until;
+    int collects;
 
     if (count != 4 || !PyList_CheckExact(args[0]) || !PyList_CheckExact(args[1])
         || !PyList_CheckExact(args[2]) || !as_clipped(args[3], &until)
@@ -157,7 +158,10 @@ pass_merged(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
         return PyErr_NoMemory();
     if (collect(args[0], args[1], args[2], all)) {
         sort_by_end(all, waiting + coming, all + waiting + coming);
+        collects = PyGC_Disable(); /* what garbage does when it goes may drop what is borrowed */
         found = parted(all, waiting + coming, until);
+        if (collects)
+            PyGC_Enable();
     }
     else
         found = Py_NewRef(Py_None);

@@ -61,8 +61,9 @@ pass_spanned(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         if (!span_over(&span, event, shape, uncertainty))
             Py_RETURN_NONE;
     }
-    return PyTuple_Pack(4, span.low, span.high, span.plain ? Py_True : Py_False,
-                        span.ordered ? Py_True : Py_False);
+    /* Owned before there is a tuple: what garbage does when it goes may drop the events. */
+    return Py_BuildValue("NNOO", Py_NewRef(span.low), Py_NewRef(span.high),
+                         span.plain ? Py_True : Py_False, span.ordered ? Py_True : Py_False);
 }
 
 /* The key of an event, new: a value alone, else a tuple; None where a part is null, NULL with or
