@@ -169,11 +169,23 @@ planner-a-limit-broken-once: a limit that is broken more is not broken more
     ),
     *part(
         "planner/search/attempts.py",
-        """
+        '''
 planner-relieved-at-any-price: a step that breaks limits more is kept where it is shorter
+-         return self.excess + ROUNDING + SPARE * (1.0 + self.excess)
+-
+-     def kept(self, flow: float) -> bool:
+-         """Whether the state is no worse than before, with that flow; else it is put back."""
+-         excess, now = self.state.excess(), self.state.flow
+-         if excess >= self.excess - ROUNDING and (
 -             excess > self.excess + ROUNDING or now > flow or (now == flow and not self.sideways)
++         return float("inf")
++
++     def kept(self, flow: float) -> bool:
++         """Whether the state is no worse than before, with that flow; else it is put back."""
++         excess, now = self.state.excess(), self.state.flow
++         if excess >= self.excess - ROUNDING and (
 +             now > flow or (now == flow and not self.sideways)
-""",
+''',
         tests=TRAFFIC,
     ),
     *part(
