@@ -43,12 +43,12 @@ class Watched:
             self.process.wait(PATIENCE_S)
         os.close(self._mine)
 
-    def line(self, holding):
-        """The next line that holds this text; messages before it are still to be taken."""
+    def line(self, *holding):
+        """The next line that holds one of these texts; messages before it are still to be taken."""
         while True:
             found = self._next()
-            assert found is not None, f"it ended without {holding!r} after {self.lines}"
-            if holding in found:
+            assert found is not None, f"it ended without any of {holding} after {self.lines}"
+            if any(text in found for text in holding):
                 return found
 
     def messages(self, count):

@@ -483,8 +483,9 @@ def test_unsubscribing_takes_that_subscription_of_a_kept_session_alone(port, own
 
 @pytest.mark.parametrize("qos", [0, 1])
 def test_a_subscriber_that_stops_reading_keeps_nothing_from_others(broker, port, own, qos):
-    """It is halted. At QoS 0 it misses what finds no room; at QoS 1 its session ends, which it
-    learns by its connection, as it did not take the word for it in time.
+    """It is halted. At QoS 0 it misses what finds no room; at QoS 1 its session ends. That it
+    learns by the word for it, upon which it stops, or, where it goes on too late to take that, by
+    its connection, upon which it connects again.
     """
     ended = counted(broker, "ended", "queue_overflow")
     speaks = (*V5, "-t", own, "-q", qos)
@@ -504,7 +505,7 @@ def test_a_subscriber_that_stops_reading_keeps_nothing_from_others(broker, port,
         assert mqtt["queued_bytes"] <= 4_194_304
         halted.process.send_signal(signal.SIGCONT)
         if qos:
-            halted.line("sending CONNECT")  # again
+            halted.line("Received DISCONNECT (151)", "sending CONNECT")
             assert counted(broker, "ended", "queue_overflow") == ended + 1
         else:
             assert mqtt["dropped"]["queue_full"] > 10
