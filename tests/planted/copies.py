@@ -19,14 +19,14 @@ from importlib.util import cache_from_source
 from pathlib import Path
 
 from tests.planted.fault import ENGINE, PRODUCT, ROOT, SCENARIOS, Fault
-from tests.planted.running import CHOSEN
+from tests.planted.running import CHOSEN, SAID
 
 COPIED = (*PRODUCT, "tests", "examples", "docs")
 RUN_S_MAX = 540
 RECORD_S_MAX = 3_600
 RUN_BYTES_MAX = 2 << 30  # a fault may make something grow without end
 REACHED = "HEADWATER_PLANTED_REACHED"  # names the file that reaching.py writes
-FAILED = re.compile(r"^FAILED (\S+(?: .*\])?)", re.MULTILINE)  # a case's name may have spaces
+FAILED = re.compile(rf"^{re.escape(SAID)}(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,17 @@ class Copy:
         shutil.copy(ROOT / "pyproject.toml", folder)
 
     def run(
-        self, tests: tuple[str, ...], fault: Fault | None = None, first: Sequence[str] = ()
+        self,
+        tests: tuple[str, ...],
+        fault: Fault | None = None,
+        first: Sequence[str] = (),
+        *,
+        only: bool = False,
     ) -> Ran:
         """Run fast tests up to the first failure, with a fault or without one.
 
-        Where there is a fault and one of the tests `first` fails by it, that is all.
+        Where there is a fault and one of the tests `first` fails by it, that is all; `only` these
+        are run where nothing is to be searched.
         """
         if fault is None:
             return self._run(tests)
@@ -90,7 +96,7 @@ class Copy:
         try:
             if first:
                 ran = self._chosen(first)
-                if ran.status == 1 and ran.failed in first:
+                if only or (ran.status == 1 and ran.failed in first):
                     return ran
             return self._run((*nearest_first(tests, fault.module), *_only(fault)))
         finally:

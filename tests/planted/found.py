@@ -3,9 +3,10 @@
 Owns the list in `found.txt`. Invariant: the list spares time and decides nothing: where its test
 passes, or is no longer there, all the fault's tests are run.
 
-`python -m tests.planted.found` finds the faults that are not listed, or all again with `--all`, and
-writes the list anew after each. Where there are several it first records which tests reach them
-(`reaching.py`) and asks those, the shortest first; all others where none of these finds it.
+`python -m tests.planted.found` finds the faults that are not listed, with `--stale` those too that
+their listed test no longer finds, or all again with `--all`, and writes the list anew after each.
+Where there are several it first records which tests reach them (`reaching.py`) and asks those, the
+shortest first; all others where none of these finds it.
 """
 
 from __future__ import annotations
@@ -73,6 +74,26 @@ def _searched(missing: list[str], processes: int) -> Iterator[tuple[str, str | N
         yield from pool.imap_unordered(partial(_search, folder), jobs)
 
 
+def _stale(folder: str, job: tuple[str, str]) -> tuple[str, bool]:
+    """Whether the listed test passes with the fault, or is not there."""
+    name, test = job
+    (fault,) = [one for one in FAULTS if one.name == name]
+    ran = _copy(Path(folder) / str(os.getpid())).run(fault.tests, fault, [test], only=True)
+    return name, ran.status != 1 or ran.failed != test
+
+
+def _no_longer(found: dict[str, str], processes: int) -> list[str]:
+    """Those of the list that their test does not find, each said as it comes."""
+    stale = []
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(processes) as pool:
+        tried = pool.imap_unordered(partial(_stale, folder), found.items())
+        for number, (name, passes) in enumerate(tried, 1):
+            if passes:
+                stale.append(name)
+                _say(f"{number} of {len(found)}  {name}: no longer by {found[name]}")
+    return stale
+
+
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -82,10 +103,13 @@ def main(words: list[str]) -> int:
     """Find them, as many at once as there are to be processes."""
     parser = argparse.ArgumentParser(prog="python -m tests.planted.found", description=__doc__)
     parser.add_argument("--all", action="store_true", help="those that are listed too")
+    parser.add_argument("--stale", action="store_true", help="those whose listed test passes, too")
     parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
     asked = parser.parse_args(words)
     names = [fault.name for fault in FAULTS]
     found = {name: test for name, test in read().items() if name in names}
+    for name in _no_longer(found, asked.processes) if asked.stale else ():
+        del found[name]
     missing = [name for name in names if asked.all or name not in found]
     survived = []
     for number, (name, test) in enumerate(_searched(missing, asked.processes), 1):

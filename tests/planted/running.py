@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
+SAID = "failed by the fault: "  # begins the line that names a test; its id may hold anything
 CHOSEN = "HEADWATER_PLANTED_CHOSEN"  # names the file: an id on each line
 
 
@@ -33,3 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = sorted(
         [item for item in items if item.nodeid in order], key=lambda item: order[item.nodeid]
     )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what failed, on a line that has nothing else."""
+    for report in terminalreporter.getreports("failed"):
+        terminalreporter.write_line(f"{SAID}{report.nodeid}")
