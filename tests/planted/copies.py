@@ -96,7 +96,7 @@ class Copy:
         try:
             if first:
                 ran = self._chosen(first)
-                if only or (ran.status == 1 and ran.failed in first):
+                if only or ran.failed:
                     return ran
             return self._run((*nearest_first(tests, fault.module), *_only(fault)))
         finally:

@@ -74,24 +74,25 @@ def _searched(missing: list[str], processes: int) -> Iterator[tuple[str, str | N
         yield from pool.imap_unordered(partial(_search, folder), jobs)
 
 
-def _stale(folder: str, job: tuple[str, str]) -> tuple[str, bool]:
-    """Whether the listed test passes with the fault, or is not there."""
+def _ask(folder: str, job: tuple[str, str]) -> tuple[str, str | None]:
+    """The listed test, by its name of now, if it still finds the fault."""
     name, test = job
     (fault,) = [one for one in FAULTS if one.name == name]
-    ran = _copy(Path(folder) / str(os.getpid())).run(fault.tests, fault, [test], only=True)
-    return name, ran.status != 1 or ran.failed != test
+    copy = _copy(Path(folder) / str(os.getpid()))
+    return name, copy.run(fault.tests, fault, [test], only=True).failed
 
 
-def _no_longer(found: dict[str, str], processes: int) -> list[str]:
-    """Those of the list that their test does not find, each said as it comes."""
-    stale = []
+def _still(found: dict[str, str], processes: int) -> dict[str, str]:
+    """The list without those that their test finds no longer; each of these is said as it comes."""
+    still = {}
     with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(processes) as pool:
-        tried = pool.imap_unordered(partial(_stale, folder), found.items())
-        for number, (name, passes) in enumerate(tried, 1):
-            if passes:
-                stale.append(name)
+        asked = pool.imap_unordered(partial(_ask, folder), found.items())
+        for number, (name, test) in enumerate(asked, 1):
+            if test is None:
                 _say(f"{number} of {len(found)}  {name}: no longer by {found[name]}")
-    return stale
+            else:
+                still[name] = test
+    return still
 
 
 def _say(line: str) -> None:
@@ -108,8 +109,9 @@ def main(words: list[str]) -> int:
     asked = parser.parse_args(words)
     names = [fault.name for fault in FAULTS]
     found = {name: test for name, test in read().items() if name in names}
-    for name in _no_longer(found, asked.processes) if asked.stale else ():
-        del found[name]
+    if asked.stale:
+        found = _still(found, asked.processes)
+        write(found)
     missing = [name for name in names if asked.all or name not in found]
     survived = []
     for number, (name, test) in enumerate(_searched(missing, asked.processes), 1):
