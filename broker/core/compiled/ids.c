@@ -6,7 +6,6 @@
 #include "results.h"
 
 #define PACKED_MAX 4096 /* bytes of what is bound, as msgpack */
-#define DIGITS 32
 
 /* An event as it is digested; 0 where it is out of the common. */
 static int
@@ -40,13 +39,12 @@ put_member(const Teller *self, Packer *packer, PyObject *member)
 }
 
 PyObject *
-id_of(const Teller *self, PyObject *occurrence)
+id_of(const Teller *self, PyObject *occurrence, Lanes *lanes)
 {
     uint8_t bytes[PACKED_MAX];
     Packer packer = {bytes, 0, PACKED_MAX, 0};
     Py_ssize_t places = PyTuple_GET_SIZE(self->names), bound = places;
     const uint8_t *head = self->bytes + self->begun;
-    PyObject *id;
 
     for (Py_ssize_t at = 0; self->several && at < places; at++)
         bound -= bound_at(self, occurrence, at) == Py_None;
@@ -67,10 +65,5 @@ id_of(const Teller *self, PyObject *occurrence)
         }
         head += length;
     }
-    if (packer.full)
-        return NULL;
-    id = PyUnicode_New(DIGITS, 127);
-    if (id != NULL)
-        digest_hex(packer.bytes, packer.length, (char *)PyUnicode_1BYTE_DATA(id));
-    return id;
+    return packer.full ? NULL : digits_of(lanes, packer.bytes, packer.length);
 }

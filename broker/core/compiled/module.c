@@ -3,7 +3,7 @@
  * Owns its table of functions, and that whoever asks for Python alone gets it: HEADWATER_PURE_PYTHON
  * is read here, as the core reads no environment. */
 
-#include "passes.h"
+#include "lanes.h"
 #include <stdlib.h>
 
 #ifndef SOURCES
@@ -23,6 +23,8 @@ static PyMethodDef passes[] = {
      "Sort occurrences by end and start; where equal ones begin and stop."},
     {"tell", (PyCFunction)(void (*)(void))pass_tell, METH_FASTCALL,
      "[result.to_dict() for result in results]."},
+    {"digests", (PyCFunction)(void (*)(void))pass_digests, METH_FASTCALL,
+     "The digits of the digests of messages, so many side by side."},
     {"give", (PyCFunction)(void (*)(void))pass_give, METH_FASTCALL,
      "Give events to contents by scales; how many nobody wants."},
     {"merged", (PyCFunction)(void (*)(void))pass_merged, METH_FASTCALL,

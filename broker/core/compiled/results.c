@@ -117,7 +117,7 @@ owned(PyObject *object)
 }
 
 PyObject *
-told_of(const Teller *self, PyObject *result)
+told_of(const Teller *self, PyObject *result, Lanes *lanes)
 {
     PyObject *occurrence, *certainty, *id, *told;
     Py_ssize_t slots[FIELDS];
@@ -127,7 +127,7 @@ told_of(const Teller *self, PyObject *result)
         return NULL;
     occurrence = in_slot(result, slots[OCCURRENCE]);
     certainty = in_slot(result, slots[CERTAIN]);
-    id = id_of(self, occurrence);
+    id = id_of(self, occurrence, lanes);
     if (id == NULL)
         return NULL;
     told = PyDict_Copy(blank);
@@ -153,7 +153,7 @@ told_of(const Teller *self, PyObject *result)
 static PyObject *
 tell_one(const Teller *self, PyObject *result)
 {
-    PyObject *told = told_of(self, result);
+    PyObject *told = told_of(self, result, NULL);
 
     if (told == NULL && !PyErr_Occurred())
         told = PyObject_CallOneArg(self->slow, result);
