@@ -11,8 +11,10 @@ static const char *const key_names[KEYS] = {
     "subscription", "seq", "id", "subscriber", "actor", "start", "end", "certainty", "group",
     "values", "events",
 };
+#define OBJECTS 32 /* as many as a class keeps keys for */
 static PyObject *known[KEYS];
 static PyObject *blank; /* a dictionary with these keys, in their order, of a certain result */
+static const int said[SAID] = {SUBSCRIPTION, SEQ, SUBSCRIBER, ACTOR};
 static PyObject *certain;
 
 /* The attributes of an event that are not null; NULL with or without an error. */
@@ -130,16 +132,12 @@ told_of(const Teller *self, PyObject *result, Lanes *lanes)
     id = id_of(self, occurrence, lanes);
     if (id == NULL)
         return NULL;
-    told = PyDict_Copy(blank);
+    told = PyDict_Copy(self->blank);
     if (told == NULL) {
         Py_DECREF(id);
         return NULL;
     }
     done = put(told, known[ID], id)
-           && put(told, known[SUBSCRIPTION], owned(self->said[0]))
-           && put(told, known[SEQ], owned(self->said[1]))
-           && put(told, known[SUBSCRIBER], owned(self->said[2]))
-           && put(told, known[ACTOR], owned(self->said[3]))
            && put(told, known[START], owned(in_slot(result, slots[STARTED])))
            && put(told, known[END], owned(in_slot(result, slots[ENDED])))
            && (certainty == certain || put(told, known[CERTAINTY], owned(certainty)))
@@ -176,8 +174,7 @@ teller_dealloc(PyObject *object)
     Teller *self = (Teller *)object;
 
     Py_XDECREF(self->kind);
-    for (int at = 0; at < SAID; at++)
-        Py_XDECREF(self->said[at]);
+    Py_XDECREF(self->blank);
     Py_XDECREF(self->names);
     Py_XDECREF(self->keys);
     Py_XDECREF(self->slow);
@@ -226,16 +223,16 @@ put_heads(Teller *self, PyObject *begun, PyObject *heads)
 static PyObject *
 teller_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
 {
-    PyObject *kind, *said, *begun, *heads, *names, *keys, *slow;
+    PyObject *kind, *constants, *begun, *heads, *names, *keys, *slow;
     Py_ssize_t slots[FIELDS], room;
     Teller *self;
     int several;
 
-    if (!PyArg_ParseTuple(args, "O!O!SO!O!O!Op", &PyType_Type, &kind, &PyTuple_Type, &said, &begun,
+    if (!PyArg_ParseTuple(args, "O!O!SO!O!O!Op", &PyType_Type, &kind, &PyTuple_Type, &constants, &begun,
                           &PyTuple_Type, &heads, &PyTuple_Type, &names, &PyTuple_Type, &keys, &slow,
                           &several))
         return NULL;
-    if (PyTuple_GET_SIZE(said) != SAID || PyTuple_GET_SIZE(heads) != PyTuple_GET_SIZE(names)) {
+    if (PyTuple_GET_SIZE(constants) != SAID || PyTuple_GET_SIZE(heads) != PyTuple_GET_SIZE(names)) {
         PyErr_SetString(PyExc_ValueError, "four constants are said, and each name has its bytes");
         return NULL;
     }
@@ -249,13 +246,18 @@ teller_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named))
         return NULL;
     self->call = teller_call;
     self->kind = (PyTypeObject *)Py_NewRef(kind);
-    for (int at = 0; at < SAID; at++)
-        self->said[at] = Py_NewRef(PyTuple_GET_ITEM(said, at));
     self->names = Py_NewRef(names);
     self->keys = Py_NewRef(keys);
     self->slow = Py_NewRef(slow);
     self->several = several;
     put_heads(self, begun, heads);
+    self->blank = PyDict_Copy(blank);
+    for (int at = 0; self->blank != NULL && at < SAID; at++) {
+        if (PyDict_SetItem(self->blank, known[said[at]], PyTuple_GET_ITEM(constants, at)) < 0)
+            Py_CLEAR(self->blank);
+    }
+    if (self->blank == NULL)
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
@@ -271,16 +273,39 @@ PyTypeObject teller_type = {
     .tp_new = teller_new,
 };
 
+/* A dictionary with the keys, in their order, of a certain result.
+ *
+ * It is that of an object's attributes: its copies share their keys, which takes half the memory and
+ * less time. The more objects of a class there are, the less room they keep for further keys. */
+static PyObject *
+made_blank(void)
+{
+    PyObject *type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(){}", "Blank");
+    PyObject *object = type ? PyObject_CallNoArgs(type) : NULL;
+    PyObject *found = object ? PyObject_GenericGetDict(object, NULL) : NULL;
+    int done = found != NULL;
+
+    for (int at = 0; done && at < KEYS; at++) {
+        PyObject *value = at == CERTAINTY ? certain : Py_None;
+        known[at] = PyUnicode_InternFromString(key_names[at]);
+        done = known[at] != NULL && PyObject_SetAttr(object, known[at], value) == 0;
+    }
+    for (int at = 0; done && at < OBJECTS; at++) {
+        PyObject *other = PyObject_CallNoArgs(type);
+        done = other != NULL;
+        Py_XDECREF(other);
+    }
+    if (!done)
+        Py_CLEAR(found);
+    Py_XDECREF(object);
+    Py_XDECREF(type);
+    return found;
+}
+
 int
 add_teller(PyObject *module)
 {
-    blank = PyDict_New();
     certain = PyUnicode_InternFromString("yes");
-    for (int at = 0; blank != NULL && certain != NULL && at < KEYS; at++) {
-        known[at] = PyUnicode_InternFromString(key_names[at]);
-        if (known[at] == NULL
-            || PyDict_SetItem(blank, known[at], at == CERTAINTY ? certain : Py_None) < 0)
-            return -1;
-    }
-    return blank == NULL || certain == NULL ? -1 : PyModule_AddType(module, &teller_type);
+    blank = certain ? made_blank() : NULL;
+    return blank == NULL ? -1 : PyModule_AddType(module, &teller_type);
 }

@@ -19,7 +19,7 @@ typedef struct {
     PyObject_VAR_HEAD
     vectorcallfunc call;
     PyTypeObject *kind; /* of results */
-    PyObject *said[SAID];
+    PyObject *blank; /* a result of which only these are said */
     PyObject *names; /* by place */
     PyObject *keys;  /* of the group */
     PyObject *slow;  /* the generated function */

@@ -279,3 +279,24 @@ def test_ids_are_those_of_python_where_results_are_told_together_and_apart():
     found = [Engine(text).push(results[:count])[-9:] for count in range(1, 100)]
     with python_alone():
         assert found == [Engine(text).push(results[:count])[-9:] for count in range(1, 100)]
+
+
+def test_each_result_is_a_dictionary_of_its_own():
+    """Whatever becomes of one, neither others nor those that come later change."""
+    text = "event A(x: int)\nsubscription S seq 1 from u to a detect A"
+    engine = Engine(text)
+    events = [Event("A", id=f"e{at}", timestamp=at, x=at) for at in range(6)]
+    with python_alone():
+        wanted = Engine(text).push(events)
+    emptied, longer, less, kept = engine.push(events[:4])
+    emptied.clear()
+    longer.update(detected_at=7, subscription="T", subscriber="v", certainty="maybe")
+    less["group"]["more"] = 1
+    del less["id"]
+    later = engine.push(events[4:])
+    assert [kept, *later] == wanted[3:]
+    assert [list(one) for one in (kept, *later)] == [list(one) for one in wanted[3:]]
+    assert emptied == {}
+    assert list(longer) == [*wanted[1], "detected_at"]
+    assert longer["subscription"] == "T"
+    assert list(less) == [key for key in wanted[2] if key != "id"]
