@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from broker.core import compiled
@@ -30,6 +31,10 @@ from broker.core.window_shape import (
     WindowLimits,
 )
 from broker.core.window_taking import compile_put, compile_take
+
+RUN_MIN = 16  # events of a pane that are cheaper to take together
+
+_end = attrgetter("end")
 
 
 class PaneWindows:
@@ -213,10 +218,25 @@ class PaneWindows:
         if not events:
             return
         if not self._put(leaf, events, *self._ends(leaf, events)):
-            self._takes[leaf](events, self)
+            self._take_apart(leaf, events)
         self._pending += len(events)
         if self._pending >= PENDING_MAX:
             self._fold()
+
+    def _take_apart(self, leaf: int, events: Sequence[Any]) -> None:
+        """Take events of several panes: in runs, as far as they are in order and runs are long."""
+        at, count = 0, len(events)
+        while self._in_order and at < count:
+            pane = self._grid.pane_of(events[at].end)
+            stop = bisect_left(events, self._grid.begins_at(pane + 1), at, key=_end)
+            if stop - at < RUN_MIN:
+                break
+            run = events[at:stop]
+            if not self._put(leaf, run, run[0].end, run[-1].end):
+                self._takes[leaf](run, self)
+            at = stop
+        if at < count:
+            self._takes[leaf](events[at:], self)
 
     def _ends(self, leaf: int, events: Sequence[Any]) -> tuple[int, int]:
         """The least and the greatest end; notes whether what is pending stays plain and in order,

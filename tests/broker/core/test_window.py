@@ -71,6 +71,42 @@ def test_tumbling_windows_begin_at_multiples_of_their_length_also_before_the_epo
     assert spans(made) == [(-11, -11), (-10, -1), (0, 9), (10, 10)]
 
 
+GROUPED = "detect A assign n = Count(A), x = Sum(A.x) group by g"
+RUNS = {
+    "each pane of one window": "(n, x) aggr every 100 ms",
+    "panes of several": "(n, x) aggr every 100 ms range 250 ms",
+    "panes of none": "(n, x) aggr every 100 ms range 40 ms",
+    "days": '(n, x) aggr every 1 days in "Europe/Zurich"',
+}
+
+
+@pytest.mark.parametrize("header", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("late", [0, 1, 7])
+@pytest.mark.parametrize("groups_max", [3, 100])
+def test_a_long_batch_gives_what_its_events_give_one_by_one(header, late, groups_max):
+    """Of some panes it has many events, of others few; some of its events come out of order."""
+    step = 4_000_000 if "days" in header else 1
+    ends = [at * step + gap for at, gap in zip(range(0, 600, 2), [0, 0, 0, 90] * 75, strict=True)]
+    ends = [end for end in sorted(ends) if not 300 * step <= end < 380 * step]
+    for at in range(late):
+        ends[30 * at], ends[30 * at + 29] = ends[30 * at + 29], ends[30 * at]
+    events = [
+        a(end, at / 8, id=f"e{at}", g=None if at % 11 == 0 else f"g{at % 5}")
+        for at, end in enumerate(ends)
+    ]
+    found = []
+    for size in (len(events), 70, 1):
+        agent = agent_of(text_of(header, GROUPED), groups_max=groups_max)
+        made = feed(agent, 30 * step)  # what ends by then is too late for a window that closed
+        for at in range(0, len(events), size):
+            made += feed(agent, 30 * step, *events[at : at + size])
+        dropped = agent.dropped()
+        made += feed(agent, ALL)
+        found.append([[(e.id, e.start, e.end, e.a_n, e.a_x) for e in made], dropped])
+    assert found[0] == found[1] == found[2]
+    assert found[0][0]
+
+
 def test_a_hopping_window_reaches_back_from_its_tick_and_leaves_the_tick_out():
     made = report(HOPPING, a(0), a(20))
     # k covers [10k - 25, 10k): 0 lies in 1 and 2, 20 in 3 and 4.
