@@ -264,6 +264,7 @@ class Rounds:
 
     def _plan(self, now: int) -> None:
         if self._turn is not None:
+            self._turn.missed = True
             return
         view = view_of(self._layout, self._tree, self.me, self.radius, self._known)
         if view is None:
@@ -334,6 +335,8 @@ class Rounds:
         if not refuse.stale:
             later = now + self.settings.retry_ms
             self._plan_at = later + self._random.randrange(self.settings.retry_ms + 1)
+        elif turn.missed:  # the word of what has changed came before this, and may be the last
+            self._again(now)
 
     def _widen(self, now: int) -> None:
         """Nobody has helped: look farther, until there is nobody farther."""

@@ -17,11 +17,15 @@ Claim = tuple[int, int, int]
 
 @dataclass
 class Turn:
-    """A leader's own turn: what it wants of whom, and who has yet to agree."""
+    """A leader's own turn: what it wants of whom, and who has yet to agree.
+
+    `missed`: the time to look again has come meanwhile, and has passed.
+    """
 
     number: int
     proposal: Proposal
     waiting: set[int]
+    missed: bool = False
 
 
 @dataclass

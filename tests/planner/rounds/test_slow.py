@@ -1,0 +1,78 @@
+"""Words that take longer than brokers wait between them: in the end nothing better is left."""
+
+from random import Random
+
+import pytest
+
+from planner.rounds.improve import Effort
+from planner.rounds.looking import look
+from planner.rounds.settings import Settings
+from planner.rounds.trial import Conditions, Trial
+from planner.rounds.view import Summary, view_of
+from tests.planner.rounds.networks import generated
+
+# A look by descent alone finds the same whenever it is taken. Words take longer than a broker waits
+# from one to its next look; only claims on what nobody runs must come sooner than that is found.
+ADOPT_MS = 30_000
+DESCENT = Effort(0, 0, steps=0)
+DELAYS_MS = (500, 4_000)
+CHANGES = 3  # of rates one soon after the other, so that looks go by words that are over
+GAP_MS = 6_000
+PHASES = 5
+
+
+def changing(seed: int) -> tuple[Trial, Random]:
+    random = Random(seed)
+    problem = generated(random, random.randrange(3, 9), random.randrange(1, 6))
+    settings = Settings(random.randrange(1, 4), 0.0, adopt_ms=ADOPT_MS, effort=DESCENT)
+    trial = Trial(problem, settings, seed, Conditions(delay_ms=DELAYS_MS))
+    trial.until_quiet()
+    return trial, random
+
+
+def change(trial: Trial, random: Random) -> None:
+    """Rates are others, and others again while brokers still speak of that."""
+    for _ in range(CHANGES):
+        stream = random.randrange(len(trial.layout.streams))
+        trial.rate({stream: random.randrange(1, 3_000) * 10**9})
+        until = trial.now + random.randrange(GAP_MS)
+        while trial.now < until and trial.step():
+            pass
+    trial.until_quiet()
+
+
+def missed(trial: Trial) -> list[int]:
+    """The brokers that would find something better if they looked now."""
+    known = {
+        number: Summary(number, trial.epoch, 0, None, None, machine.tables)
+        for number, machine in enumerate(trial.machines)
+    }
+    found = []
+    for number, machine in enumerate(trial.machines):
+        view = view_of(trial.layout, trial.tree, number, machine.radius, known)
+        assert view is not None, "tables contradict each other at rest"
+        if look(view, machine.settings, Random(0)) is not None:
+            found.append(number)
+    return found
+
+
+def refusals(first: int, last: int) -> int:
+    """Runs these seeds; how often brokers were refused in them."""
+    refused = 0
+    for seed in range(first, last):
+        trial, random = changing(seed)
+        for _ in range(PHASES):
+            change(trial, random)
+            assert missed(trial) == [], f"seed {seed}"
+        refused += sum(machine.refused for machine in trial.machines)
+    return refused
+
+
+def test_whoever_is_refused_looks_again_however_late_that_comes() -> None:
+    assert refusals(0, 40) > 10
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_200)
+def test_whoever_is_refused_looks_again_in_many_more_networks() -> None:
+    assert refusals(40, 1_000) > 100
