@@ -42,8 +42,9 @@ class Networking:
         self.broker = NetworkBroker(core, epoch, first_wait_ms=config.links.first_wait_ms)
         self.planning: Planning | None = None
         if config.coordinator.enabled:
-            from broker.wiring.coordinating import planning_of
+            from broker.wiring.coordinating import load, planning_of
 
+            load()
             self.planning = planning_of(config.coordinator, self.broker, epoch)
         self.too_long = 0
         self._durable = 0

@@ -39,6 +39,43 @@ def test_a_broker_whose_coordinator_is_off_does_not_even_load_the_planner() -> N
     assert done.stdout.strip() == "[]"
 
 
+STRANGE = """event Gust(v: float)
+event Rain(mm: float)
+define Squall(v) detect Gust as g and Rain as r within 2 s where g.v > r.mm assign v = g.v
+define Wet(mm) aggr every 5 s detect Rain as r assign mm = Max(r.mm)
+subscription Storm from hall to alerts detect Squall as s without Wet(mm > 3) as w within 1 s
+"""
+HOSTING = f"""
+import asyncio, sys
+from broker.config import Config
+from broker.config.coordinator import CoordinatorSection
+from broker.core.broker import BrokerOptions
+from broker.core.durable import DurableBroker
+from broker.core.limits import Limits
+from broker.core.messages import SpecificationSubmitted
+from broker.wiring.networking import Networking
+from language.reading.parser import parser
+
+core = DurableBroker(BrokerOptions(name="a", networked=True, cells=True), Limits())
+async def made_ready():
+    Networking(Config(coordinator=CoordinatorSection(enabled=True)), core, 1)
+
+asyncio.run(made_ready())
+before, made = set(sys.modules), parser.cache_info().misses
+told = DurableBroker(BrokerOptions(name="b"), Limits())
+told.handle(SpecificationSubmitted("hall", "", {STRANGE!r}), 1)
+print(len(told.subscriptions), made, parser.cache_info().misses, {{*sys.modules}} - before)
+"""
+
+
+def test_a_broker_that_may_be_host_has_all_loaded_before_it_has_links() -> None:
+    """Else the first task that comes stops it for so long that others take it for lost."""
+    done = subprocess.run(
+        [sys.executable, "-c", HOSTING], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "1 1 1 set()"
+
+
 def test_a_fault_of_planning_ends_planning_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     one = planning()
     broker = one._broker
