@@ -65,7 +65,8 @@ LOST_MS = 5_000
 that starts, have every broker unknown for a moment."""
 
 REFUSED_MS = 20_000
-"""A host that has not taken a task up for so long is not asked again."""
+"""A host of which so long after it was asked nothing is seen is not asked again; who begins has the
+time that its home gives it."""
 
 REFUSALS_MS = 600_000
 """Until then: what it lacked may be there by now."""

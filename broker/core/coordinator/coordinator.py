@@ -174,7 +174,7 @@ class Coordinator:
     def _look(self) -> None:
         """See what is at home here, and say it if it is not as it was said."""
         self._look_at = None
-        self.works.put(self._around.works(), self._now)
+        self.works.put(self._around.works(), self.known.statements, self._now)
         self._look_at = self.works.due(self._now)
         stated = self.known.statements.get(self.me)
         if stated is None or self._anew or self._shape(self._own()) != self._shape(stated):

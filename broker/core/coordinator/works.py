@@ -7,7 +7,7 @@ is chosen; one that does not take a submission up within its time is left out fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -20,11 +20,17 @@ NOTHING = Rates({}, 0)
 
 
 class Work(Struct, frozen=True):
-    """A submission that is at home here. `host`: who runs its tasks; "": nobody but the home."""
+    """A submission that is at home here. `host`: who runs its tasks; "": nobody but the home.
+
+    `begins`: it is to be the host, and has not begun yet. `failed`: whoever was to be it last is
+    not, and the tasks are where they were.
+    """
 
     key: str
     name: str
     host: str
+    begins: bool = False
+    failed: bool = False
 
 
 class _Stay(Struct):
@@ -54,8 +60,11 @@ class Works:
     def __contains__(self, key: str) -> bool:
         return key in self._works
 
-    def put(self, works: Iterable[Work], now: int) -> None:
-        """These are at home here; what does not fit into bounds is left at home."""
+    def put(self, works: Iterable[Work], known: Container[str], now: int) -> None:
+        """These are at home here; what does not fit into bounds is left at home.
+
+        Who is not `known` by now has not refused anything.
+        """
         some = list(works)
         told = some[: bounds.SUBMISSIONS_MAX]
         self.untold = len(some) - len(told)
@@ -72,16 +81,17 @@ class Works:
             for key in [key for key in by_key if key not in self._works]:
                 del by_key[key]
         for key, one in self._works.items():
-            self._look_at(key, one.host, now)
+            self._look_at(key, one, known, now)
 
-    def _look_at(self, key: str, host: str, now: int) -> None:
-        asked = self._asked.get(key)
-        if asked is not None and asked[0] == host:
+    def _look_at(self, key: str, one: Work, known: Container[str], now: int) -> None:
+        broker, since = self._asked.get(key, (one.host, now))
+        if broker == one.host:
+            if not one.begins:
+                self._asked.pop(key, None)
+        elif one.failed or now - since >= bounds.REFUSED_MS:
             del self._asked[key]
-        elif asked is not None and now - asked[1] >= bounds.REFUSED_MS:
-            del self._asked[key]
-            if asked[0] != self.me:
-                self._refused.setdefault(key, {})[asked[0]] = now
+            if broker != self.me and (broker in known or not one.failed):
+                self._refused.setdefault(key, {})[broker] = now
                 self._back[key] = None
         refused = self._refused.get(key, {})
         for broker in [b for b, at in refused.items() if now - at >= bounds.REFUSALS_MS]:
@@ -96,11 +106,16 @@ class Works:
         """When somebody is to be asked, has had its time, or may be asked again."""
         times = [self._ripe_at(key, at) for key, (_, at) in self._wishes.items()]
         times += [at + bounds.LOST_MS for at in self._lost.values() if at + bounds.LOST_MS > now]
-        times += [at + bounds.REFUSED_MS for _, at in self._asked.values()]
+        waits = [at for key, (_, at) in self._asked.items() if self._waits(key)]
+        times += [at + bounds.REFUSED_MS for at in waits]
         times += [
             at + bounds.REFUSALS_MS for some in self._refused.values() for at in some.values()
         ]
         return min(times, default=None)
+
+    def _waits(self, key: str) -> bool:
+        """Whether somebody was asked of whom nothing is seen yet; who begins is waited for."""
+        return key in self._asked and self._asked[key][0] != self._works[key].host
 
     def host_of(self, key: str) -> str:
         """Who runs a submission, or is about to; the home, where it has just gone."""
@@ -162,7 +177,7 @@ class Works:
 
     def _missed_ms(self, key: str, host: str, known: Mapping[str, bool], now: int) -> int:
         """For how long nothing has been known of a host; -1 where it is known."""
-        if not host or host == self.me or host in known or key in self._asked:
+        if not host or host == self.me or host in known or self._waits(key):
             self._lost.pop(key, None)
             return -1
         return now - self._lost.setdefault(key, now)

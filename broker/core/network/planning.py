@@ -130,6 +130,8 @@ class Planning:
                 one.cell,
                 ", ".join(name for _, name in one.subscriptions),
                 one.moving_to or one.host,
+                one.state != "active",
+                bool(one.reason),
             )
             for one in self._broker.cells()
             if one.home == self._broker.me

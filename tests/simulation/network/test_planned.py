@@ -4,6 +4,8 @@ from functools import partial
 
 import pytest
 
+from broker.core.network.cell_frames import Hosted
+from broker.core.network.cell_hosts import CellHosts, CellRefusedError
 from broker.core.network.cell_view import CellView
 from broker.core.network.messages import DrainRequested
 from simulation import texts
@@ -115,6 +117,26 @@ def test_what_has_nothing_in_common_goes_its_own_way() -> None:
     run = TwoParts(4, [(20, 20)])
     outcome = run.run()
     assert run.hosts == ["b0 b4"]
+    assert outcome.results > 0
+
+
+@pytest.mark.timeout(300)
+def test_a_host_that_refuses_is_asked_once_and_the_next_best_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin, refused = CellHosts._begin_cell, []
+
+    def lacking(self: CellHosts, one: Hosted) -> None:
+        if self.me == "b4":
+            refused.append(one)
+            raise CellRefusedError("it lacks a function")
+        begin(self, one)
+
+    monkeypatch.setattr(CellHosts, "_begin_cell", lacking)
+    run = Line(1, [(SLOW, FAST)])
+    outcome = run.run()
+    assert run.hosts == ["b3"]
+    assert len(refused) == 1
     assert outcome.results > 0
 
 
