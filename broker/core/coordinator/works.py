@@ -88,9 +88,11 @@ class Works:
         if broker == one.host:
             if not one.begins:
                 self._asked.pop(key, None)
+        elif broker != self.me and broker not in known:
+            del self._asked[key]  # what it was asked is lost with it
         elif one.failed or now - since >= bounds.REFUSED_MS:
             del self._asked[key]
-            if broker != self.me and (broker in known or not one.failed):
+            if broker != self.me:
                 self._refused.setdefault(key, {})[broker] = now
                 self._back[key] = None
         refused = self._refused.get(key, {})

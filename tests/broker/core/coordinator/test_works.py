@@ -64,6 +64,16 @@ def test_who_was_lost_as_it_began_has_not_refused() -> None:
     assert home.placed == ["far", "far"]
 
 
+def test_who_was_lost_before_anything_was_seen_of_it_has_not_refused_either() -> None:
+    home = Home()
+    home.is_at("home", lost="far")
+    home.now += bounds.REFUSED_MS
+    home.is_at("home")
+    assert home.refused() == ()
+    home.want("far")
+    assert home.placed == ["far", "far"]
+
+
 def test_who_takes_long_to_begin_is_waited_for_and_asked_once() -> None:
     home = Home()
     home.is_at("far", begins=True)
