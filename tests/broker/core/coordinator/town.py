@@ -154,6 +154,8 @@ class House(Linking):
 class Town:
     """See the module. `rates` are bytes a second by (origin, type)."""
 
+    kind = House
+
     def __init__(
         self,
         seed: int,
@@ -176,7 +178,7 @@ class Town:
         self._carried: dict[tuple[str, str], float] = {}
         self._counted_at = BEGIN_MS
         self.names = [f"b{number}" for number in range(count)]
-        self.houses = {name: House(self, name, 1) for name in self.names}
+        self.houses = {name: self.kind(self, name, 1) for name in self.names}
         self.links: dict[frozenset[str], Link] = {}
         for a, b in edges:
             one, other = self.houses[f"b{a}"], self.houses[f"b{b}"]
@@ -217,7 +219,7 @@ class Town:
 
     def revive(self, name: str, alone_ms: int = 0) -> None:
         """It is back, with nothing but its submissions; its links a while later."""
-        house = self.houses[name] = House(self, name, self.world.now)
+        house = self.houses[name] = self.kind(self, name, self.world.now)
         for ends, link in self.links.items():
             if name in ends:
                 link.ends[name] = house
@@ -325,11 +327,14 @@ class Town:
         )
 
 
-def drawn(seed: int, brokers: int = 8, jobs: int = 6, slack: float | None = None) -> Town:
-    """A tree with origins and submissions all over it.
-
-    With `slack`, capacities leave a drawn placement that much room, as 1.15 times what it takes.
-    """
+def drawn(
+    seed: int,
+    brokers: int = 8,
+    jobs: int = 6,
+    slack: float | None = None,
+    kind: type[Town] = Town,
+) -> Town:
+    """A tree with origins all over it; with `slack`, capacities leave a placement so much room."""
     draw = Random(f"town {seed}")
     edges = [(draw.randrange(at), at) for at in range(1, brokers)]
     origins = [f"b{n}" for n in sorted(draw.sample(range(brokers), min(brokers, 4)))]
@@ -352,7 +357,7 @@ def drawn(seed: int, brokers: int = 8, jobs: int = 6, slack: float | None = None
             works[f"b{draw.randrange(brokers)}"] += work
         for name, work in works.items():
             limits[name] = CoordinatorSettings(capacity=max(1, int(work * slack)), measure_ms=6_000)
-    town = Town(seed, brokers, edges, rates, limits=limits)
+    town = kind(seed, brokers, edges, rates, limits=limits)
     for home, inputs, part in wants:
         town.submit(home, inputs, part)
     return town
