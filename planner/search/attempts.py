@@ -5,6 +5,7 @@ what limits are broken by, at the prices of the moment, never grows; where it st
 not grow either.
 """
 
+from collections.abc import Sequence
 from random import Random
 from typing import ClassVar
 
@@ -52,6 +53,14 @@ class Attempts:
         """Lays a stream again; undone as `attempt` has it. Whether limits are broken less."""
         state, flow, before = self.state, self.state.flow, self.excess
         if not state.lay_again([number], self.vain_beyond()):
+            state.undo()
+            return False
+        return self.kept(flow) and self.excess < before
+
+    def lay_wild(self, numbers: Sequence[int]) -> bool:
+        """The same with several at once, by ways that chance has chosen."""
+        state, flow, before = self.state, self.state.flow, self.excess
+        if not state.lay_again(numbers, self.vain_beyond(), self.random):
             state.undo()
             return False
         return self.kept(flow) and self.excess < before

@@ -19,10 +19,13 @@ from planner.search.kicks import recreate, some_around
 from planner.search.metric import Vector
 from planner.search.traffic import TrafficState
 
-PATIENCE = 24  # steps in vain until prices rise
-RISE = 1.6
+PATIENCE = 8  # steps in vain until prices rise
+RISE = 1.3
 RISEN_MAX = 1e4  # of a price: then all are 1 again
 BEST_TRIED, ROOMY_TRIED, ANY_TRIED = 3, 3, 2  # brokers of a piece
+WILD, WILD_TRIED = 0.7, 6  # of the steps at links, a stream is laid by so many any ways
+PAIRED = 0.5  # of which, another with it
+PUSHED_TRIED = 8  # brokers from which another goes on
 SWAPPED_TRIED = 8  # pieces to change places with
 SWAPS = 0.5  # of the steps
 RENEWED = 0.06
@@ -63,7 +66,10 @@ class Breakout(Attempts):
         """Takes something from a broker that runs too much."""
         costs = self.state.model.costs
         here = [piece for piece in self.at[node] if costs[piece] > 0]
-        return bool(here) and self._displace(self.random.choice(here))
+        if not here:
+            return False
+        piece = self.random.choice(here)
+        return self._displace(piece) or any(self._push(piece) for _ in range(PUSHED_TRIED))
 
     def _clear(self, what: int) -> bool:
         """Lays something that a link or broker carries too much with again, or moves its ends."""
@@ -74,8 +80,20 @@ class Breakout(Attempts):
         number = random.choice(users)
         if self.lay_again(number):
             return True
+        if random.random() < WILD and any(self._wild(number) for _ in range(WILD_TRIED)):
+            return True
         pieces = state.pieces_of(number)
-        return bool(pieces) and self._displace(random.choice(pieces))
+        if not pieces:
+            return False
+        piece = random.choice(pieces)
+        return self._displace(piece) or self._together(piece)
+
+    def _wild(self, number: int) -> bool:
+        """Lays a stream by any way, and now and then another with it that has to make way."""
+        some = [number]
+        if self.random.random() < PAIRED:
+            some.append(self.random.randrange(len(self.state.rates)))
+        return self.lay_wild(list(dict.fromkeys(some)))
 
     def _renew(self) -> bool:
         random = self.random
@@ -92,6 +110,42 @@ class Breakout(Attempts):
         if self.random.random() < SWAPS:
             return self._swap(piece, row) or self._elsewhere(piece, row)
         return self._elsewhere(piece, row) or self._swap(piece, row)
+
+    def _push(self, piece: int) -> bool:
+        """Tries a piece at any broker from which another goes on to one that has room for it."""
+        state, model, random = self.state, self.state.model, self.random
+        host = random.choice(model.layout.pieces[piece].hosts)
+        others = [other for other in self.at[host] if model.costs[other] > 0 and other != piece]
+        if host == state.hosts[piece] or not others:
+            return False
+        other = random.choice(others)
+        fits = state.limits.excess(state.work + model.costs[other]) <= 0
+        fits[host] = False
+        room = np.flatnonzero(fits & model.allowed[other]).tolist()
+        before = self.excess
+        return (
+            bool(room)
+            and self.attempt([(piece, host), (other, random.choice(room))])
+            and self.excess < before
+        )
+
+    def _together(self, piece: int) -> bool:
+        """Tries a partial and those that share it elsewhere: one alone would send as much again."""
+        state, of = self.state, self.state.model.aggregate_of
+        here = state.hosts[piece]
+        group = [other for other in self.at[here] if of[other] == of[piece]]
+        if of[piece] is None or len(group) < 2:
+            return False
+        fits = state.model.allowed[group].all(axis=0)
+        row = np.where(fits, state.row(group), np.inf)
+        row[here] = np.inf
+        order = np.argsort(row, kind="stable")[: int(np.isfinite(row).sum())].tolist()
+        some = order[:BEST_TRIED] + self.random.sample(order, min(ANY_TRIED, len(order)))
+        before = self.excess
+        return any(
+            self.attempt([(one, host) for one in group]) and self.excess < before
+            for host in dict.fromkeys(some)
+        )
 
     def _elsewhere(self, piece: int, row: Vector) -> bool:
         """Tries a piece at the brokers that are best for it, that have room, and at any."""

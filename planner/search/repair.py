@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 RELIEVED_STEPS_A_PIECE = 20
 BREAKOUT_STEPS, GROWTH = 200, 1.15  # at first, and each time more
-WANDERED_STEPS_A_PIECE, WANDERED_GROWTH = 10, 1.5  # between two descents, each time more
-WANDERED_STEPS_MAX = 1500
+WANDERED_STEPS_A_PIECE = 10.0  # between two descents, at first
+WANDERED_STEPS_A_PIECE_FEW, WANDERED_STEPS_FEW = 30.0, 600.0  # more where pieces are few
+WANDERED_GROWTH, WANDERED_STEPS_MAX = 1.15, 2000
 MENDED_STEPS = 300  # of which each routes all streams
 NEAR = 0.005  # of the flow: what costs so little more with fewer limits is tried with all of them
 
@@ -39,28 +40,40 @@ class Repair:
         self.freed: list[Search] | None = None
         self.turns = 0
         self.wanderer: Breakout | None = None
-        self.wandered = float(WANDERED_STEPS_A_PIECE * search.model.pieces)
+        self.wanders = 0
+        pieces = search.model.pieces
+        few = min(WANDERED_STEPS_FEW, WANDERED_STEPS_A_PIECE_FEW * pieces)
+        self.wandered = max(few, WANDERED_STEPS_A_PIECE * pieces)
 
-    def wander(self, stop: Stop, observer: Observer | None) -> None:
-        """Goes on with small moves at what is over its limit, from where the last ones came to.
+    def wander(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
+        """Small moves at what is over its limit: from where the last came to, or else from these.
 
         A descent weighs each piece at each broker by what links have left, which takes long where
         they are full; so these moves, which are cheap, are what finds most plans without any room.
+        How long one that began elsewhere takes differs much, so every other time another begins.
         """
         search = self.search
+        self.wanders += 1
         if self.wanderer is None:
-            state = TrafficState(search.model, greedy(search.model))
-            self.wanderer = Breakout(state, search.random)
-        wanderer = self.wanderer
+            self.wanderer = self._begin(greedy(search.model))
+        wanderer = self.wanderer if self.wanders % 2 else self._begin(hosts)
         steps = min(int(self.wandered), WANDERED_STEPS_MAX)
         self.wandered = WANDERED_GROWTH * steps
+        self._go(wanderer, steps, stop, observer)
+
+    def _begin(self, hosts: Sequence[int]) -> Breakout:
+        return Breakout(TrafficState(self.search.model, hosts), self.search.random)
+
+    def _go(self, breakout: Breakout, steps: int, stop: Stop, observer: Observer | None) -> None:
+        """So many small moves, unless all limits are kept before; the outcome is held."""
+        search = self.search
         for _ in range(steps):
-            if wanderer.excess == 0 or search.ends(stop):
+            if breakout.excess == 0 or search.ends(stop):
                 break
-            wanderer.step()
+            breakout.step()
             search.steps += 1
             search.tell(observer)
-        self._hold(wanderer.state)
+        self._hold(breakout.state)
 
     def _hold(self, state: TrafficState) -> None:
         """Keeps what a breakout came to, if it is the best: by parts of limits, at no price."""
@@ -138,16 +151,8 @@ class Repair:
 
     def break_out(self, hosts: Sequence[int], stop: Stop, observer: Observer | None) -> None:
         """Small moves at what is over its limit, with prices of limits that rise."""
-        search = self.search
-        state = TrafficState(search.model, hosts)
-        breakout = Breakout(state, search.random)
-        for _ in range(int(BREAKOUT_STEPS * GROWTH**self.turns)):
-            if breakout.excess == 0 or search.ends(stop):
-                break
-            breakout.step()
-            search.steps += 1
-            search.tell(observer)
-        self._hold(state)
+        steps = int(BREAKOUT_STEPS * GROWTH**self.turns)
+        self._go(self._begin(hosts), steps, stop, observer)
 
     def _try(self, free: Search) -> None:
         """Routes a placement that costs little with fewer limits, if brokers bear it."""

@@ -39,7 +39,6 @@ TOLERANCE = 0.004  # by so much a placement may be worse than the one that it ca
 TOLLS = (4.0, 16.0, 64.0)  # hops, one of them for each kick, while limits are broken
 MENDED_KICKS = 4  # so many, and a plan is mended that breaks limits, or what the last came to
 RELIEVED_KICKS = 8  # where small moves find no way, a kick may
-FREED_KICKS = 2  # and what is best with fewer limits is gone on from, while limits are broken
 VAIN_STEPS = 40  # and one a piece: then a descent gives way to others, while limits are broken
 CLOSED_KICKS = 4  # and small steps go on from a plan that is the best meanwhile
 FAITHLESS_KICKS_MIN, FAITHLESS_KICKS_MAX = 10, 30  # that find no better plan: then elsewhere
@@ -185,7 +184,7 @@ class Search:
     def _whole(self, stop: Stop, observer: Observer | None) -> None:
         """Tabu over all pieces, and kicks: from what the last one came to while that is good."""
         if self.model.limited and self.best.excess > 0:
-            self.repair.wander(stop, observer)
+            self.repair.wander(self.best.hosts, stop, observer)
             if self.best.excess == 0:
                 now, there = self.state.hosts, enumerate(self.best.hosts)
                 self.state.apply([(p, h) for p, h in there if now[p] != h])
@@ -205,14 +204,14 @@ class Search:
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
             if self.best.excess > 0 and self.model.limited:
-                self.repair.wander(stop, observer)
+                self.repair.wander(found[2], stop, observer)
                 if self.best.excess == 0:
                     base = (0.0, self.best.flow, list(self.best.hosts))
             if self.best.excess > 0 and self.model.limited and self.kicks % RELIEVED_KICKS == 1:
                 self.repair.relieve(found[2], stop, observer)
                 if self.best.excess == 0:
                     base = (0.0, self.best.flow, list(self.best.hosts))
-            if self.best.excess > 0 and self.kicks % FREED_KICKS == 1:
+            if self.best.excess > 0:
                 hosts = self.repair.freely(stop, observer)
                 base = self._from(hosts, tabu, patience, stop, observer)
             if self.best.excess > 0 and self.kicks % MENDED_KICKS == 0:

@@ -12,7 +12,8 @@ brokers. A stream that finds no room goes where that breaks limits least.
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from math import fsum, inf
+from math import inf
+from random import Random
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from planner.layout import partial_name
 from planner.network import Arc
 from planner.search.metric import FAR, Metric
 from planner.search.model import Model
-from planner.search.state import State
+from planner.search.prices import Priced
 
 TOLL = 4.0  # hops that a link costs where there is no room, and as many for each limit beyond
 ROOM = 1e-9
@@ -30,7 +31,7 @@ Way = tuple[int, ...]
 """Directed links, by number."""
 
 
-class TrafficState(State):
+class TrafficState(Priced):
     """Where each piece is, the way of each stream, and what is over limits."""
 
     def __init__(self, model: Model, hosts: Sequence[int]) -> None:
@@ -51,9 +52,8 @@ class TrafficState(State):
         self.rates = [float(stream.rate) for stream in layout.streams]
         self.rates += [float(aggregate.rate) for aggregate in layout.aggregates]
         self.prices_of: dict[int, float] = {}
-        """Of what is broken a part counts so often: a link's number, or -1 less a broker's."""
+        self._hop_each = self._lengths = [1.0] * len(self.arcs)
         self.work_price = np.ones(model.nodes)
-        """By broker, of the work that is over its capacity."""
         self._hosts_before: list[tuple[int, int]] = []
         self._laid_before: list[tuple[int, dict[int, Way], float, int]] = []
         self._flow_before = 0.0
@@ -78,17 +78,11 @@ class TrafficState(State):
         self.flow = 0.0
         self.link_excess = 0.0
         self.broken: dict[int, None] = {}
-        """What is over its limit: a link's number, or -1 less a broker's."""
         self.lay_again(range(len(self.rates)))
 
     def excess(self) -> float:
         """By how much limits are broken together, each as a part of itself, at its price."""
         return self._work_excess() + self._way_excess()
-
-    def excess_by_parts(self) -> float:
-        """By how much limits are broken together, each as a part of itself, at no price."""
-        parts = [over(*self._loaded(what)) for what in self.broken]
-        return float(self.limits.excess(self.work).sum()) + fsum(parts) + MISSED * self.lost
 
     def _work_excess(self) -> float:
         return float(self.limits.excess(self.work) @ self.work_price)
@@ -138,33 +132,6 @@ class TrafficState(State):
             self.link_excess += now
             self.broken[what] = None
 
-    def raise_prices(self, factor: float, most: float) -> None:
-        """Makes what is broken dearer; where something would cost more than that, all cost 1."""
-        for what in self.broken:
-            self.prices_of[what] = self.prices_of.get(what, 1.0) * factor
-        self.work_price[self.limits.excess(self.work) > 0] *= factor
-        if max(float(self.work_price.max()), *self.prices_of.values(), 1.0) > most:
-            self.even_prices()
-        self._count_broken()
-
-    def even_prices(self) -> None:
-        """All limits cost 1 to break."""
-        self.prices_of.clear()
-        self.work_price[:] = 1.0
-        self._count_broken()
-
-    def _count_broken(self) -> None:
-        """What is over limits, at the prices of now."""
-        self.link_excess = 0.0
-        for what in self.broken:
-            self.link_excess += self.prices_of.get(what, 1.0) * over(*self._loaded(what))
-
-    def _loaded(self, what: int) -> tuple[float, float]:
-        """What a link or, at -1 less a broker, that broker bears, and its limit."""
-        if what >= 0:
-            return self.load[what], self.limit[what]
-        return self.sent[-1 - what], self.bound[-1 - what]
-
     def pieces_of(self, number: int) -> list[int]:
         """The pieces that send or want a stream."""
         layout, streams = self.model.layout, len(self.model.rates)
@@ -197,13 +164,18 @@ class TrafficState(State):
             self.work[host] += cost
             self.hosts[piece] = host
 
-    def lay_again(self, numbers: Iterable[int], most: float = inf) -> bool:
-        """Lays streams anew, the greatest first.
+    def lay_again(
+        self, numbers: Iterable[int], most: float = inf, wild: Random | None = None
+    ) -> bool:
+        """Lays streams anew, the greatest first; where it is to be `wild`, in any order by any way.
 
         False as soon as limits are broken by more than `most`, which no stream that is still to be
         laid makes less: some are not laid then, and all is to be undone.
         """
         order = sorted(numbers, key=lambda n: (-self.rates[n], n))
+        if wild is not None:
+            wild.shuffle(order)
+            self._lengths = [1.0 + wild.random() for _ in self.arcs]
         self._flow_before, self._hosts_before = self.flow, []
         self._laid_before = [(n, self.ways[n], self.cost[n], self.missed[n]) for n in order]
         for number in order:
@@ -212,7 +184,7 @@ class TrafficState(State):
         for number in order:
             if self._way_excess() > most:
                 return False
-            self._lay(number)
+            self._lay(number, wild)
         return self._way_excess() <= most
 
     def undo(self) -> None:
@@ -247,7 +219,7 @@ class TrafficState(State):
         self.flow += cost
         self.lost += missed
 
-    def _lay(self, number: int) -> None:
+    def _lay(self, number: int, wild: Random | None = None) -> None:
         """Finds ways for a stream in the room that there is."""
         streams = len(self.model.rates)
         if number < streams:
@@ -263,7 +235,10 @@ class TrafficState(State):
         ways: dict[int, Way] = {}
         links = missed = 0
         for source, targets in trees:
-            way, lost = self._tree(number, metric, source, targets)
+            if wild is None:
+                way, lost = self._tree(number, metric, source, targets)
+            else:
+                way, lost = self._wild_tree(number, source, wild.sample(targets, len(targets)))
             ways[source] = tuple(way)
             links += len(way)
             missed += lost
@@ -292,6 +267,21 @@ class TrafficState(State):
                 branch = self._around(number, metric, inside, target)
             if branch is None:
                 branch = self._through(number, inside, target)
+            if branch is None:
+                lost += 1
+                continue
+            self._carry(number, branch)
+            way += branch
+            inside += [self.arcs[link][1] for link in branch]
+        return way, lost
+
+    def _wild_tree(self, number: int, source: int, targets: Iterable[int]) -> tuple[list[int], int]:
+        """A tree to targets as they come, by links that are as long as chance has it."""
+        inside, way, lost = [source], list[int](), 0
+        for target in targets:
+            if target in inside:
+                continue
+            branch = self._through(number, inside, target, self._lengths)
             if branch is None:
                 lost += 1
                 continue
@@ -334,8 +324,15 @@ class TrafficState(State):
                     heappush(heap, (on + ahead[other], -on, other))
         return None
 
-    def _through(self, number: int, inside: Sequence[int], target: int) -> list[int] | None:
+    def _through(
+        self,
+        number: int,
+        inside: Sequence[int],
+        target: int,
+        lengths: Sequence[float] | None = None,
+    ) -> list[int] | None:
         """The way that breaks limits least for its length; none where brokers are not joined."""
+        lengths = self._hop_each if lengths is None else lengths
         ahead: list[float] = self.model.hops[target].tolist()
         rate, load, limit, room = self.rates[number], self.load, self.limit, self.room
         price = self.prices_of.get
@@ -350,15 +347,15 @@ class TrafficState(State):
             if way > far[node]:
                 continue
             out = over(self.sent[node] + rate, self.bound[node]) * price(-1 - node, 1.0)
-            least = way + 1.0 + (TOLL * (1.0 + out) if out else 0.0)
+            least = way + (TOLL * (1.0 + out) if out else 0.0)
             for other, link in self.onward[node]:
                 known = far.get(other, inf)
-                if least >= known:
+                if least + 1.0 >= known:
                     continue
-                on, after = least, load[link] + rate
+                on, after = least + lengths[link], load[link] + rate
                 if after > room[link]:
                     beyond = out + over(after, limit[link]) * price(link, 1.0)
-                    on = way + 1.0 + TOLL * (1.0 + beyond)
+                    on = way + lengths[link] + TOLL * (1.0 + beyond)
                 if on < known:
                     far[other] = on
                     over_link[other] = link

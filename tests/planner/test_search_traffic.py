@@ -56,6 +56,20 @@ def test_flow_and_excess_are_those_of_the_plan_and_undoing_leaves_nothing_behind
         state.move(moves_of(state, data))
 
 
+@given(documents(connected=False).map(limited), st.data(), st.integers(0, 99))
+@settings(max_examples=40)
+def test_streams_by_any_ways_are_charged_for_these_and_undone_like_others(document, data, seed):
+    state = drawn(document, data, TrafficState)
+    before, flow, excess = all_of(state), state.flow, state.excess()
+    state.lay_again(range(len(state.rates)), wild=Random(seed))
+    found = charged(state)
+    assert state.flow == pytest.approx(float(found.flow))
+    assert state.excess() == pytest.approx(found.excess)
+    state.undo()
+    assert all_of(state) == before
+    assert (state.flow, state.excess()) == pytest.approx((flow, excess))
+
+
 @given(documents(connected=False).map(limited), st.data(), st.floats(0, 3))
 @settings(max_examples=40)
 def test_a_move_is_given_up_just_where_it_breaks_limits_by_more_than_it_may(document, data, most):

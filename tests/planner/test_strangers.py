@@ -1,0 +1,61 @@
+"""The search on problems that are strange to it, each with a plan that keeps all limits."""
+
+import pytest
+
+from planner.flow import as_document, evaluate
+from planner.layout import lay_out
+from planner.plan import read_plan
+from planner.reading import read_problem
+from planner.search.model import Model
+from planner.search.run import Search, as_plan
+from planner.search.stops import First, Steps
+from tests.oracles import placement as oracle
+from tests.planner.strangers import NETWORKS, TASKS, strange, strangers
+
+
+def found_in(stranger, steps, seed=1):
+    """The document of the plan that keeps all limits after so many steps at most."""
+    layout = lay_out(read_problem(stranger.document))
+    search = Search(Model(layout), seed)
+    search.run(First((Steps(steps), lambda progress: progress.feasible)))
+    return as_document(layout, as_plan(search.model, search.best))
+
+
+def test_networks_are_joined_and_have_no_link_twice_and_all_families_are_met():
+    met = {tuple(one.name.split(",")[0].split("/")) for one in strangers(110)}
+    assert met == {(network, tasks) for network in NETWORKS for tasks in TASKS}
+    for network in NETWORKS:
+        for seed in range(5):
+            document = strange(network, "equal", 0.5, seed, (3, 20)).document
+            links = [(link["a"], link["b"]) for link in document["links"]]
+            assert len({frozenset(link) for link in links}) == len(links)
+            assert all(a != b for a, b in links)
+            both = [*links, *((b, a) for a, b in links)]
+            names = {node["id"] for node in document["nodes"]}
+            assert oracle.reach(document["nodes"][0]["id"], both) == names
+
+
+@pytest.mark.parametrize("seed", range(0, 110, 10))
+def test_a_planted_plan_comes_to_the_same_to_whoever_judges_it(seed):
+    (one,) = strangers(1, seed)
+    layout = lay_out(read_problem(one.document))
+    found = evaluate(layout, read_plan(one.planted, layout))
+    assert float(found.flow) == pytest.approx(float(one.flow))
+    assert found.feasible
+
+
+def left_without(problems, steps):
+    """The names of those for which no plan is found that the oracle finds to keep all limits."""
+    return [one.name for one in problems if not oracle.judge(one.document, found_in(one, steps))[1]]
+
+
+def test_of_plans_that_strangers_planted_at_most_one_is_not_found_soon():
+    left = left_without(strangers(22, nodes=(10, 16)), 3000)
+    assert len(left) <= 1, left
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_of_plans_on_more_brokers_with_less_room_few_are_not_found():
+    left = left_without(strangers(110, 100, rooms=(0.0, 0.02, 0.1)), 6000)
+    assert len(left) <= 5, left
