@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RELIEVED_STEPS_A_PIECE = 20
 BREAKOUT_STEPS, GROWTH = 200, 1.15  # at first, and each time more
 WANDERED_STEPS_A_PIECE = 10.0  # between two descents, at first
-WANDERED_STEPS_A_PIECE_FEW, WANDERED_STEPS_FEW = 30.0, 600.0  # more where pieces are few
+WANDERED_STEPS_A_PIECE_FEW, WANDERED_STEPS_FEW = 24.0, 600.0  # more where pieces are few
 WANDERED_GROWTH, WANDERED_STEPS_MAX = 1.15, 2000
 MENDED_STEPS = 300  # of which each routes all streams
 NEAR = 0.005  # of the flow: what costs so little more with fewer limits is tried with all of them
