@@ -183,7 +183,7 @@ class Search:
 
     def _whole(self, stop: Stop, observer: Observer | None) -> None:
         """Tabu over all pieces, and kicks: from what the last one came to while that is good."""
-        if self.model.limited and self.best.excess > 0:
+        if self.best.excess > 0:
             self.repair.wander(self.best.hosts, stop, observer)
             if self.best.excess == 0:
                 now, there = self.state.hosts, enumerate(self.best.hosts)
@@ -203,7 +203,7 @@ class Search:
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
-            if self.best.excess > 0 and self.model.limited:
+            if self.best.excess > 0:
                 self.repair.wander(found[2], stop, observer)
                 if self.best.excess == 0:
                     base = (0.0, self.best.flow, list(self.best.hosts))

@@ -59,3 +59,9 @@ def test_of_plans_that_strangers_planted_at_most_one_is_not_found_soon():
 def test_of_plans_on_more_brokers_with_less_room_few_are_not_found():
     left = left_without(strangers(110, 100, rooms=(0.0, 0.02, 0.1)), 6000)
     assert len(left) <= 5, left
+
+
+def test_small_moves_find_room_where_brokers_alone_are_limited():
+    (one,) = strangers(1, 148, rooms=(0.0,))
+    assert "brokers + 0%" in one.name
+    assert left_without([one], 1500) == []
