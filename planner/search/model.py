@@ -5,6 +5,7 @@ runs.
 """
 
 from bisect import bisect_left
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +39,6 @@ class Model:
         self._streams()
         self.exact_ends = 6 if self.nodes**2 <= EXACT_CELLS_MAX else 3 if self.nodes <= 300 else 1
         self.classes_max = 1000 if self.nodes <= 300 else CLASSES_LARGE_MAX
-        if self.limited:
-            ways = [(a, b) for a, others in enumerate(self.network.neighbours) for b in others]
-            self.hops: Vector = Metric(self.nodes, dict.fromkeys(ways, 1.0), 1).distance
-            """Hop counts whatever is limited; only where something is."""
         self.metrics = self._metrics()
 
     def _streams(self) -> None:
@@ -101,6 +98,12 @@ class Model:
             return made[kind]
 
         return [of(rate) for rate in self.rates], [of(rate) for rate in self.partial_rates]
+
+    @cached_property
+    def hops(self) -> Vector:
+        """Hop counts whatever is limited."""
+        ways = [(a, b) for a, others in enumerate(self.network.neighbours) for b in others]
+        return Metric(self.nodes, dict.fromkeys(ways, 1.0), 1).distance
 
     def weights(self, rate: float) -> dict[Arc, float]:
         """The links with room for a stream of that rate or just above: a hop each."""

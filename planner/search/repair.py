@@ -129,6 +129,8 @@ class Repair:
         if self.freed is None:
             seed = search.random.randrange(1 << 30)
             self.freed = [type(search)(freed, seed) for freed in kinds(model)]
+            for free in self.freed:
+                free.wanders = False  # these are to tell what costs little
         if not self.freed:
             return search.best.hosts
         free = self.freed[self.turns % len(self.freed)]

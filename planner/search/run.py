@@ -96,6 +96,8 @@ class Search:
         self.judged: set[tuple[int, ...]] = set()
         self.closed: Best | None = None
         self.repair = Repair(self)
+        self.wanders = True
+        """Whether small moves come before each descent as long as limits are broken."""
         hosts = greedy(model) if start is None else start
         self.whole = model.pieces * model.nodes <= CELLS_MAX
         with_ways = LoadedState if self.whole else TrafficState
@@ -183,7 +185,7 @@ class Search:
 
     def _whole(self, stop: Stop, observer: Observer | None) -> None:
         """Tabu over all pieces, and kicks: from what the last one came to while that is good."""
-        if self.best.excess > 0:
+        if self.wanders and self.best.excess > 0:
             self.repair.wander(self.best.hosts, stop, observer)
             if self.best.excess == 0:
                 now, there = self.state.hosts, enumerate(self.best.hosts)
@@ -203,7 +205,7 @@ class Search:
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
             if found[0] <= base[0] and (found[1] <= worse or found[0] < base[0]):
                 base = found
-            if self.best.excess > 0:
+            if self.wanders and self.best.excess > 0:
                 self.repair.wander(found[2], stop, observer)
                 if self.best.excess == 0:
                     base = (0.0, self.best.flow, list(self.best.hosts))
