@@ -155,8 +155,17 @@ class Fleet:
         """Wait until something holds; asks again every now and then."""
         deadline = time.monotonic() + patience_s
         while not await asyncio.to_thread(holds):
-            assert time.monotonic() < deadline, "it did not come to that in time"
+            assert time.monotonic() < deadline, f"not in time, as brokers are: {self._told()}"
             await asyncio.sleep(0.05)
+
+    def _told(self):
+        """What each broker that runs says of the network and of where tasks run."""
+        paths = ("/v1/status", "/v1/plan")
+        return {
+            name: [broker.get(path) for path in paths]
+            for name, broker in self.brokers.items()
+            if broker.process.poll() is None
+        }
 
     def results(self, name):
         """All results in a broker's log."""
