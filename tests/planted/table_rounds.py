@@ -1,0 +1,64 @@
+"""Faults in the turns of brokers that plan together, and in whom a home asks to run its tasks.
+
+Owns the table for what moves tasks in a running network. Must not know how faults are run.
+Invariant: as for fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import part
+
+ROUNDS = ("tests/planner/rounds",)
+COORDINATOR = ("tests/broker/core/coordinator",)
+
+TABLE = [
+    *part(
+        "planner/rounds/machine.py",
+        """
+rounds-a-look-is-missed: the time to look again passes in a turn of one's own, and is gone
+-             self._turn.missed = True
++             self._turn.missed = False
+
+rounds-others-have-no-say: a turn goes by what was known of a broker that is another by now
+-         if version != self.version:
++         if version > self.version:
+
+rounds-held-for-ever: those that were asked are not told that a turn is over
+-         for broker in turn.proposal.tables:
+-             self._post.send(broker, m.Cancel(turn.number))
+-         if not refuse.stale:
++         if not refuse.stale:
+
+rounds-no-farther: who finds no room looks no farther than before
+-         self.radius += 1
++         self.radius += 0
+""",
+        tests=ROUNDS,
+    ),
+    *part(
+        "broker/core/coordinator/works.py",
+        """
+works-asked-for-ever: a host that refuses is asked again at once
+-                 self._refused.setdefault(key, {})[broker] = now
+-                 self._back[key] = None
++                 self._back[key] = None
+
+works-left-for-good: a host that refused once is never asked again
+-         for broker in [b for b, at in refused.items() if now - at >= bounds.REFUSALS_MS]:
++         for broker in [b for b, at in refused.items() if now - at < 0]:
+
+works-lost-is-unwilling: a broker that was lost while it was asked counts as one that refused
+-         elif broker != self.me and broker not in known:
++         elif broker == self.me and broker not in known:
+
+works-lost-at-once: a host of which nothing is known for a moment loses its tasks
+-             if 0 <= missed_ms < bounds.LOST_MS:
++             if 0 <= missed_ms < 0:
+
+works-no-stay: a task goes back to where it was as soon as that seems better
+-             stay.for_ms = min(2 * stay.for_ms, bounds.STAY_MAX * self.stay_ms)
++             stay.for_ms = min(stay.for_ms, bounds.STAY_MAX * self.stay_ms)
+""",
+        tests=COORDINATOR,
+    ),
+]
