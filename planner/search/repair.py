@@ -1,4 +1,4 @@
-"""Ways to a plan that keeps all limits, for a search that has none.
+"""Ways to a plan that keeps all limits, for a search that has none or comes back to none.
 
 Owns where such ways begin and how long each is gone. Must not know when they are wanted. Invariant:
 what is found goes to the search's best plan if it is better, and nowhere else; steps count there.
@@ -28,8 +28,16 @@ BREAKOUT_STEPS, GROWTH = 200, 1.15  # at first, and each time more
 WANDERED_STEPS_A_PIECE = 10.0  # between two descents, at first
 WANDERED_STEPS_A_PIECE_FEW, WANDERED_STEPS_FEW = 24.0, 600.0  # more where pieces are few
 WANDERED_GROWTH, WANDERED_STEPS_MAX = 1.15, 2000
+REFITTED_STEPS = 150  # until all limits are kept
+REFITTED_VAIN_A_PIECE = 10  # then, by flow
+REFITTED_OTHERS = 2  # beginnings, besides where the descent came to
+REFITTED_A_STEP = 10  # a descent's step takes longer; and a search that stalls counts steps
+REFITTED_PARTS = (2, 3, 4)  # one of so many pieces
 MENDED_STEPS = 300  # of which each routes all streams
 NEAR = 0.005  # of the flow: what costs so little more with fewer limits is tried with all of them
+
+Found = tuple[float, float, list[int]]
+"""What a descent came to: by how much brokers are over limits, the flow, and where pieces are."""
 
 
 class Repair:
@@ -61,19 +69,72 @@ class Repair:
         self.wandered = WANDERED_GROWTH * steps
         self._go(wanderer, steps, stop, observer)
 
+    def refit(self, found: Found, stop: Stop, observer: Observer | None) -> Found:
+        """Small moves from where a descent broke limits, and from far off the best; the better.
+
+        Where limits leave hardly any room a descent comes back to no plan from most beginnings, and
+        what was found first would stay the best.
+        """
+        search = self.search
+        others = [self._shaken(search.best.hosts) for _ in range(REFITTED_OTHERS)]
+        fits = [self._refitted(hosts, stop, observer) for hosts in (found[2], *others)]
+        return min((fit for fit in fits if fit is not None), default=found)
+
+    def _shaken(self, hosts: Sequence[int]) -> list[int]:
+        """The same with some of the pieces anywhere."""
+        model, random = self.search.model, self.search.random
+        count = max(2, model.pieces // random.choice(REFITTED_PARTS))
+        shaken = list(hosts)
+        for piece in random.sample(range(model.pieces), min(model.pieces, count)):
+            shaken[piece] = random.choice(model.layout.pieces[piece].hosts)
+        return shaken
+
+    def _refitted(
+        self, hosts: Sequence[int], stop: Stop, observer: Observer | None
+    ) -> Found | None:
+        """Small moves until all limits are kept, then some by flow; None where some is broken."""
+        search = self.search
+        breakout = self._begin(hosts)
+        self._go(breakout, REFITTED_STEPS, stop, observer, REFITTED_A_STEP)
+        if breakout.excess > 0:
+            return None
+        state = breakout.state
+        relief = Relief(state, search.random)
+        relief.descend_again()
+        vain = moves = 0
+        while vain < REFITTED_VAIN_A_PIECE * search.model.pieces and not search.ends(stop):
+            flow = state.flow
+            relief.step()
+            vain = 0 if state.flow < flow else vain + 1
+            moves += 1
+            self._count(moves, REFITTED_A_STEP, observer)
+        self._hold(state)
+        return 0.0, state.flow, list(state.hosts)
+
     def _begin(self, hosts: Sequence[int]) -> Breakout:
         return Breakout(TrafficState(self.search.model, hosts), self.search.random)
 
-    def _go(self, breakout: Breakout, steps: int, stop: Stop, observer: Observer | None) -> None:
+    def _go(
+        self,
+        breakout: Breakout,
+        steps: int,
+        stop: Stop,
+        observer: Observer | None,
+        a_step: int = 1,
+    ) -> None:
         """So many small moves, unless all limits are kept before; the outcome is held."""
-        search = self.search
-        for _ in range(steps):
-            if breakout.excess == 0 or search.ends(stop):
+        for moves in range(1, steps + 1):
+            if breakout.excess == 0 or self.search.ends(stop):
                 break
             breakout.step()
-            search.steps += 1
-            search.tell(observer)
+            self._count(moves, a_step, observer)
         self._hold(breakout.state)
+
+    def _count(self, moves: int, a_step: int, observer: Observer | None) -> None:
+        """Counts small moves, so many of them as a step."""
+        if moves % a_step == 0:
+            self.search.steps += 1
+            self.search.tell(observer)
 
     def _hold(self, state: TrafficState) -> None:
         """Keeps what a breakout came to, if it is the best: by parts of limits, at no price."""

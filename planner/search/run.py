@@ -96,6 +96,7 @@ class Search:
         self.judged: set[tuple[int, ...]] = set()
         self.closed: Best | None = None
         self.repair = Repair(self)
+        self.fitted = True  # the last descent came by a placement that keeps all limits
         self.wanders = True
         """Whether small moves come before each descent as long as limits are broken."""
         hosts = greedy(model) if start is None else start
@@ -200,6 +201,8 @@ class Search:
             improved_at = self.improved_at
             self._kick(tabu, base[2])
             found = self._descend(tabu, patience, stop, observer)
+            if self.best.excess == 0 and not self.fitted and found[1] < self.best.flow:
+                found = self.repair.refit(found, stop, observer)
             if self.improved_at > improved_at:
                 since = self.kicks
             worse = base[1] + TOLERANCE * self.random.random() * abs(base[1])
@@ -259,7 +262,7 @@ class Search:
     ) -> tuple[float, float, list[int]]:
         """Tabu until nothing better was found for some steps; what was best on the way."""
         local = (self.state.excess(), self.state.flow, list(self.state.hosts))
-        since, began = 0, self.steps
+        since, began, self.fitted = 0, self.steps, not isinstance(self.state, LoadedState)
         while since <= patience and not self.ends(stop):
             if self.best.excess > 0 and self.steps - began > VAIN_STEPS + self.model.pieces:
                 break
@@ -279,7 +282,9 @@ class Search:
     def _due(self, flow_before: float) -> bool:
         """Whether to look at the placement for a better plan; routing it takes long."""
         if isinstance(self.state, LoadedState):
-            return self.state.fits() or self.steps % ROUTE_EVERY_STEPS == 0
+            fits = self.state.fits()
+            self.fitted |= fits and self.state.excess() == 0
+            return fits or self.steps % ROUTE_EVERY_STEPS == 0
         return not self.model.limited or self.state.flow < flow_before
 
     def _anew(

@@ -65,3 +65,18 @@ def test_small_moves_find_room_where_brokers_alone_are_limited():
     (one,) = strangers(1, 148, rooms=(0.0,))
     assert "brokers + 0%" in one.name
     assert left_without([one], 1500) == []
+
+
+def test_a_plan_without_room_is_improved_whatever_the_first_was():
+    """Descents alone stay with the plan that was found first: another by each seed."""
+    (one,) = strangers(1, 5016, (10, 14))
+    assert "all + 0%" in one.name
+    layout = lay_out(read_problem(one.document))
+    flows = set()
+    for seed in (1, 2):
+        search = Search(Model(layout), seed)
+        plan = as_plan(search.model, search.run(Steps(600)))
+        flow, good = oracle.judge(one.document, as_document(layout, plan))
+        assert good
+        flows.add(flow)
+    assert len(flows) == 1, flows
