@@ -159,13 +159,12 @@ class Fleet:
             await asyncio.sleep(0.05)
 
     def _told(self):
-        """What each broker that runs says of the network and of where tasks run."""
-        paths = ("/v1/status", "/v1/plan")
-        return {
-            name: [broker.get(path) for path in paths]
-            for name, broker in self.brokers.items()
-            if broker.process.poll() is None
-        }
+        """What each broker says of the network and of where tasks run, if it answers."""
+        told = {}
+        for name, broker in self.brokers.items():
+            with contextlib.suppress(OSError):
+                told[name] = [broker.get(path) for path in ("/v1/status", "/v1/plan")]
+        return told
 
     def results(self, name):
         """All results in a broker's log."""
