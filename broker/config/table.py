@@ -251,6 +251,16 @@ class IntakeSection(msgspec.Struct, frozen=True, kw_only=True):
     require_timestamp: Annotated[
         bool, About("refuse an event without a time instead of stamping it on arrival")
     ] = False
+    clock_wait_ms: Annotated[
+        int,
+        About(
+            "for how long a system clock that has jumped must stay where it is before readings "
+            "without a time are stamped by it; until then time goes on by the steady clock",
+            unit="ms",
+            at_least=0,
+            at_most=86_400_000,
+        ),
+    ] = 60_000
 
 
 class HttpLimitsSection(msgspec.Struct, frozen=True, kw_only=True):

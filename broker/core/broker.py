@@ -90,6 +90,7 @@ class Broker:
             messages.Started: self._started,
             messages.Stopped: self._stopped,
             messages.Woken: self._woken,
+            messages.ClockSet: lambda one, _: self._intake.set_ahead(one.ahead_ms),
         }
 
     def know(self, functions: Mapping[str, Any]) -> None:
@@ -133,7 +134,7 @@ class Broker:
                 payload.data,
                 type_name=payload.type_name,
                 source=payload.source,
-                arrival_ms=self._now,
+                arrival_ms=self._intake.time_of_day(self._now),
                 format=payload.format,
             )
             if decoded.events:
@@ -181,7 +182,7 @@ class Broker:
 
     def _emission(self, one: Result) -> Emission:
         said = one.to_dict()
-        said["detected_at"] = self._now
+        said["detected_at"] = self._intake.time_of_day(self._now)
         subscriber, subscription = said["subscriber"], said["subscription"]
         installed = self.catalogue.subscriptions[subscriber, subscription]
         installed.results += 1
@@ -236,8 +237,7 @@ class Broker:
     def _repeats(self, repeats: Sequence[tuple[Event, bool]]) -> None:
         for event, conflicting in repeats:
             if conflicting:
-                source = event.source or ""
-                words = {"source": source, "id": event.id}
+                words = {"source": (source := event.source or ""), "id": event.id}
                 self._notes.once("warning", "conflicting_repeat", source, **words)
 
     def _topic_refused(self, message: messages.TopicRefused, out: Outgoing) -> None:
@@ -311,8 +311,8 @@ class Broker:
     def _specification_submitted(
         self, message: messages.SpecificationSubmitted, out: Outgoing
     ) -> None:
-        asker = Asker(message.client, message.proven)
-        answer = self._installer.submit(message.text, message.checked, asker, self._now)
+        asker, now = Asker(message.client, message.proven), self._intake.time_of_day(self._now)
+        answer = self._installer.submit(message.text, message.checked, asker, now)
         if answer.changed:
             self._notes.tell(
                 "info", "installed", client=message.client, count=answer.changed,
@@ -370,7 +370,7 @@ class Broker:
         )  # fmt: skip
 
     def _status(self, state: str) -> Publication:
-        said = _encode({"state": state, "at": self._now})
+        said = _encode({"state": state, "at": self._intake.time_of_day(self._now)})
         return Publication(topics.status(self.options.name), said, retain=True)
 
     # --- what is to be seen --------------------------------------------------------------

@@ -100,6 +100,11 @@ class _Woken(Struct, array_like=True, frozen=True, tag="woken"):
     now: int
 
 
+class _ClockSet(Struct, array_like=True, frozen=True, tag="clock"):
+    now: int
+    ahead_ms: int
+
+
 class _Settling(Struct, array_like=True, frozen=True, tag="settling"):
     now: int
 
@@ -115,6 +120,7 @@ _Told: TypeAlias = (
     | _Cancelled
     | _Network
     | _Woken
+    | _ClockSet
     | _Settling
 )
 
@@ -132,6 +138,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             return _encode(_Woken(now))
         case messages.Settling():
             return _encode(_Settling(now))
+        case messages.ClockSet(ahead_ms):
+            return _encode(_ClockSet(now, ahead_ms))
         case messages.SourceAdvertised():
             return _encode(_Advertised(now, message.source, message.data))
         case messages.SourceWithdrawn():
@@ -199,6 +207,8 @@ def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each 
             return messages.Woken()
         case _Settling():
             return messages.Settling()
+        case _ClockSet(_, ahead_ms):
+            return messages.ClockSet(ahead_ms)
         case _:
             return told
 

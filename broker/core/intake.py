@@ -93,6 +93,7 @@ class Intake:
         self._repeats = Repeats(limits.repeat_memory_events_max)
         self._forgotten = 0
         self._clock = _clock(options, limits)
+        self._ahead_ms = 0
 
     # --- types ---------------------------------------------------------------------------
 
@@ -237,6 +238,14 @@ class Intake:
             self.ledger.note("stamped_on_arrival", decoded.stamped)
         return decoded
 
+    def set_ahead(self, ahead_ms: int) -> None:
+        """The time of day is `ahead_ms` ahead of `now` from now on."""
+        self._ahead_ms = ahead_ms
+
+    def time_of_day(self, now: int) -> int:
+        """Return the time of day at `now`, with which readings are stamped."""
+        return now + self._ahead_ms
+
     # --- time ----------------------------------------------------------------------------
 
     def watermark(self, type_name: str, now: int = 0) -> int:
@@ -274,6 +283,7 @@ class Intake:
         return {
             "advertised": self._advertised.state(),
             "clock": self._clock.state(),
+            "ahead_ms": self._ahead_ms,
             "repeats": packed(self._repeats.events()),
             "prune_at": self._repeats.prune_at,
         }
@@ -282,11 +292,13 @@ class Intake:
         """Take up such a state, in the place of all that is here."""
         self._advertised.restore(state["advertised"])
         self._clock.restore(state["clock"])
+        self._ahead_ms = state.get("ahead_ms", 0)
         self._repeats.restore(unpacked(state["repeats"]), state.get("prune_at"))
 
     def resume(self, before: int, now: int) -> None:
         """What was silent or waited for from `before` until now is so from now on instead."""
         self._clock.resume(before, now)
+        self._ahead_ms = 0  # a process that begins tells how far it is
 
     @property
     def clock(self) -> NetworkClocks:

@@ -143,6 +143,16 @@ class Woken(Struct, frozen=True):
     """Time has passed; due at `Broker.next_wake`."""
 
 
+class ClockSet(Struct, frozen=True):
+    """The time of day is `ahead_ms` ahead of `now`; see `broker.wiring.clock`.
+
+    What is stamped on arrival, or judged as too far in the future, goes by the time of day, all else
+    by `now`. A process begins with 0.
+    """
+
+    ahead_ms: int
+
+
 class Settling(Struct, frozen=True):
     """A reader of the log goes by event time: how far is each subscription settled?"""
 
@@ -160,5 +170,6 @@ Message: TypeAlias = (
     | Started
     | Stopped
     | Woken
+    | ClockSet
     | Settling
 )

@@ -40,6 +40,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     link_events: Mapping[str, int] = {}
     network: Mapping[str, int] = {}
     intake_held: int = 0
+    clock_jumps: int = 0
+    clock_gap_s: float = 0
+    clock_ahead_s: float = 0
 
 
 class Diagnostic(TypedDict, total=False):

@@ -79,6 +79,19 @@ FAMILIES = (
         "1 while intake is held, as the disk fails or is behind, else 0",
         counter=False,
     ),
+    Family("clock_jumps", "headwater_clock_jumps", "Jumps of the wall clock that were noticed"),
+    Family(
+        "clock_gap_s",
+        "headwater_clock_gap_seconds",
+        "How far the wall clock has jumped and is not yet believed, else 0",
+        counter=False,
+    ),
+    Family(
+        "clock_ahead_s",
+        "headwater_clock_ahead_seconds",
+        "How far the time of day is ahead of the steady clock, by jumps that were believed",
+        counter=False,
+    ),
 )
 
 

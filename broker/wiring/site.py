@@ -32,7 +32,7 @@ from broker.own_functions import FunctionsError, load_functions
 from broker.store import StoreError
 from broker.wiring import logs
 from broker.wiring.arrivals import Arrivals
-from broker.wiring.clock import WallClock
+from broker.wiring.clock import ClockWatch, WallClock
 from broker.wiring.delivery import Delivery
 from broker.wiring.errors import StartError
 from broker.wiring.listening import Listening
@@ -100,6 +100,7 @@ class Site:
         self._functions = _functions(config)
         self._mappings = _mappings(config)
         self._runner: Runner
+        self._watch: ClockWatch
         self._requests: Requests
         self._listening: Listening
         self._keeping: Keeping | None = None
@@ -144,7 +145,7 @@ class Site:
 
     async def _make_core(self) -> None:
         """The core as it was left, or a new one where nothing is kept. Raises StartError."""
-        clock = WallClock()
+        clock = WallClock(wait_s=self._config.intake.clock_wait_ms / 1000)
         outside: Outside = self._joined or self._delivery
         if self._folder is None:
             if self._options.networked:
@@ -166,6 +167,7 @@ class Site:
             runner = self._make_runner(keeping, promises, clock)
             runner.hold(quietly=True)  # until what is left over from before has its place
         self._runner = runner
+        self._watch = ClockWatch(clock, runner.put)
         prefix, name = self._config.mqtt.prefix, self._options.name
         self._listening = Listening(self._server, runner, prefix, name)
         self._server.on_subscriptions(self._listening.changed)
@@ -226,6 +228,7 @@ class Site:
             self._requests,
             self._server,
             fan,
+            self._watch,
             proven=bool(users),
             keeping=self._keeping,
             joined=self._joined,
@@ -251,6 +254,7 @@ class Site:
             self._runner.handle(Stopped())
         self._runner.close()
         self._listening.close()
+        self._watch.close()
         if self._serving is not None:
             self._serving.cancel()
             with contextlib.suppress(asyncio.CancelledError):

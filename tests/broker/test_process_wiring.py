@@ -30,45 +30,91 @@ PATIENCE_S = 10
 
 
 class Clocks:
-    """A wall clock and a monotonic one that a test sets."""
+    """A wall clock and a steady one that a test sets."""
 
     def __init__(self):
         self.wall_s = 1_000.0
-        self.monotonic_s = 5.0
+        self.steady_s = 5.0
 
     def clock(self):
-        return WallClock(lambda: self.wall_s, lambda: self.monotonic_s)
+        return WallClock(lambda: self.wall_s, lambda: self.steady_s, wait_s=60)
 
     def go(self, seconds):
         self.wall_s += seconds
-        self.monotonic_s += seconds
+        self.steady_s += seconds
 
 
-def test_time_follows_the_wall_clock_forward_and_never_back():
+def looked(clock):
+    note = clock.look()
+    return note and (note.event, note.fields.get("by_ms", note.fields.get("jumped_by_ms")))
+
+
+def test_time_goes_by_the_steady_clock_whatever_the_wall_clock_does():
+    """Silence and lateness are judged by it: a jump would make right events late."""
     clocks = Clocks()
     clock = clocks.clock()
     assert clock.now_ms() == 1_000_000
     clocks.go(1)
     assert clock.now_ms() == 1_001_000
-    clocks.wall_s += 60
-    assert clock.now_ms() == 1_061_000
-    clocks.wall_s -= 3_600
-    assert clock.now_ms() == 1_061_000
+    clocks.wall_s += 7_200
+    assert clock.now_ms() == 1_001_000
+    assert looked(clock) == ("clock_jumped", 7_200_000)
     clocks.go(2)
-    assert clock.now_ms() == 1_063_000
+    assert looked(clock) is None
+    assert (clock.now_ms(), clock.ahead_ms, clock.gap_ms) == (1_003_000, 0, 7_200_000)
+    clocks.wall_s -= 7_200
+    assert looked(clock) == ("clock_came_back", 7_200_000)
+    assert (clock.now_ms(), clock.ahead_ms, clock.gap_ms, clock.jumps) == (1_003_000, 0, 0, 1)
+
+
+@pytest.mark.parametrize("by_s", [7_200, -7_200])
+def test_a_wall_clock_that_stays_where_it_jumped_to_is_believed(by_s):
+    """Clocks are also put right: then readings are stamped with the right time, and time goes on."""
+    clocks = Clocks()
+    clock = clocks.clock()
+    clocks.wall_s += by_s
+    assert looked(clock) == ("clock_jumped", by_s * 1000)
+    clocks.go(59)
+    assert looked(clock) is None
+    clocks.go(2)
+    assert looked(clock) == ("clock_followed", by_s * 1000)
+    assert (clock.now_ms(), clock.ahead_ms) == (1_061_000, by_s * 1000)
+    clocks.go(1)
+    assert looked(clock) is None
+
+
+def test_a_clock_that_jumps_to_and_fro_is_told_of_each_time_and_not_believed():
+    clocks = Clocks()
+    clock = clocks.clock()
+    for by_s in (100, 100, -50):
+        clocks.wall_s += by_s
+        assert looked(clock)[0] == "clock_jumped"
+        clocks.go(50)
+        assert looked(clock) is None
+    assert (clock.ahead_ms, clock.jumps) == (0, 3)
+
+
+def test_small_corrections_are_followed_in_silence():
+    clocks = Clocks()
+    clock = clocks.clock()
+    for _ in range(10):
+        clocks.wall_s += 0.4
+        clocks.go(1)
+        assert looked(clock) is None
+    assert (clock.ahead_ms, clock.jumps) == (4_000, 0)
 
 
 def test_time_goes_on_from_where_an_ended_process_was():
+    """The time of day is what the wall clock says at a start: no steady clock outlasts a process."""
     clocks = Clocks()
     clock = clocks.clock()
     clock.not_before(999_000)
-    assert clock.now_ms() == 1_000_000
+    assert (clock.now_ms(), clock.ahead_ms) == (1_000_000, 0)
     clock.not_before(1_500_000)
-    assert clock.now_ms() == 1_500_000
+    assert (clock.now_ms(), clock.ahead_ms) == (1_500_000, -500_000)
     clocks.go(2)
-    assert clock.now_ms() == 1_502_000
-    clocks.wall_s += 3_600
-    assert clock.now_ms() == 1_000_000 + 2_000 + 3_600_000
+    assert looked(clock) is None
+    assert (clock.now_ms(), clock.ahead_ms) == (1_502_000, -500_000)
 
 
 # --- the log ----------------------------------------------------------------------------------

@@ -143,4 +143,26 @@ anchor-never-late: a run waits for an anchor that can come no more
 """,
         tests=TIMES,
     ),
+    *part(
+        "broker/wiring/clock.py",
+        r"""
+jump-believed: a wall clock that jumps is believed at once, and may jump back
+- if steady - self._jumped[1] < self._wait_s:
++ if steady < self._jumped[1]:
+
+jump-in-time: time goes by the wall clock, so that a jump makes sources silent
+- return int((self._steady() + self._begin_s) * 1000)
++ return int(self._wall() * 1000)
+""",
+        tests=("tests/broker/test_process_wiring.py",),
+    ),
+    *part(
+        "broker/core/intake.py",
+        r"""
+stamped-by-the-steady-clock: a reading without a time has the time of a clock that nobody sets right
+- return now + self._ahead_ms
++ return now
+""",
+        tests=("tests/broker/clock",),
+    ),
 ]

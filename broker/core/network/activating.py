@@ -87,7 +87,7 @@ class ActivatingBroker(RestorableBroker):
         for name in reversed(fresh):
             self._matcher.remove(name)
         for name in fresh:
-            self._matcher.install(tasks[name], self._now)
+            self._matcher.install(tasks[name], self._intake.time_of_day(self._now))
         # Types without a source are waited for from now on.
         self._matcher.due(self._watermark_of, ends=True)
 
