@@ -105,7 +105,7 @@ def test_small_corrections_are_followed_in_silence():
 
 
 def test_time_goes_on_from_where_an_ended_process_was():
-    """The time of day is what the wall clock says at a start: no steady clock outlasts a process."""
+    """At a start the wall clock is believed: no steady clock outlasts a process."""
     clocks = Clocks()
     clock = clocks.clock()
     clock.not_before(999_000)
