@@ -1,8 +1,8 @@
 """The time of the core, and the time of day beside it.
 
 Owns both: `now_ms` runs with a steady clock that nobody sets, and `ahead_ms` says how far the time
-of day is ahead of it, as far as this is believed. Must not know who asks. Invariant: a later `now_ms`
-is never less than an earlier one, and no jump of the wall clock moves it.
+of day is ahead of it, as far as this is believed. Must not know who asks. Invariant: a later
+`now_ms` is never less than an earlier one, and no jump of the wall clock moves it.
 
 Silence and deadlines are measured by `now_ms`, so that a jump makes no source silent and no event
 late. Readings without a time are stamped with the time of day. A wall clock that jumps may jump
@@ -35,7 +35,7 @@ def steady_s() -> float:
 
 
 class WallClock:
-    """See the module. `wall` and `steady` are the clocks underneath, in seconds."""
+    """The clock that the module describes; `wall` and `steady` underneath are in seconds."""
 
     def __init__(
         self,
@@ -63,14 +63,18 @@ class WallClock:
 
     @property
     def ahead_ms(self) -> int:
-        """How far the time of day is believed to be ahead of `now_ms`; negative: behind it."""
+        """The believed distance of the time of day from `now_ms`; negative: it is behind."""
         ahead_ms = round(self._ahead_s * 1000)
         return ahead_ms if abs(ahead_ms) >= TELL_MS else 0
 
     @property
     def gap_ms(self) -> int:
-        """How far the wall clock is from where it is believed to be; 0 while it is settled."""
+        """The distance of the wall clock from where it is believed to be; 0 while settled."""
         return 0 if self._jumped is None else round(self._jumped[0] * 1000)
+
+    def status(self) -> dict[str, int]:
+        """Return what a person may want to know, in milliseconds, and how many jumps were seen."""
+        return {"ahead_ms": self.ahead_ms, "gap_ms": self.gap_ms, "jumps": self.jumps}
 
     def look(self) -> Note | None:
         """Compare the clocks; what a person should know of it. To be called every second or so."""
@@ -85,8 +89,9 @@ class WallClock:
         if self._jumped is None or abs(gap - self._jumped[0]) >= STEP_S:
             self._jumped = (gap, steady)
             self.jumps += 1
-            said = {"by_ms": round(gap * 1000), "followed_in_s": round(self._wait_s)}
-            return Note("warning", "clock_jumped", said)
+            wait_s = round(self._wait_s)
+            jump_ms = round(gap * 1000)
+            return Note("warning", "clock_jumped", {"by_ms": jump_ms, "followed_in_s": wait_s})
         if steady - self._jumped[1] < self._wait_s:
             return None
         self._ahead_s, self._jumped = self._ahead_s + gap, None
@@ -110,11 +115,6 @@ class ClockWatch:
         """Look no further."""
         if self._timer is not None:
             self._timer.cancel()
-
-    def status(self) -> dict[str, int]:
-        """Return what a person may want to know, in milliseconds, and how many jumps were seen."""
-        one = self._clock
-        return {"ahead_ms": one.ahead_ms, "gap_ms": one.gap_ms, "jumps": one.jumps}
 
     def _look(self) -> None:
         note = self._clock.look()

@@ -14,7 +14,6 @@ import msgspec
 from broker.core.messages import CancelRequested, SpecificationSubmitted
 from broker.http import Follower, Ledger, Reply, ResultFan
 from broker.wiring.arrivals import Request
-from broker.wiring.clock import ClockWatch
 from broker.wiring.listed import listed
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
@@ -39,7 +38,6 @@ class Facade:
         requests: Requests,
         server: "MqttServer",
         fan: ResultFan,
-        clock: ClockWatch,
         *,
         proven: bool,
         keeping: "Keeping | None" = None,
@@ -52,7 +50,6 @@ class Facade:
         self._requests = requests
         self._server = server
         self._fan = fan
-        self._clock = clock
         self._proven = proven
         self._keeping = keeping
         self._joined = joined
@@ -87,9 +84,9 @@ class Facade:
             link_events=self._networking.sent() if self._networking else {},
             network=dict(self._networking.broker.counts) if self._networking else {},
             intake_held=int(self._keeping.gate.is_shut) if self._keeping else 0,
-            clock_jumps=self._clock.status()["jumps"],
-            clock_gap_s=self._clock.status()["gap_ms"] / 1000,
-            clock_ahead_s=self._clock.status()["ahead_ms"] / 1000,
+            clock_jumps=self._runner.clock.status()["jumps"],
+            clock_gap_s=self._runner.clock.status()["gap_ms"] / 1000,
+            clock_ahead_s=self._runner.clock.status()["ahead_ms"] / 1000,
         )
 
     def subscriptions(self) -> Sequence[Mapping[str, Any]]:
@@ -114,7 +111,7 @@ class Facade:
                 "dropped": core.dropped(),
             },
             "repeat_memory": core.remembered,
-            "clock": self._clock.status(),
+            "clock": self._runner.clock.status(),
             "mqtt": self._server.counters(),
             "http_followers": len(self._fan),
             "joins": self._joined.status() if self._joined else {},

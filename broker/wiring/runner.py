@@ -86,7 +86,7 @@ class Runner:
         self._machine: Any = network or core
         self.faults = 0
         self._outside = outside
-        self._clock = clock or WallClock()
+        self.clock = clock or WallClock()
         self._loop = asyncio.get_running_loop()
         self._inbox: list[Message | list[Payload]] = []
         self._scheduled = False
@@ -111,7 +111,7 @@ class Runner:
 
     def now_ms(self) -> int:
         """The time by which the core goes."""
-        return self._clock.now_ms()
+        return self.clock.now_ms()
 
     def is_advertised(self, source: str) -> bool:
         """Whether a source said what it is, and that holds."""
@@ -204,7 +204,7 @@ class Runner:
     def handle(self, message: "Message") -> None:
         """Handle a message at once, before all that waits."""
         try:
-            effects = self._machine.handle(message, self._clock.now_ms())
+            effects = self._machine.handle(message, self.clock.now_ms())
         except Exception as error:
             self.faults += 1
             logger.exception("the core failed on %s", type(message).__name__)
@@ -222,7 +222,7 @@ class Runner:
         one: Any = message
         regret = RequestRefused(one.client, one.request, refusals.DEFECT, one.reply_to)
         try:
-            effects: list[Effect] = self._machine.handle(regret, self._clock.now_ms())
+            effects: list[Effect] = self._machine.handle(regret, self.clock.now_ms())
         except Exception:  # what waits behind it is not to be lost with it
             self.faults += 1
             logger.exception("the core failed on an answer")
@@ -248,7 +248,7 @@ class Runner:
         due_ms = self._machine.next_wake()
         self._look_after_s = max(LOOK_AFTER_S, LOOK_SHARE * (perf_counter() - began_s))
         if due_ms is not None:
-            wait_s = max(0, due_ms - self._clock.now_ms() + 1) / 1000
+            wait_s = max(0, due_ms - self.clock.now_ms() + 1) / 1000
             self._wake = self._loop.call_later(min(wait_s, SLEEP_S_MAX), self._woken)
 
     def _woken(self) -> None:

@@ -228,7 +228,6 @@ class Site:
             self._requests,
             self._server,
             fan,
-            self._watch,
             proven=bool(users),
             keeping=self._keeping,
             joined=self._joined,

@@ -69,7 +69,7 @@ def test_time_goes_by_the_steady_clock_whatever_the_wall_clock_does():
 
 @pytest.mark.parametrize("by_s", [7_200, -7_200])
 def test_a_wall_clock_that_stays_where_it_jumped_to_is_believed(by_s):
-    """Clocks are also put right: then readings are stamped with the right time, and time goes on."""
+    """Clocks are also put right: then readings are stamped rightly, and time goes on."""
     clocks = Clocks()
     clock = clocks.clock()
     clocks.wall_s += by_s
