@@ -1,14 +1,15 @@
-"""Users' passwords: how they are kept and how they are checked.
+"""Users' passwords and programs' tokens: how they are kept and how they are checked.
 
-Owns the text form ``scrypt$n$r$p$salt$hash`` (salt and hash in base64) and the check of a password
-against it. Must not know over which protocol a user came. Invariant: a password is never kept, and
-a wrong user costs as much time as a wrong password.
+Owns the text forms ``scrypt$n$r$p$salt$hash`` (salt and hash in base64) and ``sha256$hash``, and
+the check of a password or token against them. Must not know over which protocol a user came.
+Invariant: neither is ever kept, and a wrong user costs as much time as a wrong password.
 """
 
 import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,6 +20,8 @@ COST_P = 1
 SALT_BYTES = 16
 HASH_BYTES = 32
 MEMORY_BYTES_MAX = 128 * 2**20  # a hash of another tool may ask for more; not for the whole machine
+TOKEN_BYTES = 32  # not to be guessed, however fast guesses are checked
+MARK = "hw_"  # so that tools that look for secrets in files find it
 REMEMBERED_MAX = 1024  # logins that need no second check; past it all are forgotten
 
 
@@ -40,6 +43,28 @@ def check_password(password: str, encoded: str) -> bool:
     """
     kept = _decode(encoded)
     return hmac.compare_digest(_scrypt(password, kept), kept.digest)
+
+
+# --- tokens -----------------------------------------------------------------------------------
+
+
+def new_token() -> str:
+    """Return a new token for a program: random, so that a quick hash of it is enough."""
+    return MARK + secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def token_digest(token: str) -> str:
+    """Return the text form of a token's hash."""
+    return f"sha256${hashlib.sha256(token.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def check_token_digest(encoded: str) -> None:
+    """Raise ValueError, saying what is wrong, unless the text is a token's hash."""
+    if not re.fullmatch(r"sha256\$[0-9a-f]{64}", encoded):
+        raise ValueError("a token's hash has the form sha256$hash")
+
+
+# --- passwords at the door --------------------------------------------------------------------
 
 
 class Users:

@@ -23,10 +23,9 @@ from broker.core.limits import Limits
 from broker.core.links.limits import LinkLimits
 from broker.core.topology.limits import TopologyLimits
 from broker.mqtt.limits import Limits as MqttLimits
+from broker.rights.names import NAME_PATTERN, NAME_SAYS
 
-NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 LIMIT_AT_MOST = 2**40  # more is a slip of the keyboard
-NAME_SAYS = "a letter or digit, then up to 63 letters, digits, `.`, `_` or `-`"
 
 
 def _port(meaning: str) -> About:

@@ -11,8 +11,9 @@ from broker.config.errors import RefusedError
 from broker.config.links import ADDRESS_SAYS, address_of
 from broker.config.mappings import PATH_SAYS
 from broker.config.mappings import check_attribute as good_attribute
-from broker.config.table import NAME_PATTERN, NAME_SAYS, Setting
+from broker.config.table import Setting
 from broker.credentials import check_hash
+from broker.rights.names import NAME_PATTERN, NAME_SAYS
 
 BITS_SHOWN_MAX = 128  # of a number that is refused
 

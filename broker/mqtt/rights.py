@@ -11,6 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from broker.mqtt.application import Action, ClientInfo
+from broker.rights.topics import covers, filled, overlaps
 
 USER, CLIENT = "%u", "%c"  # levels of a right's topics that stand for who asks
 ANSWERS_KEPT = 4_096  # questions whose answers are remembered; the oldest make room
@@ -52,7 +53,9 @@ class Rights:
             ):
                 continue
             for pattern in right.topics:
-                levels = _made_out(pattern, user, client_id)
+                levels = filled(
+                    pattern.replace(USER, "{user}").replace(CLIENT, "{client}"), user, client_id
+                )
                 if levels is None:
                     continue
                 if right.allow and covers(levels, wanted):
@@ -69,47 +72,3 @@ def check_pattern(pattern: str) -> str:
             if name in level and level != name:
                 return f"`{name}` is not a level of its own"
     return ""
-
-
-def _made_out(pattern: str, user: str | None, client_id: str) -> list[str] | None:
-    """The levels of a right's topic for this asker; None where it cannot be about them.
-
-    A name that is no level of its own would let its bearer choose what the right says.
-    """
-    levels = pattern.split("/")
-    for index, level in enumerate(levels):
-        if level in {USER, CLIENT}:
-            name = user if level == USER else client_id
-            if not name or any(character in name for character in "/+#"):
-                return None
-            levels[index] = name
-    return levels
-
-
-def covers(pattern: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether the pattern matches every topic that the wanted filter matches."""
-    if wanted[0].startswith("$") and pattern[0] in {"+", "#"}:
-        return False  # a wildcard never reaches there (MQTT-4.7.2-1)
-    for index, level in enumerate(pattern):
-        if level == "#":
-            return True
-        if index >= len(wanted):
-            return False
-        other = wanted[index]
-        if other == "#" or level not in {"+", other}:
-            return False
-    return len(wanted) == len(pattern)
-
-
-def overlaps(pattern: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether some topic matches both filters."""
-    for one, other in ((pattern, wanted), (wanted, pattern)):
-        if one[0].startswith("$") and other[0] in {"+", "#"}:
-            return False
-    for index in range(max(len(pattern), len(wanted))):
-        here = [levels[index] for levels in (pattern, wanted) if index < len(levels)]
-        if "#" in here:
-            return True  # the parent too (section 4.7.1.2)
-        if len(here) < 2 or (here[0] != here[1] and "+" not in here):
-            return False
-    return True

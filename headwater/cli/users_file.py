@@ -43,7 +43,7 @@ def add_password(parser: argparse.ArgumentParser) -> None:
 
 def checked_name(name: str) -> str:
     """The name of a user. Raises CommandError."""
-    from broker.config.table import NAME_PATTERN, NAME_SAYS
+    from broker.rights.names import NAME_PATTERN, NAME_SAYS
 
     if not re.fullmatch(NAME_PATTERN, name):
         raise CommandError(2, f"the user name `{name}` will not do, expected {NAME_SAYS}")

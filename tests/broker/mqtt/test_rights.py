@@ -1,43 +1,20 @@
 """Who may publish and subscribe where: rights, their file, and clients that meet them."""
 
-import itertools
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from broker.config import ConfigError
 from broker.config.rights import load_rights
 from broker.mqtt import packets as p
 from broker.mqtt.application import ClientInfo
 from broker.mqtt.reasons import Reason
-from broker.mqtt.rights import Right, Rights, covers, overlaps
-from tests.broker.mqtt.matching import filter_matches
+from broker.mqtt.rights import Right, Rights
 from tests.broker.mqtt.world import World
 
 BOTH = ("publish", "subscribe")
-LEVELS = ("a", "b", "$s")
-TOPICS = ["/".join(t) for n in (1, 2, 3) for t in itertools.product(LEVELS, repeat=n)]
-FILTERS = st.lists(st.sampled_from(["a", "b", "$s", "+"]), min_size=1, max_size=3).flatmap(
-    lambda levels: st.sampled_from(["/".join(levels), "/".join([*levels, "#"]), "#"])
-)
 
 
 def asks(rights, topic, action="publish", user="ann", client="c1"):
     return rights(ClientInfo(client, user, "test:1", 5), topic, action)
-
-
-@given(FILTERS, FILTERS)
-def test_a_filter_is_weighed_as_the_set_of_its_topics(one, other):
-    """Compared by trying topics over the filters' own alphabet, and one beyond it."""
-    longer = [f"{topic}/z" for topic in TOPICS] + ["z", *TOPICS]
-    these = {topic for topic in longer if filter_matches(one, topic)}
-    those = {topic for topic in longer if filter_matches(other, topic)}
-    assert overlaps(one.split("/"), other.split("/")) == bool(these & those)
-    if covers(one.split("/"), other.split("/")):
-        assert those <= these
-    elif not other.startswith("$"):  # `$s/+` within `$s/#` and the like: see below
-        assert not those <= these or not those
 
 
 def test_the_first_right_that_fits_decides_and_none_denies():

@@ -1,0 +1,85 @@
+"""Every request of a broker, by MQTT and by HTTP, and the right that it needs.
+
+Owns that table and the names of rights. Must not know how a request is carried out. Invariant:
+each route of the HTTP face and each request topic of the MQTT face stands in it exactly once; the
+doors look here and nowhere else.
+"""
+
+from typing import Final, Literal, get_args
+
+from msgspec import Struct
+
+Right = Literal["look", "cancel_any", "consumers", "drain", "forget", "reload", "backup"]
+"""Rights that a role names under `may`; the others follow from its names and topics."""
+
+Need = Literal[
+    "nothing",
+    "login",
+    "look",
+    "list",
+    "submit",
+    "cancel",
+    "publish",
+    "results",
+    "log",
+    "consumers",
+    "drain",
+    "forget",
+    "reload",
+    "backup",
+]
+"""What a request needs. Beyond the rights above:
+
+- `nothing`: answered to anybody; `login`: to whoever is let in.
+- `list`: `look`, or some name to submit as; the answer holds what the asker may know of.
+- `submit`: some name to submit as; then its names, types and actors are judged one by one.
+- `cancel`: as `submit`, or `cancel_any`; then whose subscription it is.
+- `publish`: some topic of readings to publish to; then each reading by type and source.
+- `results`: some topic of results to subscribe to; the answer holds those results alone.
+- `log`: the topic filter `results/#` to subscribe to, as the output log holds all results.
+"""
+
+RIGHTS: Final[tuple[Right, ...]] = get_args(Right)
+NEEDS: Final[tuple[Need, ...]] = get_args(Need)
+
+
+class RequestEntry(Struct, frozen=True):
+    """One request: its need, its HTTP routes (`METHOD path`), its MQTT topic's first level."""
+
+    name: str
+    need: Need
+    routes: tuple[str, ...] = ()
+    topic: str = ""
+
+
+REQUESTS: Final[tuple[RequestEntry, ...]] = (
+    RequestEntry("health", "nothing", ("GET /healthz", "GET /readyz")),
+    RequestEntry("interface", "login", ("GET /", "GET /openapi.json")),
+    RequestEntry("metrics", "look", ("GET /metrics",)),
+    RequestEntry("status", "look", ("GET /v1/status",)),
+    RequestEntry("plan", "look", ("GET /v1/plan",)),
+    RequestEntry("list", "list", ("GET /v1/subscriptions",), "list"),
+    RequestEntry("submit", "submit", ("POST /v1/subscriptions",), "submit"),
+    RequestEntry("cancel", "cancel", ("DELETE /v1/subscriptions/{name}",), "cancel"),
+    RequestEntry("results", "results", ("GET /v1/results",)),
+    RequestEntry("drain", "drain", ("POST /v1/drain", "DELETE /v1/drain")),
+    RequestEntry("forget", "forget", ("DELETE /v1/brokers/{name}",)),
+    RequestEntry("consumers", "consumers", ("POST /v1/log/ack", "DELETE /v1/log/consumers/{name}")),
+    RequestEntry("consumers_list", "look", ("GET /v1/log/consumers",)),
+    RequestEntry(
+        "log",
+        "log",
+        (
+            "GET /v1/log",
+            "GET /v1/log/offsets",
+            "GET /v1/log/ts_at",
+            "GET /v1/log/earliest_end",
+            "GET /v1/log/first_offset_after",
+        ),
+    ),
+)
+
+BY_ROUTE: Final[dict[str, RequestEntry]] = {
+    route: entry for entry in REQUESTS for route in entry.routes
+}
+BY_TOPIC: Final[dict[str, RequestEntry]] = {entry.topic: entry for entry in REQUESTS if entry.topic}
