@@ -74,6 +74,13 @@ FAMILIES = (
     Family("link_events", "headwater_link_events", "Events sent to a broker's link", "peer"),
     Family("network", "headwater_network", "What happened among brokers", "what"),
     Family(
+        "limits_broken",
+        "headwater_plan_limits_broken",
+        "1 for each limit of a broker that the plan breaks, whichever broker is asked",
+        "limit",
+        counter=False,
+    ),
+    Family(
         "intake_held",
         "headwater_intake_held",
         "1 while intake is held, as the disk fails or is behind, else 0",

@@ -53,13 +53,22 @@ PLAN_SCHEMAS: dict[str, Schema] = {
         drained=_WHETHER,
     ),
     "PlannedLink": shape_of("from to bytes_per_s", **{"from": TEXT}, to=TEXT, bytes_per_s=COUNT),
+    "BrokenLimit": shape_of(
+        "broker limit bytes_per_s at_most_bytes_per_s",
+        broker=TEXT,
+        limit=TEXT,
+        bytes_per_s=COUNT,
+        at_most_bytes_per_s=COUNT,
+    ),
     "Plan": shape_of(
-        "broker epoch quiet drained infeasible flow_bytes_per_s brokers links tasks tasks_left_out",
+        "broker epoch quiet drained infeasible limits_broken flow_bytes_per_s brokers links tasks"
+        " tasks_left_out",
         broker=TEXT,
         epoch=_maybe(TEXT),
         quiet=_WHETHER,
         drained=_WHETHER,
         infeasible=_WHETHER,
+        limits_broken=_many("BrokenLimit"),
         flow_bytes_per_s=_maybe(COUNT),
         brokers=_many("PlannedBroker"),
         links=_many("PlannedLink"),

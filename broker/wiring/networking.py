@@ -149,6 +149,10 @@ class Networking:
         """1 for each link that is up, by neighbour."""
         return {name: int(one["state"] == "up") for name, one in self._face.status().items()}
 
+    def limits_broken(self) -> dict[str, int]:
+        """Return 1 for each limit of a broker that the plan breaks."""
+        return {} if self.planning is None else self.planning.violations.broken()
+
     def sent(self) -> dict[str, int]:
         """Events sent over each link, by neighbour."""
         return dict(self.broker.sent_events)

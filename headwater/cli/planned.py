@@ -15,7 +15,7 @@ HEADS = ("SUBSCRIPTION", "HOME", "RUNS AT", "TAKES", "SENDS", "WHY")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Asks and shows; 1 where limits are broken and nobody found a plan that keeps them."""
+    """Asks and shows; 1 where limits are broken, at whichever broker."""
     if arguments.problem or arguments.spec or arguments.network:
         raise CommandError(2, "tell either a problem, or the --broker of a running network")
     broker = broker_of(arguments)
@@ -73,8 +73,11 @@ def show(told: dict[str, Any]) -> None:
         print(harmless(f"{told['broker']} does not know yet what runs where"))
     else:
         print(f"{_rate(flow)} travel over all links together; the plan is {state}")
+    for row in told.get("limits_broken", []):
+        load, limit = _rate(row["bytes_per_s"]), _rate(row["at_most_bytes_per_s"])
+        print(harmless(f"{row['limit']} of {row['broker']} is broken: {load} of {limit}"))
     if told["infeasible"]:
-        print(harmless(f"{told['broker']} found no plan that keeps the limits"))
+        print("no plan is known that keeps the limits")
 
 
 def _host(task: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ def test_who_merges_is_shown_with_those_who_fold(face, told, capsys):
 def test_a_plan_that_keeps_no_limits_is_status_1(face, told, capsys):
     face.broker.plans = told | {"infeasible": True}
     assert main(["plan", "--broker", face.url]) == 1
-    assert "no plan that keeps the limits" in capsys.readouterr().out
+    assert "no plan is known that keeps the limits" in capsys.readouterr().out
 
 
 def test_a_broker_without_a_coordinator_says_so(face, capsys):

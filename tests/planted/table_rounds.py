@@ -61,4 +61,30 @@ works-no-stay: a task goes back to where it was as soon as that seems better
 """,
         tests=COORDINATOR,
     ),
+    *part(
+        "broker/core/coordinator/violations.py",
+        r"""
+each-moment-broken: a limit that is broken while a task is on its way gets a line in the log
+- if (row["broker"], row["limit"]) in before]
++ if before is not None]
+
+broken-for-ever: nobody hears that limits are kept again
+- if keys == self._reported or (rows and not lasting):
++ if keys == self._reported or not lasting:
+""",
+        tests=("tests/broker/core/coordinator/test_violations.py",),
+    ),
+    *part(
+        "broker/core/coordinator/seen.py",
+        r"""
+limit-of-nobody: a limit of 0, which is none, is broken by all
+- if row[name] is not None and rate > row[name]:
++ if rate > (row[name] or 0):
+
+limit-the-wrong-way: a broker that has room left breaks its limit
+- row[name] is not None and rate > row[name]
++ row[name] is not None and rate < row[name]
+""",
+        tests=("tests/broker/core/coordinator/test_violations.py",),
+    ),
 ]

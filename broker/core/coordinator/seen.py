@@ -12,6 +12,7 @@ from typing import Any
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.laying import Laid, amounts
 from broker.core.coordinator.statement import Piece, Statement, Submission
+from broker.core.coordinator.violations import Violation
 from broker.core.network.cell_view import ROWS
 from planner.rounds.ball import Ball
 from planner.rounds.tables import Amounts, Standing, Tables
@@ -39,13 +40,41 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
                 if one["parts"]:
                     one["why"] = f"it merges what {len(one['parts'])} brokers fold; {one['why']}"
         tasks.append(one)
+    brokers = [] if ball is None else _brokers(ball, laid, known)
     return {
         "flow_bytes_per_s": None if ball is None else _rate(ball.flow),
-        "brokers": [] if ball is None else _brokers(ball, laid, known),
+        "limits_broken": _broken(brokers),
+        "brokers": brokers,
         "links": [] if ball is None else _links(ball, laid),
         "tasks": tasks,
         "tasks_left_out": max(0, len(laid.pieces) - TASKS_MAX),
     }
+
+
+def violations(laid: Laid, known: Known) -> list[Violation]:
+    """Return the limits that the tasks exceed where they run now, in the order of brokers."""
+    ball = _ball(laid, known, _submissions(laid, known))
+    return [] if ball is None else _broken(_brokers(ball, laid, known))
+
+
+def _broken(brokers: list[dict[str, Any]]) -> list[Violation]:
+    broken: list[Violation] = []
+    for row in brokers:
+        for limit, rate in (
+            ("capacity", row["takes_bytes_per_s"]),
+            ("egress", row["sends_bytes_per_s"]),
+        ):
+            name = f"{limit}_bytes_per_s"
+            if row[name] is not None and rate > row[name]:
+                broken.append(
+                    {
+                        "broker": row["broker"],
+                        "limit": name,
+                        "bytes_per_s": rate,
+                        "at_most_bytes_per_s": row[name],
+                    }
+                )
+    return broken
 
 
 def _submissions(laid: Laid, known: Known) -> dict[Piece, Submission]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
 from broker.core.coordinator.metering import Counts
-from broker.core.coordinator.seen import plan
+from broker.core.coordinator.seen import plan, violations
 from broker.core.coordinator.statement import Piece, StatementError
+from broker.core.coordinator.violations import Violations
 from broker.core.coordinator.works import Work
 from broker.core.effects import Note
 from broker.core.network import frames
@@ -43,6 +44,7 @@ class Planning:
         self._broker = broker
         self._decided: list[CellPlaced] = []
         self.failed = ""
+        self.violations = Violations()
         self.coordinator = Coordinator(broker.me, life, settings, rounds, self)
 
     # --- what happens, see `linking.Deciding` ----------------------------------------------
@@ -80,6 +82,16 @@ class Planning:
         due = self.coordinator.next_wake()
         if due is not None and due <= self._now:
             self._do(lambda one: one.wake(self._now))
+            if self.violations.is_due(self._now):
+                self._do(self._look_at_limits)
+
+    def _look_at_limits(self, coordinator: Coordinator) -> None:
+        rows = []
+        if coordinator.laid is not None:
+            rows = violations(coordinator.laid, coordinator.known)
+        note = self.violations.look(rows, self._now)
+        if note is not None:
+            self._broker.note(note)
 
     def _do(self, action: Callable[[Coordinator], None]) -> None:
         if self.failed:
@@ -167,7 +179,9 @@ class Planning:
             "brokers": len(one.known.statements),
             "quiet": one.quiet,
             "drained": one.drained,
-            "infeasible": one.laid is not None and one.rounds.infeasible,
+            "infeasible": (one.laid is not None and one.rounds.infeasible)
+            or bool(self.violations.rows),
+            "limits_broken": self.violations.rows,
             "failed": self.failed,
             "submissions_untold": one.works.untold,
             "counts": dict(one.counts),
@@ -179,6 +193,8 @@ class Planning:
         told = {"broker": one.me}
         told |= {name: status[name] for name in ("epoch", "quiet", "drained", "infeasible")}
         if one.laid is None:
-            nothing: dict[str, Any] = {"brokers": [], "links": [], "tasks": []}
+            nothing: dict[str, Any] = {"limits_broken": [], "brokers": [], "links": [], "tasks": []}
             return {**told, "flow_bytes_per_s": None, **nothing, "tasks_left_out": 0}
-        return told | plan(one.laid, one.known, one.settings.price_percent)
+        account = plan(one.laid, one.known, one.settings.price_percent)
+        infeasible = one.rounds.infeasible or bool(account["limits_broken"])
+        return told | account | {"infeasible": infeasible}
