@@ -29,6 +29,7 @@ from bench.servers import mosquitto_version
 PARTS = {
     "broker": (
         "bench.mqtt_face",
+        "bench.fairness",
         "bench.batches",
         "bench.intake",
         "bench.idle",

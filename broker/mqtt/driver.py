@@ -6,9 +6,7 @@ socket, one login or one call of the application does, the others go on.
 
 import asyncio
 import logging
-import socket as sockets
 from concurrent.futures import ThreadPoolExecutor
-from typing import cast
 
 from broker.mqtt.application import Application, Credentials, InboundMessage
 from broker.mqtt.connection import Connection
@@ -16,12 +14,10 @@ from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
 from broker.mqtt.listening import common_name
 from broker.mqtt.reasons import Reason
+from broker.mqtt.sockets import Socket, ReadTurns, notice_silence
 from broker.mqtt.writing import Writing
 from broker.store import Store
 
-SILENCE_S = 60  # so long a peer may say nothing before the kernel asks, see `notice_silence`
-PROBE_EVERY_S = 15
-PROBES_MAX = 4
 TOLD_MAX = 1000  # kinds of lines: clients choose their names
 
 logger = logging.getLogger(__name__)
@@ -46,12 +42,14 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self.time = self._loop.time
         self._sockets: dict[Connection, Socket] = {}
+        self.turns = ReadTurns()
         self._checks: dict[Connection, asyncio.Future[bool]] = {}
         self._threads: ThreadPoolExecutor | None = None
         self._wake: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         self._performing = False
         self._scheduled = False
+        self._stopping = False
         self._told: set[str] = set()
 
     def now_ms(self) -> int:
@@ -66,6 +64,7 @@ class Driver:
 
     async def stop(self) -> None:
         """Close all connections, which have a short while to take the last bytes."""
+        self._stopping = True
         self.hub.shut_down(self.now_ms())
         for connection in list(self._sockets):  # those that have not said who they are
             self.hub.close(connection, "server_shutting_down", self.now_ms())
@@ -83,7 +82,7 @@ class Driver:
 
     # --- what sockets tell --------------------------------------------------------------------
 
-    def opened(self, socket: "Socket") -> Connection:
+    def opened(self, socket: Socket) -> Connection:
         """A socket is there, its TLS handshake done."""
         transport = socket.transport
         transport.set_write_buffer_limits(high=self.hub.limits.unsent_bytes_max)
@@ -186,11 +185,16 @@ class Driver:
         for message in messages:
             self.hub.complete(message.token, Reason.UNSPECIFIED_ERROR, self.now_ms())
 
-    def _close(self, socket: "Socket", effect: Close) -> None:
+    def _close(self, socket: Socket, effect: Close) -> None:
         if effect.fault:
             who = effect.connection.client.client_id or effect.connection.address
             self._tell(effect.reason, f"closed the MQTT client {who!r}: {effect.fault}")
-        socket.close(self.hub.limits.close_timeout_ms / 1000)
+        limits = self.hub.limits
+        # Who said DISCONNECT, or nothing yet, has nothing more to read. At the end of the process
+        # nobody is waited for who goes on writing.
+        linger = effect.connection.version and effect.reason != "client_disconnected"
+        linger_bytes = limits.linger_bytes_max if linger and not self._stopping else 0
+        socket.close(limits.close_timeout_ms / 1000, linger_bytes)
 
     def _check(self, effect: CheckPassword) -> None:
         """Check a password, in a thread unless it is known."""
@@ -262,77 +266,3 @@ class Driver:
             self._tell("timer", "the MQTT face failed on what was due", traceback=True)
         self.hub.timers.sooner = True
         self.perform()
-
-
-def notice_silence(transport: asyncio.Transport) -> None:
-    """Have the kernel ask whether the peer is still there.
-
-    Else a client without a keep-alive that vanished without a word would keep its place for ever.
-    """
-    socket = transport.get_extra_info("socket")
-    socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
-    for option, value in (
-        ("TCP_KEEPIDLE", SILENCE_S),
-        ("TCP_KEEPINTVL", PROBE_EVERY_S),
-        ("TCP_KEEPCNT", PROBES_MAX),
-    ):
-        if hasattr(sockets, option):  # not every system has them
-            socket.setsockopt(sockets.IPPROTO_TCP, getattr(sockets, option), value)
-
-
-class Socket(asyncio.Protocol):
-    """One socket; passes on what happens to it."""
-
-    __slots__ = ("_closing", "_connection", "_driver", "transport")
-
-    transport: asyncio.Transport
-    _connection: Connection
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._closing: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is open."""
-        self.transport = cast("asyncio.Transport", transport)
-        self._connection = self._driver.opened(self)
-        self._driver.perform()
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes came."""
-        driver = self._driver
-        try:
-            driver.hub.received(self._connection, data, int(driver.time() * 1000))
-        except Exception:  # noqa: BLE001 - see `Driver.failed`
-            driver.failed(self._connection)
-        driver.perform()
-
-    def pause_writing(self) -> None:
-        """Its buffer is full."""
-        self._driver.busy(self._connection)
-
-    def resume_writing(self) -> None:
-        """Its buffer has room again."""
-        self._driver.writable(self._connection)
-
-    def connection_lost(self, _exc: Exception | None) -> None:
-        """The socket is closed, by either side."""
-        if self._closing is not None:
-            self._closing.cancel()
-        self._driver.lost(self._connection)
-
-    def read(self, on: bool) -> None:
-        """Read on, or pause."""
-        if not self.transport.is_closing():
-            if on:
-                self.transport.resume_reading()
-            else:
-                self.transport.pause_reading()
-
-    def close(self, patience_s: float) -> None:
-        """Close when all is sent; cut after a while."""
-        transport = self.transport
-        if not transport.is_closing():
-            loop = asyncio.get_running_loop()
-            self._closing = loop.call_later(patience_s, transport.abort)
-            transport.close()

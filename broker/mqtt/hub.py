@@ -14,12 +14,12 @@ from broker.mqtt.application import (
     RetainedMessage,
     Token,
 )
+from broker.mqtt.backpressure import Holding, Slowing
 from broker.mqtt.codec import TopicNames
 from broker.mqtt.connection import Connection
 from broker.mqtt.counters import Counters
 from broker.mqtt.effects import Close, Effect
 from broker.mqtt.encode import encode
-from broker.mqtt.holding import Holding
 from broker.mqtt.keeping import Keeping
 from broker.mqtt.leaving import end_overflowed, shut
 from broker.mqtt.limits import Limits
@@ -29,7 +29,6 @@ from broker.mqtt.publishing import receive
 from broker.mqtt.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
 from broker.mqtt.session import Session
-from broker.mqtt.slowing import Slowing
 from broker.mqtt.timers import Timers
 
 CONNACK = b"\x20"  # how it begins, and no other packet

@@ -141,6 +141,11 @@ class Limits:
     close_timeout_ms: int = _limit(
         2_000, "a closing connection may take this long to empty its socket; then it is cut"
     )
+    linger_bytes_max: int = _limit(
+        16_777_216,
+        "what a client still writes after its connection was closed is read so far, and discarded: "
+        "else it would be reset and never read why",
+    )
 
     def __post_init__(self) -> None:
         """Refuse a bound that cannot be one."""

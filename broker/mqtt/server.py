@@ -18,7 +18,7 @@ from broker.mqtt.application import (
     RetainedMessage,
     Token,
 )
-from broker.mqtt.driver import Driver, Socket
+from broker.mqtt.driver import Driver
 from broker.mqtt.hub import Hub
 from broker.mqtt.keeping import RESULTS_MARK, Keeping
 from broker.mqtt.limits import Limits
@@ -32,6 +32,7 @@ from broker.mqtt.listening import (
 from broker.mqtt.packets import Properties, Publish
 from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Prefix
+from broker.mqtt.sockets import Socket
 from broker.mqtt.writing import wall_ms
 from broker.store import Store
 

@@ -181,7 +181,7 @@ confirmed-bytes-stay: what was confirmed still counts as queued
 )
 
 ROOM = part(
-    "broker/mqtt/room.py",
+    "broker/mqtt/outgoing.py",
     r"""
 queue-edge: one message more than allowed waits
 - waiting >= limits.queue_messages_max
@@ -335,20 +335,43 @@ taken-twice: a message at QoS 2 that the application has is handed up again
     tests=MQTT,
 )
 
+SOCKETS = part(
+    "broker/mqtt/sockets.py",
+    r"""
+turn-not-waited-for: a socket with much in it is read again at once
+- self._wait_for_turn()
+-             took_s
++ took_s
+
+turn-undivided: each of many floods takes a whole turn
+- share_s = TURN_S / (len(self.busy) + 1)
++ share_s = TURN_S
+
+closed-both-ways: a client that writes is reset instead of told
+- if linger_bytes and transport.can_write_eof():
++ if not linger_bytes and transport.can_write_eof():
+
+lingers-for-ever: what comes after the end is not counted
+- self._linger_bytes -= size_bytes
++ self._linger_bytes -= 0
+""",
+    tests=("tests/broker/mqtt/test_turns.py",),
+)
+
 SLOWING = part(
-    "broker/mqtt/slowing.py",
+    "broker/mqtt/backpressure.py",
     r"""
 slowed-for-itself: a client that hears itself is not read, nor what it confirms
-- if one is not own
-+ if one is not None
+- if queue is not own
++ if queue is not None
 
 slowed-for-ever: a publisher waits for a subscriber that never gets on
 - if behind and now_ms < slowed.until_ms and
 + if behind and
 
 one-of-a-group: one member that is behind slows publishers though another is not
-- if all(found) else []
-+ if any(found) else []
+- if all(queues) else []
++ if any(queues) else []
 """,
     tests=("tests/broker/mqtt/test_slowing.py", "tests/broker/mqtt/test_limits.py"),
 )
@@ -378,5 +401,5 @@ system-topics: `#` allows what begins with `$`
 TABLE = [
     *(WIRE + DECODE + ENCODE + CODEC + TOPICS),
     *(OUTGOING + ROOM + ROUTER + TIMERS + SUBSCRIBING),
-    *(KEEPING + KEPT + RESTORING + WAITING + SLOWING + RIGHTS),
+    *(KEEPING + KEPT + RESTORING + WAITING + SLOWING + SOCKETS + RIGHTS),
 ]

@@ -372,6 +372,12 @@ def login_addresses_max():
 
 
 @case
+def linger_bytes_max():
+    """What is read after the end is the socket's business: see test_turns."""
+    assert Limits().linger_bytes_max > Limits().unsent_bytes_max
+
+
+@case
 def close_timeout_ms():
     """How long it takes is the driver's: see test_server."""
     assert 0 < Limits().close_timeout_ms <= 10_000
