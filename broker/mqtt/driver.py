@@ -14,7 +14,7 @@ from broker.mqtt.effects import CheckPassword, Close, Reading
 from broker.mqtt.hub import Hub
 from broker.mqtt.listening import common_name
 from broker.mqtt.reasons import Reason
-from broker.mqtt.sockets import Socket, ReadTurns, notice_silence
+from broker.mqtt.sockets import ReadTurns, Socket, notice_silence
 from broker.mqtt.writing import Writing
 from broker.store import Store
 
