@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from experiments.generate import SHAPES, Limits, problem
+from experiments.tightening import tighten
 from planner.flow import evaluate
-from planner.generate import SHAPES, Limits, problem
 from planner.layout import Layout, lay_out
 from planner.methods import patience_steps
 from planner.optimal import solve
@@ -125,6 +126,7 @@ def prove(one: Drawn, seconds: float, before: Known | None) -> Known:
         start.plan if start.feasible else None,
         threads=1,
         clock=time.process_time,
+        tighten=tighten,
     )
     flows = [best.flow, *([start.flow] if start.feasible else [])]
     bound, spent = best.bound, seconds

@@ -35,9 +35,10 @@ from bench.placement_bounds import (
 )
 from bench.planted_placement import planted
 from bench.report import Goal, Report, Table, as_text, columns_of, goals_table, machine, parser
+from experiments.generate import Limits, problem
+from experiments.homes import nursing_home
+from experiments.tightening import tighten
 from planner.flow import evaluate
-from planner.generate import Limits, problem
-from planner.homes import nursing_home
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.reading import read_problem
@@ -145,7 +146,7 @@ def _home(task: tuple[int, bool, float]) -> tuple[float, list[str]]:
     layout = lay_out(read_problem(nursing_home(seed, video=video)))
     found = searched(layout, HOME_S)
     start = found.plan if found.feasible else None
-    best = solve(layout, milp_s, start, threads=1, clock=time.process_time)
+    best = solve(layout, milp_s, start, threads=1, clock=time.process_time, tighten=tighten)
     gap = percent(found.flow, best.bound) if found.feasible else 100.0
     size = f"{len(layout.problem.nodes)} x {len(layout.pieces)}"
     row = [f"{seed}, {'with' if video else 'without'} video", size, f"{found.flow:,.0f}"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.generate import links
+from experiments.generate import links
 
 CHAIN = 2  # tasks of a chain: the first joins two contents, the last is delivered
 

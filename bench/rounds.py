@@ -19,8 +19,9 @@ from random import Random
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from experiments.generate import SHAPES, Limits, problem  # noqa: E402
+from experiments.trial import Trial  # noqa: E402
 from planner.flow import Evaluation, evaluate  # noqa: E402
-from planner.generate import SHAPES, Limits, problem  # noqa: E402
 from planner.layout import lay_out  # noqa: E402
 from planner.methods import Wanted, find  # noqa: E402
 from planner.plan import Plan  # noqa: E402
@@ -30,7 +31,6 @@ from planner.rounds.improve import Effort  # noqa: E402
 from planner.rounds.messages import Commit, Envelope, Tell, size_bytes  # noqa: E402
 from planner.rounds.settings import Settings  # noqa: E402
 from planner.rounds.tree import on_tree, overlay  # noqa: E402
-from planner.rounds.trial import Trial  # noqa: E402
 from planner.rounds.units import scaled  # noqa: E402
 
 EXAMPLES = ROOT / "examples" / "placement"

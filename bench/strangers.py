@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 from bench.report import columns_of, machine
+from experiments.tightening import tighten
 from planner.flow import as_document
 from planner.layout import Layout, lay_out
 from planner.methods import patience_steps
@@ -69,7 +70,9 @@ def measured(asked: Asked) -> Row:
     flows = [float(one.flow), *(flow for _, flow in found if flow is not None)]
     if asked.optimal_s:
         begin = plan if first is not None else None
-        best = solve(layout, asked.optimal_s, begin, threads=1, clock=time.process_time)
+        best = solve(
+            layout, asked.optimal_s, begin, threads=1, clock=time.process_time, tighten=tighten
+        )
         flows += [best.flow] if best.flow is not None else []
     least = min(flows)
     if first is None:

@@ -15,12 +15,15 @@ import numpy as np
 from planner.flow import evaluate
 from planner.layout import Layout
 from planner.plan import Plan
-from planner.program import SCALED, Formulation, TooLargeError
-from planner.relaxation import GAP, as_lp, solver
-from planner.tightening import tighten
+from planner.program import SCALED, Formulation, Program, TooLargeError
 
+GAP = 1e-6  # of the flow: a bound as near as that is reached
 GRAIN_SPARE = 1e-3  # of what flows are multiples of, so that rounding proves nothing
 WHOLE_MAX = 1e9  # the solver counts in fractions, in which larger sums are not exact enough
+
+
+Tighten = Callable[[Any, Formulation, float, int, Callable[[], float]], float]
+"""Adds rows to a program; is given HiGHS, the scale of costs, the threads and the time spent."""
 
 
 class NoSolverError(RuntimeError):
@@ -45,10 +48,12 @@ def solve(
     *,
     threads: int = 0,
     clock: Callable[[], float] = time.monotonic,
+    tighten: Tighten | None = None,
 ) -> Optimum:
-    """The best plan by HiGHS within a time by that clock; `start` is a plan to improve on.
+    """Find the best plan by HiGHS within a time by that clock; `start` is a plan to improve on.
 
-    Raises NoSolverError where HiGHS is missing or the problem is too large.
+    `tighten` adds rows that every plan keeps and hands back a flow that they prove. Raises
+    NoSolverError where HiGHS is missing or the problem is too large.
     """
     try:
         import highspy
@@ -67,7 +72,9 @@ def solve(
         raise NoSolverError(str(error)) from None
     scale = max(formulation.program.cost, default=0.0) / SCALED or 1.0
     grain = _grain(layout)
-    least = tighten(highspy, formulation, scale, threads, spent) * (1 - GAP)
+    least = 0.0
+    if tighten is not None:
+        least = tighten(highspy, formulation, scale, threads, spent) * (1 - GAP)
     highs = solver(highspy, threads, lambda: spent() >= 1)
     highs.setOptionValue("mip_abs_gap", max(1e-9, grain / scale / 2))
     highs.passModel(as_lp(highspy, formulation.program, scale))
@@ -116,3 +123,41 @@ def _outcome(
     flow = float(evaluate(formulation.layout, plan).flow)
     proven = status == statuses.kOptimal or bound >= flow
     return Optimum(plan, flow, min(bound, flow), proven=proven, infeasible=False)
+
+
+def solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
+    """A solver that ends when it is late."""
+    highs: Any = highspy.Highs()
+    highs.resetGlobalScheduler(True)  # else it refuses another number of threads
+    for option, value in (
+        ("output_flag", False),
+        ("mip_rel_gap", GAP),
+        ("random_seed", 1),
+        ("threads", threads),
+    ):
+        highs.setOptionValue(option, value)
+
+    def watch(event: Any) -> None:
+        if late():
+            event.interrupt()
+
+    for asks in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
+        asks.subscribe(watch)
+    return highs
+
+
+def as_lp(highspy: Any, program: Program, scale: float) -> Any:
+    """A program as the solver takes it, its costs divided by `scale`."""
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
+    lp.col_cost_ = np.array(program.cost) / scale
+    lp.col_lower_ = np.zeros(len(program.cost))
+    lp.col_upper_ = np.array(program.upper)
+    lp.row_lower_, lp.row_upper_ = np.array(program.low), np.array(program.high)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array(program.starts, dtype=np.int32)
+    lp.a_matrix_.index_ = np.array(program.index, dtype=np.int32)
+    lp.a_matrix_.value_ = np.array(program.value)
+    kinds = highspy.HighsVarType
+    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in program.whole]
+    return lp

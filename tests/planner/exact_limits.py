@@ -2,8 +2,8 @@
 
 from random import Random
 
+from experiments.generate import problem
 from planner.flow import as_document
-from planner.generate import problem
 from planner.layout import lay_out
 from planner.plan import Plan, read_plan
 from planner.reading import read_problem

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.generate import SHAPES, Limits, problem
+from experiments.generate import SHAPES, Limits, problem
 from planner.search.stops import First, Steps
 from tests.oracles import placement as oracle
 from tests.planner.exact_limits import exactly, planned

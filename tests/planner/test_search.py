@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 
 from bench.planted_placement import planted
+from experiments.generate import SHAPES, Limits, problem
 from planner.flow import as_document, evaluate
-from planner.generate import SHAPES, Limits, problem
 from planner.layout import lay_out
 from planner.methods import METHODS, Wanted, find
 from planner.optimal import solve
@@ -122,7 +122,7 @@ def test_problems_that_are_made_have_feasible_plans_and_the_search_finds_one(sha
 def test_the_same_seed_and_steps_give_the_same_plan_under_any_hash_seed(limits):
     script = (
         "import json\n"
-        "from planner.generate import Limits, problem\n"
+        "from experiments.generate import Limits, problem\n"
         "from planner.flow import as_document\n"
         "from planner.layout import lay_out\n"
         "from planner.methods import Wanted, find\n"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.generate import links
 from planner.flow import as_document, evaluate, over
-from planner.generate import links
 from planner.layout import lay_out
 from planner.plan import Plan
 from planner.reading import read_problem

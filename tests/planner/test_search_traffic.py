@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.generate import Limits, problem
 from planner.flow import evaluate
-from planner.generate import Limits, problem
 from planner.layout import lay_out
 from planner.reading import read_problem
 from planner.search.breakout import Breakout

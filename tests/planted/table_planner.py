@@ -189,7 +189,7 @@ planner-relieved-at-any-price: a step that breaks limits more is kept where it i
         tests=TRAFFIC,
     ),
     *part(
-        "planner/cuts.py",
+        "experiments/cuts.py",
         """
 planner-something-always-goes: something goes from a partial's places wherever the header is
 -     return terms, -1.0

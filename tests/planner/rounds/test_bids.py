@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
+from experiments.trial import Trial
 from planner.layout import Role, lay_out
 from planner.problem import Content, Link, Mode, Node, Problem, Task
 from planner.rounds.bids import elect, first_host, guardian, homes_of
 from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
 from planner.rounds.tree import overlay
-from planner.rounds.trial import Trial
 from tests.planner.rounds.networks import generated
 
 

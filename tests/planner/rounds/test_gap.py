@@ -5,8 +5,9 @@ from functools import cache
 
 import pytest
 
+from experiments.generate import SHAPES, Limits, problem
+from experiments.trial import Trial
 from planner.flow import Evaluation, evaluate
-from planner.generate import SHAPES, Limits, problem
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.plan import Plan
@@ -15,7 +16,6 @@ from planner.reading import read_problem
 from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
 from planner.rounds.tree import on_tree, overlay
-from planner.rounds.trial import Trial
 
 ALL = 99
 

@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
+from experiments.trial import Conditions, Trial
 from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
 from planner.rounds.tables import tables_of
-from planner.rounds.trial import Conditions, Trial
 from tests.planner.rounds.networks import generated
 
 

@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
+from experiments.trial import Conditions, Trial
 from planner.rounds import keeping, machine, turns, view
 from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
 from planner.rounds.tables import tables_of
-from planner.rounds.trial import Conditions, Trial
 from tests.planner.rounds.networks import generated
 
 EVENTS_MAX = 1_500  # sound runs of these networks take less than 400

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from experiments.trial import Conditions, Trial
 from planner.flow import evaluate
 from planner.network import Network
 from planner.plan import Plan
@@ -15,7 +16,6 @@ from planner.problem import Content, Link, Node, Problem, Task
 from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
 from planner.rounds.tables import tables_of
-from planner.rounds.trial import Conditions, Trial
 from planner.rounds.units import scaled
 from tests.planner.rounds.networks import best_of_all, generated, placements, value
 

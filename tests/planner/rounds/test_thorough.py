@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.trial import Trial
 from planner.rounds import machine
 from planner.rounds.ball import Ball
 from planner.rounds.improve import Effort
@@ -16,7 +17,6 @@ from planner.rounds.settings import Settings
 from planner.rounds.tabu import Tabu
 from planner.rounds.thorough import Thorough
 from planner.rounds.tree import Tree
-from planner.rounds.trial import Trial
 from tests.planner.rounds.networks import generated
 from tests.planner.rounds.test_ball import EVERYWHERE, Scene
 

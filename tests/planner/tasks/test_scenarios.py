@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from broker.own_functions import load_functions
+from experiments.trial import Trial
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.methods import Wanted, find
@@ -17,7 +18,6 @@ from planner.problem import Mode, Problem
 from planner.reading import read_problem
 from planner.rounds.improve import Effort
 from planner.rounds.settings import Settings
-from planner.rounds.trial import Trial
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "placement"
 

@@ -6,12 +6,12 @@ from random import Random
 import highspy
 import pytest
 
-from planner import relaxation, tightening
-from planner.generate import SHAPES, Limits, problem
+from experiments import relaxation, tightening
+from experiments.generate import SHAPES, Limits, problem
+from experiments.relaxation import INTERIOR_GAP, Relaxation
 from planner.layout import lay_out
 from planner.program import SCALED, Formulation, Program
 from planner.reading import read_problem
-from planner.relaxation import INTERIOR_GAP, Relaxation
 from tests.oracles.placement_best import best, count
 from tests.planner.tight import tight
 

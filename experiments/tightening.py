@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from planner import cuts, fillings
-from planner.fillings import Matrix, Row
+from experiments import cuts, fillings
+from experiments.fillings import Matrix, Row
+from experiments.relaxation import Relaxation, Spent
 from planner.program import Formulation
-from planner.relaxation import Relaxation, Spent
 
 ROUNDS_MAX = 60
 ROUND_GAIN = 2e-6  # of the flow: rows that gain less are not worth another round

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.grouping import CircularForestError, Forest
 from language import check_text
-from planner.grouping import CircularForestError, Forest
 
 # Section 5 of the seed paper. The edges of the three requests are not told by its text; they
 # follow from their names.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from planner.optimal import as_lp, solver
 from planner.program import Program, Terms
 
-GAP = 1e-6  # of the flow: a bound as near as that is reached
 SIMPLEX_MAX = 0.02  # of the time: what takes longer once is solved from the interior ever after
 INTERIOR_GAP = 1e-5  # of the flow, at which an interior solution is near enough
 
@@ -20,27 +20,6 @@ Spent = Callable[[], float]
 """What part of the time has passed."""
 Row = tuple[Terms, float]
 Array = npt.NDArray[np.float64]
-
-
-def solver(highspy: Any, threads: int, late: Callable[[], bool]) -> Any:
-    """A solver that ends when it is late."""
-    highs: Any = highspy.Highs()
-    highs.resetGlobalScheduler(True)  # else it refuses another number of threads
-    for option, value in (
-        ("output_flag", False),
-        ("mip_rel_gap", GAP),
-        ("random_seed", 1),
-        ("threads", threads),
-    ):
-        highs.setOptionValue(option, value)
-
-    def watch(event: Any) -> None:
-        if late():
-            event.interrupt()
-
-    for asks in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
-        asks.subscribe(watch)
-    return highs
 
 
 class Relaxation:
@@ -157,20 +136,3 @@ class Relaxation:
                 left[column] -= value * price
         most: Array = np.asarray(lp.col_upper_, dtype=np.float64)
         return float(prices @ side + np.minimum(left, 0.0) @ most)
-
-
-def as_lp(highspy: Any, program: Program, scale: float) -> Any:
-    """A program as the solver takes it, its costs divided by `scale`."""
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
-    lp.col_cost_ = np.array(program.cost) / scale
-    lp.col_lower_ = np.zeros(len(program.cost))
-    lp.col_upper_ = np.array(program.upper)
-    lp.row_lower_, lp.row_upper_ = np.array(program.low), np.array(program.high)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(program.starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.array(program.index, dtype=np.int32)
-    lp.a_matrix_.value_ = np.array(program.value)
-    kinds = highspy.HighsVarType
-    lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in program.whole]
-    return lp

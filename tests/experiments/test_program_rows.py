@@ -6,15 +6,15 @@ from random import Random
 import highspy
 import pytest
 
-from planner import cuts, fillings
+from experiments import cuts, fillings
+from experiments.relaxation import Relaxation
+from experiments.tightening import _mixture, tighten
 from planner.flow import evaluate
 from planner.layout import lay_out
 from planner.optimal import solve
 from planner.plan import Plan
 from planner.program import SCALED, Formulation
 from planner.reading import read_problem
-from planner.relaxation import Relaxation
-from planner.tightening import _mixture, tighten
 from tests.planner.tight import tight
 
 PLANS_TRIED = 400
