@@ -12,7 +12,7 @@ from typing import Any
 from broker.core.coordinator.known import Known
 from broker.core.coordinator.laying import Laid, amounts
 from broker.core.coordinator.statement import Piece, Statement, Submission
-from broker.core.coordinator.violations import Violation
+from broker.core.coordinator.violations import BrokenLimit
 from broker.core.network.cell_view import ROWS
 from planner.rounds.ball import Ball
 from planner.rounds.tables import Amounts, Standing, Tables
@@ -51,14 +51,14 @@ def plan(laid: Laid, known: Known, price_percent: int) -> dict[str, Any]:
     }
 
 
-def violations(laid: Laid, known: Known) -> list[Violation]:
+def violations(laid: Laid, known: Known) -> list[BrokenLimit]:
     """Return the limits that the tasks exceed where they run now, in the order of brokers."""
     ball = _ball(laid, known, _submissions(laid, known))
     return [] if ball is None else _broken(_brokers(ball, laid, known))
 
 
-def _broken(brokers: list[dict[str, Any]]) -> list[Violation]:
-    broken: list[Violation] = []
+def _broken(brokers: list[dict[str, Any]]) -> list[BrokenLimit]:
+    broken: list[BrokenLimit] = []
     for row in brokers:
         for limit, rate in (
             ("capacity", row["takes_bytes_per_s"]),

@@ -16,7 +16,7 @@ from broker.core.effects import Note
 CHECK_MS = 5_000  # a limit that is kept again by then is not worth a line: a task is on its way
 
 
-class Violation(TypedDict):
+class BrokenLimit(TypedDict):
     """A limit of a broker that the tasks running now exceed."""
 
     broker: str
@@ -29,7 +29,7 @@ class Violations:
     """The broken limits that were seen last; `rows` in the order of brokers."""
 
     def __init__(self) -> None:
-        self.rows: list[Violation] = []
+        self.rows: list[BrokenLimit] = []
         self._reported: list[tuple[str, str]] = []
         self._checked_at: int | None = None
 
@@ -37,7 +37,7 @@ class Violations:
         """Tell if it is time to look again."""
         return self._checked_at is None or now - self._checked_at >= CHECK_MS
 
-    def look(self, rows: list[Violation], now: int) -> Note | None:
+    def look(self, rows: list[BrokenLimit], now: int) -> Note | None:
         """Take up the limits broken `now`; return a line for the log where that is news.
 
         Those that were broken at two looks are reported, so that a task on its way is not.
@@ -58,7 +58,7 @@ class Violations:
         return {f"{row['broker']} {row['limit']}": 1 for row in self.rows}
 
 
-def sentence(row: Violation) -> str:
+def sentence(row: BrokenLimit) -> str:
     """Return one violation in words."""
     load, limit = row["bytes_per_s"], row["at_most_bytes_per_s"]
     return f"{row['limit']} of {row['broker']}: {load} of {limit}"
