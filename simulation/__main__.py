@@ -13,7 +13,7 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells, correlated, planned, split, twins
+from simulation.network import cells, correlated, planned, rewound, split, twins
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -23,6 +23,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "judging": scenario.run,
     "network": network.run,
     "planned": planned.run,
+    "rewound": rewound.run,
     "split": split.run,
     "twins": twins.run,
 }
@@ -42,7 +43,8 @@ def main(arguments: list[str]) -> int:
         " the same where events wait on their way for partners; cells: the"
         " same with tasks that go from broker to broker; planned: the same where the brokers decide"
         " that; split: as cells, with windows whose events are folded where they enter; twins: as"
-        " network and cells, with sources that are at two brokers and leave one of them"
+        " network and cells, with sources that are at two brokers and leave one of them; rewound:"
+        " as network, with a broker whose disk goes back in time or is empty all at once"
         " (default: crashes)",
     )
     said = parser.parse_args(arguments)

@@ -165,6 +165,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     brokers_max: Annotated[
         int, said("other brokers that this one knows", "further ones refused: too_many_brokers")
     ] = 1_000
+    recall_ms_max: Annotated[
+        int,
+        said(
+            "how long a broker that begins asks others how far they have seen it: links need less",
+            "it begins a new life, and admits",
+            0,
+        ),
+    ] = 2_000
     cells_max: Annotated[
         int,
         said(

@@ -84,10 +84,6 @@ class NetworkClocks(SourceClocks):
             return f"broker {afar[0][1]}"
         return super().hindmost(type_name, now)
 
-    def has_passed(self, type_name: str, end: int) -> bool:
-        """Whether a task here has left behind what of the type ends then."""
-        return end <= self.passed(type_name)
-
     def passed(self, type_name: str) -> int:
         """Events of the type that end at or before this are late, whoever judged them."""
         return self._passed.get(type_name, WATERMARK_NONE)
@@ -119,9 +115,12 @@ class NetworkClocks(SourceClocks):
         reached = self.would_promise(type_name, now)
         if reached is not None:
             self._promised[type_name] = reached
-            if reached > self._given.get(type_name, WATERMARK_NONE):
-                self._given[type_name] = reached
+            self.give(type_name, reached)
         return reached
+
+    def give(self, type_name: str, reached: int) -> None:
+        """Let in no event of the type any more that ends at or before this."""
+        self._given[type_name] = max(reached, self._given.get(type_name, WATERMARK_NONE))
 
     def would_promise(self, type_name: str, now: int) -> int | None:
         """The same; asking changes nothing."""
@@ -151,8 +150,7 @@ class NetworkClocks(SourceClocks):
         if reached <= passed:
             return passed
         self._passed[type_name] = reached
-        if reached > self._given.get(type_name, WATERMARK_NONE):
-            self._given[type_name] = reached
+        self.give(type_name, reached)
         return reached
 
     def foreseen(self, type_name: str, now: int) -> int:

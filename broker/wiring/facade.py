@@ -67,6 +67,8 @@ class Facade:
     def ready(self) -> Sequence[str]:
         """What is still missing, or why intake is held."""
         held = self._keeping.gate.reasons() if self._keeping else ()
+        begins = self._networking.broker.incarnation.reason() if self._networking else ""
+        held = [*held, begins] if begins else held
         return [*self.missing, *held, *(self._joined.missing() if self._joined else ())]
 
     def ledger(self) -> Ledger:

@@ -6,6 +6,7 @@ on is durable, and frames leave in the order in which they came.
 """
 
 import logging
+import secrets
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ from broker.wiring.runner import Runner
 if TYPE_CHECKING:
     from broker.core.network.planning import Planning
 
+IDENTITY_BITS = 53  # as JSON's numbers keep them
+
 logger = logging.getLogger(__name__)
 
 
@@ -39,7 +42,12 @@ class Networking:
 
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
         epoch = max(core.now, now_ms)
-        self.broker = NetworkBroker(core, epoch, first_wait_ms=config.links.first_wait_ms)
+        self.broker = NetworkBroker(
+            core,
+            epoch,
+            first_wait_ms=config.links.first_wait_ms,
+            identity=secrets.randbits(IDENTITY_BITS) | 1,
+        )
         self.planning: Planning | None = None
         if config.coordinator.enabled:
             from broker.wiring.coordinating import load, planning_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from random import Random
 from typing import Any
 
 from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply, SendFrame
@@ -27,6 +28,8 @@ ACTOR = "alerts"  # of all results
 
 class Place(Lives[BrokerProcess]):
     """See the module. It is what clients of `simulation.crashes` call a site."""
+
+    identifies = False  # whether a process asks others how far they have seen it
 
     def __init__(self, world: World, machine: Machine) -> None:
         super().__init__(world, machine)
@@ -50,7 +53,12 @@ class Place(Lives[BrokerProcess]):
         self.connection += 1
         try:
             self.process = BrokerProcess(
-                self.world, self.machine, self, self.connection, self._send
+                self.world,
+                self.machine,
+                self,
+                self.connection,
+                self._send,
+                identity=self._identity(),
             )
         except EndedError:
             self._end()
@@ -61,6 +69,11 @@ class Place(Lives[BrokerProcess]):
             client.reached()
         for link in self.links.values():
             link.begin()
+
+    def _identity(self) -> int:
+        if not self.identifies:
+            return 0
+        return Random(f"{self.name} {self.connection} {self.world.now}").getrandbits(53) | 1
 
     def end_after(self, steps: int) -> None:
         """Have the process end after so many steps."""

@@ -31,6 +31,8 @@ class BrokerProcess(Process):
         around: Around,
         epoch: int,
         send: Callable[[SendFrame], None],
+        *,
+        identity: int = 0,
     ) -> None:
         self._frames: dict[tuple[str, bool], deque[SendFrame]] = {}
         self._send = send
@@ -38,7 +40,7 @@ class BrokerProcess(Process):
         self._handled = 0
         super().__init__(world, machine, around, 0)
         self._begun = True
-        self.network = NetworkBroker(self.core, epoch)
+        self.network = NetworkBroker(self.core, epoch, identity=identity)
         self._perform(self.network.begun(), None)
 
     def _handle(self, message: Any) -> None:

@@ -79,6 +79,7 @@ def run(seed: int, shape: Shape | None = None) -> Outcome:
 class Run:
     """One run; `places` hold what became of it."""
 
+    _judge = staticmethod(checks.check_all)
     exactly = False  # whether every result must be there, those of events that last, too
 
     def __init__(self, seed: int, shape: Shape) -> None:
@@ -113,8 +114,7 @@ class Run:
             self._plan_faults(end_ms)
         self.world.run(end_ms)
         self._settle()
-        told = (self.places, self._specifications, self.arrived)
-        results = checks.check_all(*told, exactly=self.exactly)
+        results = self._judge(self.places, self._specifications, self.arrived, exactly=self.exactly)
         loads = [link.load(name) for link in self.links for name in link.ends]
         log = sha256()
         for place in self.places:

@@ -44,7 +44,7 @@ class Posting(ListeningBroker):
 
     def _parcel(self, peer: str, one: frames.Parcel) -> None:
         if one.to != self.me:
-            self._pass_on(peer, one.to, one)
+            self._pass_on(peer, one.to, one, events=0)
             return
         data, taken = self._post.came(one)
         if taken is not None and one.sender in self.ways.via:
@@ -65,12 +65,7 @@ class Posting(ListeningBroker):
         if one.sender == self.me:
             self._send_parts(one.to, self._post.taken(one))
         else:
-            self._pass_on(peer, one.sender, one)
-
-    def _pass_on(self, peer: str, to: str, one: frames.Sealed) -> None:
-        via = self.ways.via.get(to)
-        if via is not None and via != peer:
-            self._say(via, one, events=0)
+            self._pass_on(peer, one.sender, one, events=0)
 
     def _lost(self, origin: str) -> None:
         super()._lost(origin)

@@ -12,7 +12,10 @@ from typing import Any
 from broker.core.network.cell import Cell
 from broker.core.network.cell_book import Kept
 from broker.core.network.cell_view import CellState, CellView, home_of
+from broker.core.network.needs import Needs
 from broker.core.network.networked import NetworkedBroker
+from broker.core.network.ways import Ways
+from broker.core.topology import Topology
 
 
 def views(core: NetworkedBroker, running: Mapping[str, Cell], me: str) -> tuple[CellView, ...]:
@@ -93,3 +96,34 @@ def said_of(one: CellView) -> dict[str, Any]:
         said["results"] = one.counts.results.events
         said["saved_bytes"] = one.counts.saved.size_bytes
     return said
+
+
+def network_status(
+    core: NetworkedBroker, topology: Topology, ways: Ways, needs: Needs
+) -> dict[str, Any]:
+    """The tree, the ways to origins, and who waits for whom, as plain data."""
+    own = core.own
+    origins = {
+        name: {
+            "position": upstream.position,
+            "lost": upstream.lost,
+            "reachable": name in ways.via,
+            "answered": name not in needs.asked,
+            "watermarks": core.watermarks_of(name),
+        }
+        for name, upstream in core.upstream.items()
+    }
+    return {
+        "tree": topology.tree.neighbours,
+        "known": [name for name in topology.known if name != topology.me],
+        "unreachable": dict(topology.unreachable),
+        "position": own.position,
+        "retained": len(own),
+        "hosts": {name: interest.position for name, interest in own.hosts.items()},
+        "origins": origins,
+        "actors": core.actors(),
+        "copies": len(core.copies),
+        "roaming": len(core.roaming),
+        "waits": core.waits(),
+        "inactive": {name: list(waits) for (_, name), waits in needs.waits.items()},
+    }

@@ -180,14 +180,15 @@ class FoldingBroker(Showing):
             return
         if one.origin == self.me:
             self._foldings.pop(one.host, None)
+            own = self.durable.network.own
+            if self.incarnation.doubts(peer, self.sessions.seal(peer), one, own.position):
+                return
             try:
                 self._answer(peer, one)
             except Exception as error:  # noqa: BLE001  # whatever it is, it is this host's alone
                 self._fold_failed(one.host, error)
             return
-        via = self.ways.via.get(one.origin)
-        if via is not None and via != peer:
-            self._say(via, one)
+        self._pass_on(peer, one.origin, one)
 
     def _comes_from(self, host: str, peer: str) -> bool:
         raise NotImplementedError
@@ -199,9 +200,8 @@ class FoldingBroker(Showing):
             raise FoldError("it says what cannot be")
         own = network.own
         known = own.hosts.get(one.host)
-        same = one.life == own.life
-        position, _ = places(own.hosts, one.host, one.position if same else None)
-        _, keep = places(own.hosts, one.host, one.keep if same else None)
+        position, _ = places(own.hosts, one.host, own.place(one.host, one.life, one.position))
+        _, keep = places(own.hosts, one.host, own.place(one.host, one.life, one.keep))
         if (known.types if known is not None else {}) != one.types:
             self._tell_network(told.HostInterested(one.host, one.types, keep))
         if one.host not in own.hosts:
@@ -318,9 +318,7 @@ class FoldingBroker(Showing):
 
     def _folded(self, peer: str, one: frames.Folded) -> None:
         """Something that another has folded, on its way to its host."""
-        via = self.ways.via.get(one.host)
-        if via is not None and via != peer:
-            self._say(via, one, events=len(one.what.positions))
+        self._pass_on(peer, one.host, one, len(one.what.positions))
 
     def _gone(self, origin: str, peer: str) -> None:
         self._foldings.pop(origin, None)

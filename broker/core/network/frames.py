@@ -18,6 +18,7 @@ from broker.core.network import told
 from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Key
+from broker.network.replication.incarnation import Recall, Recalled
 
 
 class FrameError(Exception):
@@ -237,6 +238,8 @@ Sealed: TypeAlias = (
     | Planned
     | Parcel
     | PartTaken
+    | Recall
+    | Recalled
 )
 
 

@@ -197,9 +197,7 @@ class Hosting(Linking):
 
     def _offered(self, peer: str, one: frames.Offered) -> None:
         if one.host != self.me:
-            via = self.ways.via.get(one.host)
-            if via is not None and via != peer:
-                self._say(via, one, events=len(one.what.positions))
+            self._pass_on(peer, one.host, one, len(one.what.positions))
             return
         if self.needs.is_quiet(one.serial):
             return

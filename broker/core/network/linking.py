@@ -17,7 +17,7 @@ from broker.core.effects import Effect, Note, SendFrame
 from broker.core.network import frames
 from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
-from broker.core.network.messages import CellPlaced, FramesReceived, LinkDown, LinkRefused, LinkUp
+from broker.core.network.messages import CellPlaced, FramesReceived, LinkRefused, LinkUp
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
@@ -26,6 +26,7 @@ from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
+from broker.network.replication.incarnation import Incarnation
 
 NAMED_MAX = 20  # brokers in one line of the log
 
@@ -61,10 +62,23 @@ class Deciding(Protocol):
         """What was decided since this was asked last."""
 
 
+def name_taken(me: str, linked_to: Sequence[str]) -> Note:
+    """Make the line of the log on another broker of this name."""
+    words: dict[str, str | int] = {"broker": me, "linked_to": ", ".join(linked_to[:NAMED_MAX])}
+    return Note("error", "name_taken", words)
+
+
+def drain(deciding: Deciding | None, *, drained: bool) -> None:
+    """Tell whoever decides, if there is one."""
+    if deciding is not None:
+        deciding.drain(drained=drained)
+
+
 class Linking:
     """See the module; `NetworkBroker` adds what is said of origins and to hosts."""
 
     deciding: Deciding | None = None  # nobody: tasks run where they were submitted
+    incarnation: Incarnation
 
     def __init__(self, me: str, epoch: int, partners_max: int = HELD_MAX) -> None:
         self.me = me
@@ -113,6 +127,12 @@ class Linking:
             behind = max(after, self._behind)
             self._out.append(SendFrame(peer, data, control, max(events, 0), behind))
 
+    def _pass_on(self, peer: str, to: str, body: frames.Sealed, events: int = -1) -> None:
+        """Say what came from a neighbour on the way to a broker, unless that leads back."""
+        via = self.ways.via.get(to, peer)
+        if via != peer:
+            self._say(via, body, events=events)
+
     def _say_all(self, but: str, body: frames.Sealed) -> None:
         for peer in self.sessions.standing:
             if peer != but:
@@ -139,9 +159,6 @@ class Linking:
         if message.fresh and message.peer in self.sessions.peers:
             self._begin(message.peer)
 
-    def _link_down(self, message: LinkDown) -> None:
-        self._of_topology(self.topology.handle(topologies.LinkDown(message.peer), self._now))
-
     def _link_refused(self, message: LinkRefused) -> None:
         self.counts["frames_refused"] += 1
         self._refused[message.peer] = None
@@ -160,9 +177,7 @@ class Linking:
                     self.counts["objected"] += 1
                 case topologies.NameTaken(others):
                     self.counts["name_taken"] += 1
-                    linked_to = ", ".join(others[:NAMED_MAX])
-                    words: dict[str, str | int] = {"broker": self.me, "linked_to": linked_to}
-                    self._out.append(Note("error", "name_taken", words))
+                    self._out.append(name_taken(self.me, others))
 
     def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
         self.counts["trees"] += 1
@@ -285,9 +300,11 @@ COUNTED = (
     "kept_back",
     "kept_back_let_go",
     "kept_back_sent",
+    "lives_begun",
     "name_taken",
     "objected",
     "operators_unread",
+    "rewound",
     "sessions_begun",
     "trees",
 )

@@ -104,9 +104,7 @@ class ListeningBroker(Hosting):
 
     def _copied_here(self, peer: str, one: frames.Copied) -> None:
         if one.to != self.me:
-            via = self.ways.via.get(one.to)
-            if via is not None and via != peer:
-                self._say(via, one, events=0)
+            self._pass_on(peer, one.to, one, events=0)
             return
         last = max(self._copied.get((one.home, one.life), 0), one.floor - 1)
         after = 0
@@ -132,9 +130,7 @@ class ListeningBroker(Hosting):
         if one.home == self.me:
             self._tell_network(told.CopiesTaken(one.broker, one.life, one.serial))
             return
-        via = self.ways.via.get(one.home)
-        if via is not None and via != peer:
-            self._say(via, one)
+        self._pass_on(peer, one.home, one)
 
 
 def _in_one_frame(actors: tuple[str, ...]) -> tuple[str, ...]:

@@ -28,9 +28,10 @@ from broker.core.network.announcing import Announcing
 from broker.core.network.cell_origins import places
 from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_view import CellView, is_cell
-from broker.core.network.cell_views import said_of, views
+from broker.core.network.cell_views import network_status, said_of, views
 from broker.core.network.folding import FoldingBroker
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
+from broker.core.network.linking import drain
 from broker.core.network.messages import (
     CellPlaced,
     DrainRequested,
@@ -42,9 +43,12 @@ from broker.core.network.messages import (
     LinkUp,
 )
 from broker.core.network.offers import offers
+from broker.core.network.own import incarnated, incarnation_of, noted
 from broker.core.network.relaying import TICK_MS
+from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
+from broker.network.replication.incarnation import Recall, Recalled
 
 TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
 Message = core_messages.Message | FromNetwork
@@ -53,7 +57,8 @@ Message = core_messages.Message | FromNetwork
 class NetworkBroker(FoldingBroker):
     """See the module. `epoch` ascends with each process of this broker.
 
-    `first_wait_ms`: for how long the first events of a type wait; see `announcing`.
+    `first_wait_ms`: for how long the first events of a type wait; see `announcing`. `identity`: a
+    random number for its life, if it has to begin one; 0: it asks nobody, and goes on.
     """
 
     def __init__(
@@ -62,19 +67,23 @@ class NetworkBroker(FoldingBroker):
         epoch: int,
         times: Times | None = None,
         first_wait_ms: int = 0,
+        identity: int = 0,
     ) -> None:
         super().__init__(durable, epoch, times)
+        self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self._announcing = Announcing(first_wait_ms)
         self._begin_relaying()
         self._begin_folding()
         self._on: dict[type[Any], Callable[[Any], None]] = {
             LinkUp: self._link_up,
-            LinkDown: self._link_down,
+            LinkDown: lambda down: self._of_topology(
+                self.topology.handle(topologies.LinkDown(down.peer), self._now)
+            ),
             LinkRefused: self._link_refused,
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
-            DrainRequested: self._drain_requested,
+            DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
             core_messages.EventsReceived: self._events_received,
             core_messages.SourceAdvertised: self._source_advertised,
             core_messages.Woken: self._woken,
@@ -83,6 +92,8 @@ class NetworkBroker(FoldingBroker):
         self._on_frame |= {
             frames.Reoffer: self._reoffer,
             frames.Stored: self._stored_by,
+            Recall: self._recall,
+            Recalled: self._recall,
         }
         self._listen()
         self._begin_cells(epoch)
@@ -93,6 +104,8 @@ class NetworkBroker(FoldingBroker):
         self._advertise()
         self._look_at_needs()
         self._look_at_cells()
+        if identity:
+            self._tell_network(told.Incarnated(0, 0, {}))
 
     # --- the door --------------------------------------------------------------------------
 
@@ -111,6 +124,8 @@ class NetworkBroker(FoldingBroker):
 
     def _handle(self, message: Message) -> None:
         on = self._on.get(type(message))
+        if isinstance(message, _ADMITTED) and self.incarnation.holds(message):
+            return
         if isinstance(message, _OF_SOURCES) and self._announcing.concerns(message.source):
             self._take_first()  # a source's words keep their order
         if on is not None:
@@ -133,6 +148,34 @@ class NetworkBroker(FoldingBroker):
                 self.deciding.touched()
             for placed in self.deciding.decided():
                 self._cell_placed(placed)
+        if not self.incarnation.is_settled:
+            self._settle_life()
+
+    def _settle_life(self) -> None:
+        """Ask others how far they have seen this broker, and go on when that is known."""
+        part, hops, via = self.incarnation, self.topology.tree.hops, self.ways.via
+        for recall in part.recalls(self.me, [name for name in via if name in hops], self._now):
+            self._say(via[recall.to], recall)
+        settled = part.settle([name for name in hops if name != self.me], self._now)
+        if settled is None:
+            return
+        self._out += noted(settled, self.me, self.counts)
+        self._tell_network(incarnated(settled))
+        for peer, session, question in part.questions():
+            if peer in self.sessions and self.sessions.seal(peer) == session:
+                self._understood(peer, question)
+        for message in part.messages():
+            self._handle(message)
+
+    def _recall(self, peer: str, frame: Recall | Recalled) -> None:
+        """A broker asks what others have seen of it, or has the answer; or it passes here."""
+        if frame.to != self.me:
+            self._pass_on(peer, frame.to, frame)
+        elif isinstance(frame, Recalled):
+            self.incarnation.recalled(frame)
+        else:
+            cores = [self.durable.network, *[cell.durable.network for cell in self._cells.values()]]
+            self._say(peer, recalled(self.me, frame.asker, cores), self.durable.number)
 
     def _events_received(self, message: core_messages.EventsReceived) -> None:
         announcing = self._announcing
@@ -161,7 +204,7 @@ class NetworkBroker(FoldingBroker):
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
-        wakes.append(self._announcing.due)
+        wakes += [self._announcing.due, self.incarnation.next_wake()]
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         if self._unstored():
@@ -191,10 +234,6 @@ class NetworkBroker(FoldingBroker):
         one = topologies.ForgetRequested(message.broker)
         self._of_topology(self.topology.handle(one, self._now))
         self._forget(message.broker)
-
-    def _drain_requested(self, message: DrainRequested) -> None:
-        if self.deciding is not None:
-            self.deciding.drain(drained=message.drained)
 
     def _advertise(self) -> None:
         """Say what sources here have come, gone or changed."""
@@ -240,33 +279,11 @@ class NetworkBroker(FoldingBroker):
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
-        network, ways = self.durable.network, self.ways
-        own = network.own
-        origins = {
-            name: {
-                "position": one.position,
-                "lost": one.lost,
-                "reachable": name in ways.via,
-                "answered": name not in self.needs.asked,
-                "watermarks": network.watermarks_of(name),
-            }
-            for name, one in network.upstream.items()
-        }
         return {
-            "tree": self.topology.tree.neighbours,
-            "known": [name for name in self.topology.known if name != self.me],
-            "unreachable": dict(self.topology.unreachable),
-            "position": own.position,
-            "retained": len(own),
-            "hosts": {name: one.position for name, one in own.hosts.items()},
-            "origins": origins,
-            "actors": network.actors(),
-            "copies": len(network.copies),
-            "roaming": len(network.roaming),
-            "waits": network.waits(),
-            "inactive": {name: list(waits) for (_, name), waits in self.needs.waits.items()},
+            **network_status(self.durable.network, self.topology, self.ways, self.needs),
             "cells": [said_of(one) for one in self.cells()],
             "run_here": {name: cell.status() for name, cell in self._cells.items()},
+            "incarnation": self.incarnation.status(),
             "counts": dict(self.counts),
         }
 
@@ -290,9 +307,7 @@ class NetworkBroker(FoldingBroker):
         if one.origin == self.me:
             self._offer(peer, one)
             return
-        via = self.ways.via.get(one.origin)
-        if via is not None and via != peer:
-            self._say(via, one)
+        self._pass_on(peer, one.origin, one)
 
     def _offer(self, peer: str, one: frames.Reoffer) -> None:
         """Answer a host: what it has not got yet, as far as it is still here."""
@@ -300,8 +315,10 @@ class NetworkBroker(FoldingBroker):
         if not told.declarable(one.types):
             self.counts["frames_malformed"] += 1
             return
+        if self.incarnation.doubts(peer, self.sessions.seal(peer), one, network.own.position):
+            return
         known = network.own.hosts.get(one.host)
-        position = stored = one.position if one.life == network.own.life else None
+        position = stored = network.own.place(one.host, one.life, one.position)
         if is_cell(one.host):
             position, stored = places(network.own.hosts, one.host, position)
         if (known.types if known is not None else {}) != one.types:
@@ -331,9 +348,7 @@ class NetworkBroker(FoldingBroker):
         if not self._comes_from(one.host, peer):
             return
         if one.origin != self.me:
-            via = self.ways.via.get(one.origin)
-            if via is not None and via != peer:
-                self._say(via, one)
+            self._pass_on(peer, one.origin, one)
         elif one.life == self.durable.network.own.life:
             self._tell_network(told.HostStored(one.host, one.position))
             if self._leaving:
@@ -377,4 +392,9 @@ class NetworkBroker(FoldingBroker):
 
 
 _REQUESTS = (core_messages.SpecificationSubmitted, core_messages.CancelRequested)
+_ADMITTED = (
+    core_messages.EventsReceived,
+    core_messages.SourceAdvertised,
+    core_messages.SourceWithdrawn,
+)
 _OF_SOURCES = (core_messages.SourceAdvertised, core_messages.SourceWithdrawn)

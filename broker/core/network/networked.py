@@ -78,7 +78,10 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
             told.HostInterested: self._host_interested,
-            told.HostStored: self._host_stored,
+            told.HostStored: lambda one, _: self.own.stored(one.host, one.position),
+            told.Incarnated: lambda one, _: self.own.incarnate(
+                one, self.copies, self._intake.clock
+            ),
             told.Activated: self._activated,
             told.BrokerForgotten: self._broker_forgotten,
             told.CopiesTaken: self._copies_taken,
@@ -118,7 +121,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _promise(self) -> None:
         """Tell hosts how far the types have come that are sent here."""
-        if not self.own.hosts:
+        if not self.own.hosts or self.own.is_asking:
             return
         self._promised_at = self._now
         changed = self._promises(self._intake.clock.promised, self._now)
@@ -200,7 +203,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             return
         self._declare_for(one.host, one.types)
         if not self.own.life:
-            self.own.life = self._now
+            self.own.descent.begin(self._now, 0)
         self.own.interest(one.host, one.types, one.position)
         self._promise()
 
@@ -231,9 +234,6 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self._notes.once("warning", "conflicting_type", f"{host} {name}", reason=str(error))
             else:
                 declared.append(one)
-
-    def _host_stored(self, one: told.HostStored, _out: Outgoing) -> None:
-        self.own.stored(one.host, one.position)
 
     # --- as a host -------------------------------------------------------------------------
 
@@ -306,7 +306,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             known.lost += one.after - known.position
             self.ledger.note("positions_lost", one.after - known.position)
             known.position = one.after
-        new, let_go = known.new_of(one, self._intake.clock.has_passed)
+        new, let_go = known.new_of(one, self._intake.clock.passed)
         self.ledger.note("let_go_on_the_way", let_go)
         decoded = self._intake.from_mappings(new)
         admitted = self._intake.admit_judged(decoded.events, self._now)

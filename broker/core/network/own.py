@@ -13,9 +13,19 @@ from typing import Any
 
 from msgspec import Struct
 
+from broker.core.agent import WATERMARK_NONE
 from broker.core.durable_events import packed, unpacked
+from broker.core.effects import Note
 from broker.core.event import Event
-from broker.core.network.told import Attributes
+from broker.core.limits import Limits
+from broker.core.network.cell_view import is_cell
+from broker.core.network.copies import Copies
+from broker.core.network.told import Attributes, Incarnated
+from broker.core.network_clocks import NetworkClocks
+from broker.network.replication.descent import Descent
+from broker.network.replication.incarnation import Incarnation, Settlement
+
+UNHEARD_NAMED_MAX = 20  # brokers in one line of the log
 
 
 class Interest(Struct):
@@ -29,17 +39,36 @@ class OwnLog:
     """See the module. `position` is the last one that was given."""
 
     def __init__(self, retained_events_max: int) -> None:
-        self.life = 0
+        self.descent = Descent()
+        self.is_asking = False  # in which life to go on: nothing is promised meanwhile
         self.position = 0
         self.hosts: dict[str, Interest] = {}
         self.lapsed = 0  # how many events the limit took
         self.floor = 0  # events up to this position may be gone
+        self.trimmed = 0  # the last that all hosts had stored
         self._max = retained_events_max
         self._kept: deque[tuple[int, Event]] = deque()
         self._needed: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @property
+    def life(self) -> int:
+        """The present life; 0: it has none yet."""
+        return self.descent.life
+
+    def incarnate(self, what: Incarnated, copies: Copies, clock: NetworkClocks) -> None:
+        """Go on in a life; what others were promised in the lives before holds in this one."""
+        self.is_asking = not what.life
+        if self.is_asking:
+            return
+        self.descent.begin(what.life, what.position)
+        if what.rewound and copies.life:
+            copies.life = what.life  # numbers of copies went back as positions did
+        for name, reached in what.watermarks.items():
+            if reached > WATERMARK_NONE:
+                clock.give(name, reached)
 
     def take(self, events: Sequence[Event]) -> int:
         """Give positions to events that were admitted; the first of them."""
@@ -75,6 +104,21 @@ class OwnLog:
             self.hosts[host] = Interest(types, at)
         self._changed()
 
+    def place(self, host: str, life: int, position: int | None) -> int | None:
+        """Behind which position of this life a host is to be offered all; None: it begins."""
+        interest = self.hosts.get(host)
+        if position is None:
+            return None
+        shared = self.descent.shared(life, position)
+        if interest is None:
+            return shared
+        # A host's own disk may have gone back, behind what it had said to be stored.
+        return (
+            interest.position
+            if shared is None
+            else max(shared, min(self.trimmed, interest.position))
+        )
+
     def stored(self, host: str, position: int) -> None:
         """A host has stored all up to there."""
         known = self.hosts.get(host)
@@ -91,7 +135,7 @@ class OwnLog:
         least = min([one.position for one in self.hosts.values()], default=self.position)
         kept = self._kept
         while kept and kept[0][0] <= least:
-            kept.popleft()
+            self.trimmed = kept.popleft()[0]
 
     # --- snapshots -------------------------------------------------------------------------
 
@@ -101,7 +145,10 @@ class OwnLog:
             "life": self.life,
             "position": self.position,
             "hosts": [[name, one.types, one.position] for name, one in self.hosts.items()],
+            "asking": self.is_asking,
+            "lives": self.descent.state(),
             "lapsed": self.lapsed,
+            "trimmed": self.trimmed,
             "floor": self.floor,
             "positions": [position for position, _ in self._kept],
             "events": packed([event for _, event in self._kept]),
@@ -109,7 +156,9 @@ class OwnLog:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up such a state, in the place of all that is here."""
-        self.life, self.position = state["life"], state["position"]
+        self.descent.restore(state["life"], state.get("lives", []))
+        self.is_asking = state.get("asking", False)
+        self.position, self.trimmed = state["position"], state.get("trimmed", 0)
         self.lapsed, self.floor = state["lapsed"], state["floor"]
         self.hosts = {name: Interest(types, at) for name, types, at in state["hosts"]}
         self._kept = deque(zip(state["positions"], unpacked(state["events"]), strict=True))
@@ -119,3 +168,35 @@ class OwnLog:
 def types_of(events: Iterable[Event]) -> dict[tuple[str, str], None]:
     """(source, type) of events, each once."""
     return dict.fromkeys([(one.source or "", one.event_type) for one in events])
+
+
+def incarnation_of(identity: int, own: OwnLog, limits: Limits) -> Incarnation:
+    """Make the beginning of a process on this disk."""
+    hosts = [name for name in own.hosts if not is_cell(name)]
+    return Incarnation(identity, own.descent, own.position, hosts, limits.recall_ms_max)
+
+
+def incarnated(settlement: Settlement) -> Incarnated:
+    """Return the message by which the core goes on as was settled."""
+    rewound = settlement.gap is not None
+    watermarks = settlement.watermarks if rewound else {}
+    return Incarnated(settlement.life, settlement.shared, watermarks, rewound)
+
+
+def noted(settlement: Settlement, broker: str, counts: dict[str, int]) -> list[Note]:
+    """Count how a process goes on; a disk that went back is an error in the log."""
+    gap = settlement.gap
+    counts["rewound"] += gap is not None
+    counts["lives_begun"] += settlement.is_new
+    if gap is None:
+        if not settlement.is_new or not settlement.unheard:
+            return []
+        unheard = ", ".join(settlement.unheard[:UNHEARD_NAMED_MAX])
+        return [Note("info", "life_begun", {"broker": broker, "unheard": unheard})]
+    words: dict[str, str | int] = {
+        "broker": broker,
+        "positions_from": gap.first,
+        "positions_to": gap.last,
+        "seen_by": gap.seen_by,
+    }
+    return [Note("error", "rewound", words)]

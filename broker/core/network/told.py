@@ -96,6 +96,22 @@ class Folded(Struct, array_like=True, frozen=True, tag="folded"):
     again: bool = False
 
 
+class Incarnated(Struct, array_like=True, frozen=True, tag="incarnated"):
+    """This origin goes on in a life, which shares all up to a position with the one before.
+
+    Up to `watermarks`, by type, others were promised that no event comes any more. `rewound`: one
+    of them has seen more than this disk tells of. `life` 0: a process begins, and promises nothing
+    until it is settled in which life it does so.
+    """
+
+    outlasts: ClassVar[bool] = True
+
+    life: int
+    position: int
+    watermarks: dict[str, int]
+    rewound: bool = False
+
+
 class OriginNamed(Struct, array_like=True, frozen=True, tag="named"):
     """An origin has sources of these types, which are waited for from now on.
 
@@ -186,6 +202,7 @@ class OutOfReach(Struct, array_like=True, frozen=True, tag="out_of_reach"):
 Told: TypeAlias = (
     Forwarded
     | Folded
+    | Incarnated
     | OriginNamed
     | HostInterested
     | HostStored

@@ -6,14 +6,24 @@ is in the core, each event once; nothing that is needed is missing up to `positi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from broker.core.durable_events import said_again
 from broker.core.network import told
+from broker.network.replication.incarnation import Place, Recalled
+
+
+class OriginsHeard(Protocol):
+    """A core that hears of origins."""
+
+    upstream: dict[str, Upstream]
+
+    def watermarks_of(self, origin: str) -> dict[str, int]:
+        """Return what an origin has promised, by type."""
 
 
 class Upstream(Struct):
@@ -54,7 +64,7 @@ class Upstream(Struct):
         return fresh
 
     def new_of(
-        self, one: told.Forwarded, has_passed: Callable[[str, int], bool]
+        self, one: told.Forwarded, passed: Callable[[str], int]
     ) -> tuple[list[dict[str, Any]], int]:
         """Go on by what is claimed: (the events that have not come before, how many were let go).
 
@@ -69,8 +79,7 @@ class Upstream(Struct):
         new = [
             rows[place]
             for place in fresh
-            if one.positions[place] > before
-            or not has_passed(rows[place]["type"], _end(rows[place]))
+            if one.positions[place] > before or _end(rows[place]) > passed(rows[place]["type"])
         ]
         return new, len(fresh) - len(new)
 
@@ -93,6 +102,19 @@ class Upstream(Struct):
             ahead = position or 0
         order = sorted(beyond)
         return Upstream(life, position, lost, tuple(types), ahead, dict.fromkeys(order), order)
+
+
+def recalled(me: str, asker: str, cores: Sequence[OriginsHeard]) -> Recalled:
+    """Tell what the cores here, that of each cell too, have seen of a broker that begins."""
+    places: list[Place] = []
+    watermarks: dict[str, int] = {}
+    for core in cores:
+        upstream = core.upstream.get(asker)
+        if upstream is not None and upstream.position is not None:
+            places.append((upstream.life, upstream.ahead))
+            for name, reached in core.watermarks_of(asker).items():
+                watermarks[name] = max(reached, watermarks.get(name, reached))
+    return Recalled(me, asker, places, watermarks)
 
 
 def _end(said: dict[str, Any]) -> int:

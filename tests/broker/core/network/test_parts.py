@@ -24,7 +24,7 @@ def event(number):
 
 def log(count, **limits):
     own = OwnLog(limits.get("retained_events_max", 1_000))
-    own.life = 7
+    own.descent.life = 7
     own.interest("h", TYPES, None)
     own.take([event(number) for number in range(count)])
     return own

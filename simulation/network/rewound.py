@@ -1,0 +1,236 @@
+"""Runs in which the disk of one broker goes back in time.
+
+Owns the copy, the moment of its return, and what may be missing afterwards. Must not know how a
+broker finds out. Invariant: as `scenario`; nothing is missing but what was acknowledged between the
+copy and its return, at the broker whose disk that was; and where something is, it was reported.
+
+By the seed a disk is *restored* from a copy, or *emptied*: a namesake with a new card takes the
+place. The broker whose disk goes back is an origin, perhaps also a home and a host; subscriptions
+are such that each result depends on its own events alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from simulation import checkers, texts
+from simulation.account import CheckFailedError
+from simulation.crashes.clients import NET_MS, Packet, Sensor
+from simulation.crashes.outbox import Outbox
+from simulation.disk import Disk
+from simulation.network.place import Place
+from simulation.network.scenario import CALM_MS, Run, RunFailedError, Shape
+from simulation.network.scenario import Outcome as OfRun
+from simulation.world import World
+
+SUBSCRIPTIONS = ("After", "Either", "Hot", "Rise")
+PLACED = ("Damp", "Valley")  # need a source's position, which an empty disk does not have
+TRAVEL_MS = 10_000  # in which what was acknowledged is stored wherever it is needed
+
+
+class Rewound(Struct, frozen=True):
+    """The outcome of a run: how the disk went back, what that lost, and what was reported of it."""
+
+    of_run: OfRun
+    kind: str
+    missing: int
+    reported: int
+
+
+def run(seed: int, shape: Shape | None = None) -> Rewound:
+    """Run and check one. Raises RunFailedError."""
+    try:
+        done = RewoundRun(seed, shape or Shape(events=200))
+        return Rewound(done.run(), done.kind, done.missing, done.reported)
+    except Exception as error:
+        text = f"seed {seed} (repeat it: python -m simulation --kind rewound --seed {seed}): "
+        raise RunFailedError(f"{text}{error}") from error
+
+
+class WitnessedSensor(Sensor):
+    """A source that knows when each event was acknowledged."""
+
+    def __init__(self, place: Place, name: str, type_name: str, window: int) -> None:
+        super().__init__(place, name, type_name, window)  # type: ignore[arg-type]
+        self.acknowledged_ms: dict[str, int] = {}
+
+    def between(self, from_ms: int, to_ms: int) -> set[str]:
+        """Name the events that were acknowledged first in that time."""
+        return {name for name, ms in self.acknowledged_ms.items() if from_ms <= ms <= to_ms}
+
+    def _taken(self, packet: Packet) -> None:
+        super()._taken(packet)
+        for event in packet.events:
+            self.acknowledged_ms.setdefault(event["id"], self._world.now)
+
+
+class RewoundPlace(Place):
+    """A place whose processes have an identity, and whose results are remembered."""
+
+    identifies = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.outboxes: list[Outbox] = []  # those that went away with their disks
+        self.reported = 0
+
+    def _end(self) -> None:
+        self.reported += self.gaps()
+        super()._end()
+
+    def gaps(self) -> int:
+        """Count the gaps that the process which is there has reported."""
+        return 0 if self.process is None else len(self.process.network.incarnation.gaps)
+
+
+class Return:
+    """The return of one disk to what it was: a copy of it, or nothing at all."""
+
+    def __init__(self, world: World, place: Place, kind: str) -> None:
+        self.place = place
+        self.kind = kind
+        self.was_seen = False  # whether another broker had stored more than the copy tells of
+        self.here: list[WitnessedSensor] = []  # sources at the broker whose disk it is
+        self.elsewhere: list[WitnessedSensor] = []
+        self._world = world
+        self._from_ms = self._to_ms = self._position = 0
+        self._copied: tuple[Any, Outbox] = ({}, Outbox())
+
+    def copy(self) -> None:
+        """Copy the disk as it is at this moment, its process running."""
+        machine, process = self.place.machine, self.place.process
+        self._copied = deepcopy((machine.disk._files, machine.outbox))  # noqa: SLF001
+        self._from_ms = self._world.now
+        if self.kind == "restored" and process is not None:
+            self._position = process.core.network.own.position
+
+    def put_back(self, places: Sequence[Place]) -> None:
+        """End the process, and have the next one begin on the copy."""
+        place = self.place
+        assert isinstance(place, RewoundPlace)
+        place.outboxes.append(place.machine.outbox)
+        self.was_seen = self._seen(places) > self._position
+        disk, outbox = Disk(self._world.random), Outbox()
+        if self.kind == "restored":
+            disk._files, outbox = self._copied  # noqa: SLF001
+        place.end()
+        place.machine = replace(place.machine, disk=disk, outbox=outbox)
+        self._to_ms = self._world.now
+
+    def _seen(self, places: Sequence[Place]) -> int:
+        """Find the last position of the broker that is stored at another."""
+        processes = [place.process for place in places if place is not self.place]
+        upstreams = [process.core.network.upstream for process in processes if process is not None]
+        name = self.place.name
+        return max([0, *[origins[name].position or 0 for origins in upstreams if name in origins]])
+
+    def doubted(self, *, at_home: bool) -> set[str]:
+        """Name the events that may be gone: acknowledged between the copy and its return.
+
+        A home or host whose disk goes back has lost those of other origins, too.
+        """
+        from_ms = self._to_ms - TRAVEL_MS if self.kind == "emptied" else self._from_ms
+        to_ms = self._to_ms + 2 * NET_MS
+        doubted: set[str] = set()
+        for sensor in self.here:
+            doubted |= sensor.between(from_ms, to_ms)
+        if at_home:
+            for sensor in self.elsewhere:
+                doubted |= sensor.between(from_ms - TRAVEL_MS, to_ms + TRAVEL_MS)
+        return doubted
+
+
+class RewoundRun(Run):
+    """One run; see the module."""
+
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.kind = ("restored", "restored", "emptied")[seed % 3]
+        self.missing = self.reported = 0
+        self._homes: dict[str, None] = {}  # clients whose home is the broker whose disk goes back
+        super().__init__(seed, shape)
+        self.back = Return(self.world, self.world.random.choice(self.places), self.kind)
+
+    def _place(self, name: str) -> Place:
+        return RewoundPlace(self.world, super()._place(name).machine)
+
+    def _names(self) -> tuple[str, ...]:
+        names = SUBSCRIPTIONS if self.kind == "emptied" else SUBSCRIPTIONS + PLACED
+        return tuple(self.draw.sample(names, self.draw.randint(2, 3)))
+
+    def _home(self) -> Place:
+        """An emptied disk has no subscription any more: such are elsewhere."""
+        places = self.places
+        if self.kind == "emptied":
+            places = [place for place in places if place is not self.back.place]
+        home = self.world.random.choice(places)
+        if home is self.back.place:
+            self._homes[f"client-{len(self._askers)}"] = None
+        return home
+
+    def _sensor(self, place: Place, name: str, type_name: str, window: int) -> Sensor:
+        sensor = WitnessedSensor(place, name, type_name, window)
+        (self.back.here if place is self.back.place else self.back.elsewhere).append(sensor)
+        return sensor
+
+    def _plan_faults(self, end_ms: int) -> None:
+        random, first_ms = self.world.random, self.world.now + CALM_MS
+        copied_ms = random.randint(first_ms, (first_ms + end_ms) // 2)
+        back_ms = random.randint(copied_ms + 1_000, end_ms)
+        self.world.at(copied_ms, self.back.copy)
+        self.world.at(back_ms, partial(self.back.put_back, self.places))
+        if self.kind == "restored" and random.random() < 0.5:
+            super()._plan_faults(end_ms)
+
+    def _judge(
+        self,
+        places: Sequence[Place],
+        specifications: Mapping[str, str],
+        arrived: Sequence[dict[str, Any]],
+        **_: bool,
+    ) -> int:
+        rows = [row for place in places for row in place.machine.outbox.rows]
+        checkers.check_no_result_twice((0, row) for row in rows)
+        for place in places:
+            assert isinstance(place, RewoundPlace)
+            rows += [row for outbox in place.outboxes for row in outbox.rows]
+            check_kept(place)
+            self.reported += place.reported + place.gaps()
+        each = {
+            (row.subscriber, row.subscription, json.loads(row.payload)["id"]): (0, row)
+            for row in rows
+        }
+        late = {event["id"] for place in places for event in place.late}
+        for client, text in specifications.items():
+            doubted = late | self.back.doubted(at_home=client in self._homes)
+            specification = texts.checked(text).demand()
+            excused = partial(self._excused, doubted)
+            checkers.check_replay(specification, each.values(), arrived, excused)
+        if self.back.was_seen and not self.reported:
+            raise CheckFailedError("a disk went back behind what others had seen, in silence")
+        return len(rows)
+
+    def _excused(self, doubted: set[str], result: Mapping[str, Any]) -> bool:
+        ids = {name for bound in result["events"].values() for name in bound}
+        excused = not ids.isdisjoint(doubted)
+        self.missing += excused
+        return excused
+
+
+def check_kept(place: Place) -> None:
+    """In the end nothing is kept for others, nobody waits for anybody, and all admit."""
+    process = place.process
+    assert process is not None
+    network = process.core.network
+    if len(network.own):
+        raise CheckFailedError(f"{place.name} still keeps {len(network.own)} events for others")
+    if process.network.needs.asked:
+        raise CheckFailedError(f"{place.name} still waits for {process.network.needs.asked}")
+    if not process.network.incarnation.is_settled:
+        raise CheckFailedError(f"{place.name} admits nothing")

@@ -1,0 +1,93 @@
+"""The beginning of a process: nothing is admitted before it is settled in which life it counts."""
+
+from typing import NamedTuple
+
+from broker.network.replication.descent import Descent
+from broker.network.replication.incarnation import WAITING_MAX, Incarnation, Recall, Recalled
+
+
+class Asked(NamedTuple):
+    host: str
+    life: int
+    position: int | None
+
+
+def begun(life=7, position=100, hosts=("h",), identity=9):
+    descent = Descent()
+    if life:
+        descent.begin(life, 0)
+    return Incarnation(identity, descent, position, hosts, wait_ms=2_000)
+
+
+def test_it_goes_on_in_its_life_when_all_have_answered_and_none_has_seen_more():
+    incarnation = begun()
+    assert incarnation.holds("event")
+    assert incarnation.recalls("me", ["h"], 0) == [Recall("me", "h")]
+    assert incarnation.recalls("me", ["h"], 1) == []
+    assert incarnation.settle(["h"], 1) is None
+    incarnation.recalled(Recalled("h", "me", [(7, 100)], {"A": 5}))
+    settled = incarnation.settle(["h"], 2)
+    assert (settled.life, settled.is_new, settled.gap) == (7, False, None)
+    assert not incarnation.holds("another")
+    assert incarnation.messages() == ["event"]
+
+
+def test_who_was_rewound_begins_a_new_life_and_says_which_positions_are_gone():
+    incarnation = begun()
+    incarnation.recalls("me", ["h"], 0)
+    incarnation.recalled(Recalled("h", "me", [(7, 115)], {"A": 5}))
+    settled = incarnation.settle(["h"], 1)
+    assert (settled.life, settled.is_new, settled.shared) == (9, True, 100)
+    assert (settled.gap.first, settled.gap.last, settled.gap.seen_by) == (101, 115, "h")
+    assert settled.watermarks == {"A": 5}
+
+
+def test_with_nobody_to_reach_it_begins_a_new_life_after_a_bounded_wait():
+    incarnation = begun(hosts=())
+    assert incarnation.recalls("me", [], 0) == []
+    assert incarnation.settle([], 1_999) is None
+    assert incarnation.next_wake() == 2_000
+    assert incarnation.settle([], 2_000).is_new
+
+
+def test_a_host_that_the_disk_names_is_waited_for_and_without_it_a_new_life_begins():
+    incarnation = begun(hosts=("h", "far"))
+    incarnation.recalls("me", ["h"], 0)
+    incarnation.recalled(Recalled("h", "me", [(7, 90)], {}))
+    assert incarnation.settle(["h"], 1) is None
+    settled = incarnation.settle(["h"], 2_000)
+    assert settled.is_new
+    assert settled.unheard == ("far",)
+
+
+def test_a_question_waits_and_tells_how_far_its_host_is():
+    incarnation = begun()
+    incarnation.recalls("me", [], 0)
+    assert incarnation.doubts("peer", 1, Asked("h", 7, 130), 100)
+    assert incarnation.settle([], 2_000).gap.last == 130
+    assert [asked.host for _, _, asked in incarnation.questions()] == ["h"]
+
+
+def test_a_host_that_is_heard_of_late_has_a_life_begin_that_it_does_not_mistake():
+    incarnation = begun()
+    incarnation.recalls("me", ["h"], 0)
+    incarnation.recalled(Recalled("h", "me", [], {}))
+    assert not incarnation.settle(["h"], 1).is_new
+    assert not incarnation.doubts("peer", 1, Asked("h", 7, 105), 105)
+    assert incarnation.doubts("peer", 1, Asked("late", 7, 130), 105)
+    settled = incarnation.settle(["h"], 5)
+    assert (settled.life, settled.shared) == (9, 100)
+
+
+def test_what_waits_is_bounded():
+    incarnation = begun()
+    for number in range(WAITING_MAX + 3):
+        assert incarnation.holds(number)
+    assert incarnation.refused == 3
+    assert len(incarnation.messages()) == WAITING_MAX
+
+
+def test_without_an_identity_nobody_is_asked():
+    incarnation = begun(identity=0)
+    assert incarnation.is_settled
+    assert not incarnation.holds("event")

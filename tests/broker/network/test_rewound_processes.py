@@ -1,0 +1,97 @@
+"""Real brokers whose disk went back in time: nothing that is stored is lost in silence."""
+
+import asyncio
+import json
+import shutil
+
+import pytest
+
+from tests.broker.network.fleet import Fleet
+from tests.broker.running import PATIENCE_S, ask, client
+
+TEXT = "event Dust(val: int)\nsubscription Heard from one to alerts\ndetect Dust\n"
+LINE = {"b1": "b0"}
+BEGIN_MS = 1_700_000_000_000
+
+
+def ids_of(first, last):
+    return [f"d{number}" for number in range(first, last + 1)]
+
+
+async def publish(fleet, first, last):
+    """At the broker whose disk goes back; each is acknowledged."""
+    async with client(fleet.brokers["b1"].port()) as one:
+        for number in range(first, last + 1):
+            event = {"id": f"d{number}", "val": number, "timestamp": BEGIN_MS + 100 * number}
+            said = json.dumps(event)
+            await one.publish("headwater/events/Dust/s", said, qos=1, timeout=PATIENCE_S)
+
+
+def heard(fleet):
+    return [row["events"]["Dust"][0] for row in fleet.results("b0")]
+
+
+async def linked(folder):
+    fleet = Fleet(folder, LINE)
+    await fleet.start()
+    await fleet.until(lambda: all(len(fleet.network(name)["tree"]) == 1 for name in fleet.names))
+    async with client(fleet.brokers["b0"].port()) as one:
+        assert (await ask(one, "submit", TEXT))["state"] == "active"
+    return fleet
+
+
+async def stopped(fleet, name):
+    assert await asyncio.to_thread(fleet.brokers[name].end) == 0
+    fleet.brokers[name].__exit__()
+
+
+async def begun(fleet, name):
+    fleet.begin(name)
+    await asyncio.to_thread(fleet.brokers[name].__enter__)
+
+
+async def put_back(folder, copied):
+    """Stop the origin, put an older copy (or nothing) in its place, start it, and publish."""
+    fleet = await linked(folder)
+    data = folder / "b1" / "data"
+    try:
+        await publish(fleet, 1, 10)
+        await fleet.until(lambda: len(heard(fleet)) == 10)
+        await stopped(fleet, "b1")
+        if copied:
+            shutil.copytree(data, folder / "copy")
+        await begun(fleet, "b1")
+        await publish(fleet, 11, 30)
+        await fleet.until(lambda: len(heard(fleet)) == 30)
+        await stopped(fleet, "b1")
+        shutil.rmtree(data)
+        if copied:
+            shutil.copytree(folder / "copy", data)
+        await begun(fleet, "b1")
+        await publish(fleet, 31, 70)
+        await fleet.until(lambda: len(heard(fleet)) >= 70)
+        assert heard(fleet) == ids_of(1, 70)
+        line = await asyncio.to_thread(fleet.brokers["b1"].line, "rewound")
+        told = fleet.network("b1")["incarnation"]
+        _, metrics = fleet.brokers["b1"].get("/metrics")
+        assert 'headwater_network_total{what="rewound"} 1.0' in metrics
+        assert fleet.brokers["b1"].get("/readyz")[0] == 200
+        return line, told
+    finally:
+        await fleet.stop()
+
+
+@pytest.mark.timeout(120)
+def test_a_directory_restored_from_an_older_copy_loses_no_event_that_is_stored(tmp_path):
+    """Of 40 events acknowledged after the restore, half were taken for repeats."""
+    line, told = asyncio.run(put_back(tmp_path, copied=True))
+    assert line["positions_to"] - line["positions_from"] >= 19
+    assert line["seen_by"] == "b0"
+    (gap,) = told["rewound"]
+    assert gap["to"] == line["positions_to"]
+
+
+@pytest.mark.timeout(120)
+def test_a_namesake_with_an_empty_disk_is_heard_from_its_first_event_on(tmp_path):
+    line, _ = asyncio.run(put_back(tmp_path, copied=False))
+    assert line["positions_from"] == 1
