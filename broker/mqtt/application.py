@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from broker.mqtt.packets import Properties
 
-Action = Literal["publish", "subscribe"]
+Action = Literal["publish", "subscribe", "receive"]
 
 
 class ClientInfo(Struct, frozen=True):
@@ -78,7 +78,10 @@ class Application(Protocol):
 
 
 class Authorize(Protocol):
-    """Whether a client may publish to a topic or subscribe to a topic filter; must not block."""
+    """Answers if a client may publish to a topic, subscribe to a filter or receive a topic.
+
+    Must not block. A filter may be granted of which single topics may not be received.
+    """
 
     def __call__(self, client: ClientInfo, topic: str, action: Action) -> bool:
         """True: it may."""

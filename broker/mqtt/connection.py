@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from broker.mqtt.application import ClientInfo, Token
 from broker.mqtt.codec import Decoder, encode
 from broker.mqtt.encode import PINGRESP
+from broker.mqtt.message import SentAliases
 from broker.mqtt.packets import (
     V5,
     Connack,
@@ -68,6 +69,7 @@ class Connection:
         "receive_max",
         "room",
         "room_max",
+        "sent_aliases",
         "session",
         "timer",
         "version",
@@ -101,7 +103,8 @@ class Connection:
         self.pending: deque[Token] = deque()  # QoS 1 publishes not acknowledged yet
         self.pending_bytes = 0
         self.handing_up = False  # it has published to the application
-        self.aliases: dict[int, str] = {}
+        self.aliases: dict[int, str] = {}  # that the client has set
+        self.sent_aliases: SentAliases | None = None  # that it takes
 
     def send(self, data: bytes) -> None:
         """Queue bytes for the socket."""

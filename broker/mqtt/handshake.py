@@ -11,10 +11,12 @@ from broker.mqtt.application import ClientInfo
 from broker.mqtt.effects import CheckPassword
 from broker.mqtt.encode import encode
 from broker.mqtt.leaving import end_session, make_room
+from broker.mqtt.message import SentAliases
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.packets import V5, V311, Connack, Connect, Properties
 from broker.mqtt.reasons import CONNECT_RETURN_CODES, ProtocolError, Reason
 from broker.mqtt.session import Session
+from broker.mqtt.subscribing import receiver
 
 if TYPE_CHECKING:
     from broker.mqtt.connection import Connection
@@ -65,6 +67,8 @@ def open_connection(
     expiry_s = _expiry_s(hub, connect, properties)
     welcome = _welcome(hub, connect, expiry_s, client_id) if connect.version == V5 else None
     connection.packet_bytes_max = properties.maximum_packet_size or 0xFFFFFFFF
+    aliases_max = min(properties.topic_alias_maximum or 0, hub.limits.sent_aliases_max)
+    connection.sent_aliases = SentAliases(aliases_max) if aliases_max else None
     # Before there is a session: a refusal is shorter.
     connection.fitting(Connack(False, Reason.SUCCESS, welcome))
     session, present = _session(hub, client, connect.clean_start, now_ms)
@@ -78,7 +82,7 @@ def open_connection(
         properties.receive_maximum or hub.limits.inflight_max, hub.limits.inflight_max
     )
     _keep(hub, session)
-    hub.watch(connection, connect.keep_alive_s, now_ms)
+    hub.watch(connection, _server_keep_alive_s(hub, connect) or connect.keep_alive_s, now_ms)
     connection.send(connection.fitting(Connack(present, Reason.SUCCESS, welcome)))
     session.outgoing.attach(connection)
     session.outgoing.pump(now_ms)
@@ -129,7 +133,9 @@ def _session(
         session.still_timers()
         return session, True
     make_room(hub, now_ms)
-    outgoing = Outgoing(client.client_id, hub.limits, hub.counters, hub.router.retained)
+    outgoing = Outgoing(
+        client.client_id, hub.limits, hub.counters, hub.router.retained, receiver(hub, client)
+    )
     session = hub.sessions[client.client_id] = Session(client, outgoing)
     hub.counters.sessions = len(hub.sessions)
     return session, False
@@ -139,6 +145,14 @@ def _expiry_s(hub: "Hub", connect: Connect, properties: Properties) -> int:
     if connect.version == V5:
         return min(properties.session_expiry_interval or 0, hub.limits.session_expiry_s_max)
     return 0 if connect.clean_start else hub.limits.session_expiry_s_max
+
+
+def _server_keep_alive_s(hub: "Hub", connect: Connect) -> int | None:
+    """Return the keep-alive that the client is told in place of its own; None: its own holds."""
+    keep_alive_s = hub.limits.keep_alive_s_max
+    if not keep_alive_s or connect.version != V5 or 0 < connect.keep_alive_s <= keep_alive_s:
+        return None
+    return keep_alive_s
 
 
 def _welcome(hub: "Hub", connect: Connect, expiry_s: int, client_id: str) -> Properties:
@@ -151,4 +165,5 @@ def _welcome(hub: "Hub", connect: Connect, expiry_s: int, client_id: str) -> Pro
         maximum_packet_size=hub.limits.packet_bytes_max,
         assigned_client_identifier=None if connect.client_id else client_id,
         topic_alias_maximum=hub.limits.topic_alias_max,
+        server_keep_alive=_server_keep_alive_s(hub, connect),
     )

@@ -40,6 +40,11 @@ class Limits:
         "a stranger may make the broker hold this much: a will of 64 KiB and its names",
         least=1,
     )
+    keep_alive_s_max: int = _limit(
+        0,
+        "an MQTT 5 client that asks for none or for longer is told this one; 0: as it asks",
+        most=65_535,
+    )
     packet_bytes_max: int = _limit(
         4_194_304,
         "beyond what a payload may be, which is refused with its reason up to this size",
@@ -116,6 +121,12 @@ class Limits:
     retained_bytes_max: int = _limit(16_777_216, "the same in bytes of topic and payload")
     topic_alias_max: int = _limit(
         32, "MQTT 5 topic aliases a client may set: one per sensor topic", most=65_535
+    )
+    sent_aliases_max: int = _limit(
+        32,
+        "topic aliases that the broker sets for an MQTT 5 client which takes as many; the first "
+        "topics sent to it get them",
+        most=65_535,
     )
     topics_cached_max: int = _limit(
         10_000,

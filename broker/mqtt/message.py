@@ -51,6 +51,7 @@ class Pipe(Protocol):
     room: int  # bytes it takes before something has to wait; at most 0: none
     receive_max: int
     packet_bytes_max: int
+    sent_aliases: "SentAliases | None"  # None: the client takes none
 
     def send(self, data: bytes) -> None:
         """Hand bytes over; there was room."""
@@ -111,6 +112,31 @@ class Replay(Struct, frozen=True):
     no_local: bool
 
 
+class SentAliases:
+    """The topic aliases of one connection that the broker has set (section 3.3.2.3.4).
+
+    They go to the first topics that are sent: a device is sent few, again and again. To replace
+    some by others would cost a look at each message, and spare bytes of few clients alone.
+    """
+
+    __slots__ = ("_by_topic", "_count_max")
+
+    def __init__(self, count_max: int) -> None:
+        self._by_topic: dict[str, int] = {}
+        self._count_max = count_max
+
+    def of(self, topic: str) -> tuple[int, bool]:
+        """Return the alias of a topic, 0 where it has none, and whether the client knows it."""
+        alias = self._by_topic.get(topic)
+        if alias is not None:
+            return alias, True
+        return (len(self._by_topic) + 1 if len(self._by_topic) < self._count_max else 0), False
+
+    def keep(self, topic: str, alias: int) -> None:
+        """Note that a message was sent that sets this alias."""
+        self._by_topic[topic] = alias
+
+
 def encode_plain(message: Message, version: int, packet_id: int, qos: int) -> bytes:
     """At QoS 1 or 2, not retained, without properties."""
     middle = packet_id.to_bytes(2, "big")
@@ -136,12 +162,34 @@ def encode_message(held: Held, version: int, qos_bits: int, packet_id: int, now_
     return b"".join((first, lead, message.head, middle, message.payload))
 
 
-def _fields(held: Held, now_ms: int) -> bytes:
+def encode_aliased(
+    held: Held, aliases: SentAliases, qos_bits: int, packet_id: int, now_ms: int, *, size_max: int
+) -> bytes:
+    """Encode a PUBLISH for a client that takes topic aliases, and note the one that it sets.
+
+    One that is longer than `size_max` is not sent, so that it sets none.
+    """
+    message = held.message
+    alias, is_set = aliases.of(message.topic)
+    if not alias:
+        return encode_message(held, V5, qos_bits, packet_id, now_ms)
+    head = b"\0\0" if is_set else message.head
+    middle = packet_id.to_bytes(2, "big") if qos_bits else b""
+    middle += _fields(held, now_ms, b"\x23" + alias.to_bytes(2, "big"))
+    lead = varint(len(head) + len(middle) + len(message.payload))
+    first = _FIRST[qos_bits | held.known << 3 | held.retain]
+    data = b"".join((first, lead, head, middle, message.payload))
+    if not is_set and len(data) <= size_max:
+        aliases.keep(message.topic, alias)
+    return data
+
+
+def _fields(held: Held, now_ms: int, alias: bytes = b"") -> bytes:
     message = held.message
     if message.fields is None:
         properties = message.properties
         message.fields = b"" if properties is None else encode_fields(properties)
-    fields = message.fields
+    fields = alias + message.fields
     if message.expires_ms:
         fields += b"\x02" + u32(max(0, -((now_ms - message.expires_ms) // 1000)))
     for identifier in held.identifiers:

@@ -6,6 +6,7 @@ session ends and says so; a QoS 0 message that finds no room is dropped and coun
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.mqtt.counters import Counters
@@ -16,6 +17,7 @@ from broker.mqtt.message import (
     Message,
     Pipe,
     Replay,
+    encode_aliased,
     encode_message,
     encode_plain,
     held_for,
@@ -124,13 +126,20 @@ class Outgoing:
         "client_id",
         "kept",
         "pipe",
+        "receives",
         "room",
     )
 
     def __init__(
-        self, client_id: str, limits: Limits, counters: Counters, retained: TopicTree[Message]
+        self,
+        client_id: str,
+        limits: Limits,
+        counters: Counters,
+        retained: TopicTree[Message],
+        receives: Callable[[str], bool],
     ) -> None:
         self.client_id = client_id
+        self.receives = receives  # whether the client may have messages of a topic
         self.pipe: Pipe | None = None
         self.kept: Keeping | None = None  # where its messages are kept on disk, if they are
         self._counters = counters
@@ -166,7 +175,7 @@ class Outgoing:
         if pipe is None:
             self._counters.drop("offline")
         elif pipe.room > 0 and not self._loose:
-            if delivery.plain and message.properties is None:
+            if delivery.plain and message.properties is None and pipe.sent_aliases is None:
                 # The commonest case; encoded once for all who get it.
                 if pipe.version == V5:
                     data = message.plain_5 or plain_5(message)
@@ -201,7 +210,7 @@ class Outgoing:
             self._overflowed = True
             return False
         bare = delivery.plain and message.properties is None and self.kept is None
-        if bare and free and pipe is not None:
+        if bare and free and pipe is not None and pipe.sent_aliases is None:
             self._send_plain(pipe, message, min(message.qos, delivery.qos))
             return True
         held = held_for(message, delivery)
@@ -406,8 +415,12 @@ class Outgoing:
         if expires_ms and expires_ms <= now_ms and not (again and held.qos == 2):
             reason = "expired"
         else:
-            data = encode_message(held, pipe.version, bits, packet_id, now_ms)
-            if len(data) <= pipe.packet_bytes_max:
+            aliases, size_max = pipe.sent_aliases, pipe.packet_bytes_max
+            if aliases is None:
+                data = encode_message(held, pipe.version, bits, packet_id, now_ms)
+            else:
+                data = encode_aliased(held, aliases, bits, packet_id, now_ms, size_max=size_max)
+            if len(data) <= size_max:
                 pipe.send(data)
                 if again:
                     self._counters.resent += 1
@@ -458,6 +471,8 @@ class Outgoing:
 
     def _send_retained(self, pipe: Pipe, message: Message, replay: Replay, now_ms: int) -> None:
         if replay.no_local and message.sender == self.client_id:
+            return
+        if not self.receives(message.topic):
             return
         qos = min(message.qos, replay.qos)
         held = Held(message, True, replay.identifiers, None, qos)

@@ -52,7 +52,11 @@ def receive(connection: "Connection", packet: Publish, now_ms: int) -> None:
     if qos and code >= 0:
         if len(router.overflowed) > ending:
             code = Reason.QUOTA_EXCEEDED  # a session ends for it; it went to all others
-        if code == Reason.NOT_AUTHORIZED and connection.version != V5:
+        if code == Reason.NOT_AUTHORIZED and connection.version != V5 and route.reserved:
+            # 3.1.1 leaves the choice (MQTT-3.3.5-2). What begins with `$` is the server's own by
+            # the standard (section 4.7.2): nobody is deceived, and no session is worth ending.
+            code = 0
+        elif code == Reason.NOT_AUTHORIZED and connection.version != V5:
             # It has no words for a refusal, and an acknowledgement would be a lie (MQTT-3.3.5-2).
             raise ProtocolError(Reason.NOT_AUTHORIZED, "it publishes where it is not allowed to")
         if code or connection.pending or qos == 2:

@@ -18,6 +18,7 @@ from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.packets import Filter
 from broker.mqtt.router import Subscription
 from broker.mqtt.session import Session
+from broker.mqtt.subscribing import receiver
 from broker.mqtt.topics import split_share
 from broker.mqtt.wire import text
 
@@ -78,8 +79,10 @@ class _Restoring:
 
     def _session(self, row: rows.SessionRow) -> Session:
         hub, wall_ms = self._hub, self._keeping.wall_ms
-        outgoing = Outgoing(row.client_id, hub.limits, hub.counters, hub.router.retained)
         client = ClientInfo(row.client_id, row.user_name, "", row.version)
+        outgoing = Outgoing(
+            row.client_id, hub.limits, hub.counters, hub.router.retained, receiver(hub, client)
+        )
         session = hub.sessions[row.client_id] = Session(client, outgoing)
         hub.counters.sessions = len(hub.sessions)
         session.stored = True

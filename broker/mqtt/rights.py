@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from broker.mqtt.application import Action, ClientInfo
-from broker.rights.topics import covers, filled, overlaps
+from broker.rights.topics import covers, filled
 
 USER, CLIENT = "%u", "%c"  # levels of a right's topics that stand for who asks
 ANSWERS_KEPT = 4_096  # questions whose answers are remembered; the oldest make room
@@ -46,7 +46,7 @@ class Rights:
     def _decide(self, user: str | None, client_id: str, topic: str, action: Action) -> bool:
         wanted = topic.split("/")  # a topic name is a filter without wildcards
         for right in self._rights:
-            if action not in right.actions:
+            if (action if action != "receive" else "subscribe") not in right.actions:
                 continue
             if (right.users and user not in right.users) or (
                 right.clients and client_id not in right.clients
@@ -60,7 +60,7 @@ class Rights:
                     continue
                 if right.allow and covers(levels, wanted):
                     return True
-                if not right.allow and overlaps(levels, wanted):
+                if not right.allow and covers(levels, wanted):
                     return False
         return False
 

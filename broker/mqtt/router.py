@@ -254,7 +254,7 @@ class Router:
         for _key, found in self._filters.match(topic):
             if isinstance(found, Share):
                 shared.append(found.delivery)
-            else:
+            elif found.outgoing.receives(topic):
                 by_client.setdefault(found.outgoing.client_id, []).append(found)
         return (*map(_merge, by_client.values()), *shared)
 

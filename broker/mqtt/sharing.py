@@ -39,17 +39,21 @@ class Share:
         return self._members.pop(client_id, None) is not None
 
     def offer(self, message: Message, _delivery: Delivery, now_ms: int) -> bool:
-        """Give the message to one member, whose own delivery says how; there is one.
+        """Give the message to one member that may have it, whose own delivery says how.
 
-        Always True: `overflowed` is told.
+        Always True: `overflowed` is told. Where no member may have it, nobody gets it.
         """
         chosen, best = "", -1
         for client_id, (outgoing, _) in self._members.items():
+            if not outgoing.receives(message.topic):
+                continue
             rank = outgoing.readiness()
             if rank > best:
                 chosen, best = client_id, rank
             if rank == READY:
                 break
+        if best < 0:
+            return True
         outgoing, delivery = self._members[chosen] = self._members.pop(chosen)
         if not outgoing.offer(message, delivery, now_ms):
             self._overflowed.append(outgoing)

@@ -4,8 +4,10 @@ Owns the codes of SUBACK and UNSUBACK. Must not know sockets. Invariant: every f
 one code, and a granted one is in the tree before anything is sent for it.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.mqtt.application import ClientInfo
 from broker.mqtt.packets import V5, Filter, Suback, Subscribe, Unsuback, Unsubscribe
 from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Subscription
@@ -13,6 +15,7 @@ from broker.mqtt.topics import SHARE, check_share, split_share
 
 if TYPE_CHECKING:
     from broker.mqtt.connection import Connection
+    from broker.mqtt.hub import Hub
 
 _FAILURE_311 = 0x80
 _REFUSALS = {
@@ -20,6 +23,19 @@ _REFUSALS = {
     Reason.NOT_AUTHORIZED: "subscription_not_authorized",
     Reason.QUOTA_EXCEEDED: "subscriptions_full",
 }
+
+
+def receiver(hub: "Hub", client: ClientInfo) -> Callable[[str], bool]:
+    """Return what answers if the client may receive a topic, by the rights as they stand then.
+
+    A filter is granted though some of its topics are denied, so each topic is asked for: once for
+    a route, and again after every change of subscriptions or rights.
+    """
+
+    def receives(topic: str) -> bool:
+        return hub.authorize is None or hub.authorize(client, topic, "receive")
+
+    return receives
 
 
 def subscribe(connection: "Connection", packet: Subscribe, now_ms: int) -> None:

@@ -499,6 +499,12 @@ def test_the_clients_keep_alive_holds(scene, version):
     client.ping()
     scene.pass_time(keep_alive_s * 1.7)
     client.refused(0x8D)
+    # With one in CONNACK that holds, for a client that asked for none.
+    with scene.another(limits=Limits(keep_alive_s_max=3)) as inside:
+        client = inside.connect(version)
+        assert client.connack.of(w.SERVER_KEEP_ALIVE) == 3
+        inside.pass_time(5)
+        client.refused(0x8D)
 
 
 @states(

@@ -376,13 +376,64 @@ one-of-a-group: one member that is behind slows publishers though another is not
     tests=("tests/broker/mqtt/test_slowing.py", "tests/broker/mqtt/test_limits.py"),
 )
 
-RIGHTS = part(
-    "broker/mqtt/rights.py",
-    r"""
-around-a-denial: a filter that reaches beyond what is denied is allowed
-- if not right.allow and overlaps(levels, wanted):
-+ if not right.allow and covers(levels, wanted):
+NARROWED = [
+    *part(
+        "broker/mqtt/router.py",
+        """
+denied-delivered: what is denied goes to who has a wildcard
+- elif found.outgoing.receives(topic):
++ elif found.outgoing.client_id:
+""",
+        tests=("tests/broker/mqtt/test_narrowing.py",),
+    ),
+    *part(
+        "broker/mqtt/outgoing.py",
+        """
+denied-retained: what is denied comes where it is retained
+- if not self.receives(message.topic):
++ if not message.topic:
+""",
+        tests=("tests/broker/mqtt/test_narrowing.py",),
+    ),
+    *part(
+        "broker/mqtt/sharing.py",
+        """
+denied-shared: one of a group gets what is denied to it
+- if not outgoing.receives(message.topic):
++ if not message.topic:
+""",
+        tests=("tests/broker/mqtt/test_narrowing.py",),
+    ),
+]
 
+ALIASES = [
+    *part(
+        "broker/mqtt/message.py",
+        """
+alias-unsent: a message that is never sent sets an alias
+- if not is_set and len(data) <= size_max:
++ if not is_set:
+
+alias-beyond: more aliases are set than the client takes
+- len(self._by_topic) + 1 if len(self._by_topic) < self._count_max else 0
++ len(self._by_topic) + 1 if len(self._by_topic) <= self._count_max else 0
+""",
+        tests=("tests/broker/mqtt/test_aliases.py",),
+    ),
+    *part(
+        "broker/mqtt/handshake.py",
+        """
+keep-alive-of-none: a client without a keep-alive is not told one
+- 0 < connect.keep_alive_s <= keep_alive_s
++ connect.keep_alive_s <= keep_alive_s
+""",
+        tests=("tests/broker/mqtt/test_aliases.py",),
+    ),
+]
+
+RIGHTS = part(
+    "broker/rights/topics.py",
+    r"""
 wider-than-allowed: `#` is allowed where `+` is
 - if other == "#" or level not in
 + if level not in
@@ -395,11 +446,12 @@ system-topics: `#` allows what begins with `$`
 - if wanted[0].startswith("$") and pattern[0] in {"+", "#"}:
 + if wanted[0].startswith("$") and pattern[0] == "+":
 """,
-    tests=("tests/broker/mqtt/test_rights.py",),
+    tests=("tests/broker/rights/test_topics.py", "tests/broker/rights/test_judge.py"),
 )
 
 TABLE = [
     *(WIRE + DECODE + ENCODE + CODEC + TOPICS),
     *(OUTGOING + ROOM + ROUTER + TIMERS + SUBSCRIBING),
     *(KEEPING + KEPT + RESTORING + WAITING + SLOWING + SOCKETS + RIGHTS),
+    *(NARROWED + ALIASES),
 ]

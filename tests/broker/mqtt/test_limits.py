@@ -372,6 +372,23 @@ def login_addresses_max():
 
 
 @case
+def keep_alive_s_max():
+    """By default a client has the one that it asks for; see test_aliases for the rest."""
+    assert Limits().keep_alive_s_max == 0
+
+
+@case
+def sent_aliases_max():
+    """See test_aliases."""
+    world = World(limits={"sent_aliases_max": 1})
+    client = world.client(p.V5, properties=p.Properties(topic_alias_maximum=9))
+    client.subscribe("#")
+    for topic in ("a", "b"):
+        world.publish(topic, b"x")
+    assert [one.properties.topic_alias if one.properties else 0 for one in client.take()] == [1, 0]
+
+
+@case
 def linger_bytes_max():
     """What is read after the end is the socket's business: see test_turns."""
     assert Limits().linger_bytes_max > Limits().unsent_bytes_max

@@ -371,7 +371,10 @@ def test_a_message_that_the_client_refuses_is_done_with_and_counted():
 
 
 def test_clients_may_not_publish_to_topics_of_the_server():
-    """MQTT-4.7.2-1; 3.1.1 has no words for it but the end of the connection (MQTT-3.3.5-2)."""
+    """MQTT-4.7.2-1; 3.1.1 has no words for it, and allows an acknowledgement (MQTT-3.3.5-2).
+
+    To close the connection instead cost a session for what concerns nobody.
+    """
     world = World()
     for version in (p.V311, p.V5):
         client = world.client(version)
@@ -379,8 +382,8 @@ def test_clients_may_not_publish_to_topics_of_the_server():
         if version == p.V5:
             assert client.take() == [p.Puback(1, Reason.NOT_AUTHORIZED)]
         else:
-            assert client.take() == []
-            assert client.closed == "not_authorized"
+            assert client.take() == [p.Puback(1)]
+        assert client.closed is None
     assert world.hub.counters.refused == {"publish_not_authorized": 2}
 
 
@@ -485,7 +488,8 @@ def test_authorization_is_asked_for_publishes_subscriptions_and_wills(version):
         asked.pop()
     client.publish("open", b"x")
     assert client.publishes() == [("open", b"x")]
-    assert asked == [
+    assert asked.count(("c", "open", "receive")) == 1  # as long as no subscription changes
+    assert [question for question in asked if question[2] != "receive"] == [
         ("c", "secret", "subscribe"),
         ("c", "open", "subscribe"),
         ("c", "secret", "publish"),
