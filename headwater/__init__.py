@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from broker.core.own import Aggregate, Function
     from headwater.client import Client
     from headwater.driver import Driver
-    from headwater.engine import Engine, EventError
+    from headwater.engine import Engine, EventError, WorkError
     from headwater.events import Event
     from headwater.remote import ClientError
     from language.errors import HeadwaterError, LanguageError
@@ -29,6 +29,7 @@ __all__ = [
     "Function",
     "HeadwaterError",
     "LanguageError",
+    "WorkError",
 ]
 
 _PLACES = {
@@ -42,6 +43,7 @@ _PLACES = {
     "Function": "broker.core.own",
     "HeadwaterError": "language.errors",
     "LanguageError": "language.errors",
+    "WorkError": "headwater.engine",
 }
 
 

@@ -22,6 +22,7 @@ from broker.core.limits import Limits
 from broker.core.matcher import Matcher
 from broker.core.own import Function
 from broker.core.results import told
+from broker.engine.runtime.budget import BYTES_MAX, CANDIDATES_ALONE, CANDIDATES_MAX
 from headwater.events import Event, taken_out
 from headwater.release import Release
 from headwater.tables import tables_among, tables_beside
@@ -34,6 +35,17 @@ STATE_VERSION = 1
 
 class EventError(HeadwaterError):
     """An event of a batch cannot be taken; nothing of the batch was."""
+
+
+class WorkError(HeadwaterError):
+    """A step of one task would take more work than is allowed; `names` are the tasks."""
+
+    def __init__(self, names: Sequence[str], what: str) -> None:
+        super().__init__(
+            f"{', '.join(names)}: one step would look at more {what} than is allowed; bound it with"
+            " `within` or a context as `[recent]`, or allow more (step_candidates)"
+        )
+        self.names = tuple(names)
 
 
 class StateError(HeadwaterError):
@@ -83,9 +95,13 @@ class Pipeline:
         *,
         longest_ms: int | None = None,
         state: Mapping[str, Any] | None = None,
+        step_candidates: int = CANDIDATES_ALONE,
     ) -> None:
-        """`longest_ms`, `state`: see Engine."""
-        limits = Limits() if longest_ms is None else Limits(event_duration_ms_max=longest_ms)
+        """`longest_ms`, `state`, `step_candidates`: see Engine."""
+        bytes_max = BYTES_MAX * max(1, step_candidates // CANDIDATES_MAX)
+        limits = Limits(step_candidates_max=step_candidates, step_bytes_max=bytes_max)
+        if longest_ms is not None:
+            limits = msgspec.structs.replace(limits, event_duration_ms_max=longest_ms)
         self.ledger = Ledger()
         self._passed: int | None = None  # events are known to end after this
         self._begin: int | None = None  # the least start so far
@@ -217,6 +233,10 @@ class Pipeline:
         return self._counted(self.matcher.push([], self.watermark))
 
     def _counted(self, results: list[Result]) -> list[Result]:
+        suspended = self.matcher.suspensions.why
+        if suspended:
+            tasks = self.matcher.tasks()
+            raise WorkError([tasks[key].name for key in suspended], next(iter(suspended.values())))
         self.ledger.results += len(results)
         return results
 
@@ -234,6 +254,9 @@ class Engine:
     `longest_ms`: no event lasts longer; a longer one is refused. In a stream this is waited for
     where an event may have begun long ago; without it, a limit of a week once events of a type
     have lasted at all.
+
+    `step_candidates`: how many candidates one step of a task may look at (some 40 million are ten
+    seconds); a step that would look at more raises WorkError, and the engine is of no use then.
 
     Tables of the text are looked for beside `file`, the specification's, else in the working
     directory; or they are in `tables`, name to text, and nowhere else.
@@ -258,6 +281,7 @@ class Engine:
         file: str = "<text>",
         functions: Mapping[str, Any] | None = None,
         tables: Mapping[str, str] | None = None,
+        step_candidates: int = CANDIDATES_ALONE,
     ) -> None:
         if not isinstance(text, str):
             raise TypeError(f"found a text of type {type(text).__name__}, expected str")
@@ -275,8 +299,9 @@ class Engine:
         del checked  # its text's tree goes before agents are made, which then take its room
         self._everything: list[CoreEvent] | None = [] if lateness_ms is None else None
         self._options = IntakeOptions(lateness_ms=lateness_ms or 0, typed=True)
-        self._drift, self._longest_ms = drift, longest_ms
-        self._pipeline = Pipeline(self._program, self._options, drift, longest_ms=longest_ms)
+        self._drift = drift
+        self._longest_ms, self._step_candidates = longest_ms, step_candidates
+        self._pipeline = self._made()
         self._finished = False
 
     def push(
@@ -333,16 +358,20 @@ class Engine:
             version = plain["version"]
             if version != STATE_VERSION:
                 raise StateError(f"found a state of version {version}, expected {STATE_VERSION}")
-            self._pipeline = Pipeline(
-                self._program,
-                self._options,
-                self._drift,
-                longest_ms=self._longest_ms,
-                state=plain["pipeline"],
-            )
+            self._pipeline = self._made(plain["pipeline"])
         except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
             raise StateError(f"this is no state of an engine: {error}") from None
         self._finished = False
+
+    def _made(self, state: Mapping[str, Any] | None = None) -> Pipeline:
+        return Pipeline(
+            self._program,
+            self._options,
+            self._drift,
+            longest_ms=self._longest_ms,
+            state=state,
+            step_candidates=self._step_candidates,
+        )
 
     def _decoded(self, events: list[Event | Mapping[str, Any]]) -> Decoded:
         taken = taken_out(events)

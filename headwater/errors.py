@@ -45,6 +45,11 @@ REFUSALS: Final[dict[str, Meaning]] = {
         "no such subscription",
         "What should be cancelled is not installed under this name for this client.",
     ),
+    "HW510": Meaning(
+        "not suspended",
+        "Only a subscription that was suspended, as one step of it would have taken too much work,"
+        " can be resumed.",
+    ),
     "HW506": Meaning(
         "several subscriptions of that name",
         "The client has submitted subscriptions of one name for several subscribers, so that the"

@@ -15,9 +15,10 @@ import msgspec
 
 from broker.core.intake import Intake, IntakeOptions
 from broker.core.reasons import UNDECLARED_TYPE
+from broker.engine.runtime.budget import CANDIDATES_ALONE
 from headwater.cli.output import CommandError, complain, read_text
 from headwater.columns import ColumnError, parse_map
-from headwater.engine import BATCH_EVENTS, Extent, Pipeline
+from headwater.engine import BATCH_EVENTS, Extent, Pipeline, WorkError
 from headwater.given import functions_of
 from headwater.lines import STANDARD_INPUT, UnreadableError
 from headwater.outlet import opened
@@ -76,6 +77,7 @@ def _replay(arguments: argparse.Namespace) -> int:
                 outlet.write,
                 skip_bad=arguments.skip_bad,
                 drift=arguments.drift,
+                step_candidates=arguments.step_candidates,
             )
             batches = read_events(
                 files,
@@ -87,7 +89,7 @@ def _replay(arguments: argparse.Namespace) -> int:
             else:
                 replay.streamed(batches, arguments.lateness)
             outlet.end()
-    except (UnreadableError, ColumnError, SortingError) as error:
+    except (UnreadableError, ColumnError, SortingError, WorkError) as error:
         raise CommandError(FAULTY, str(error)) from None
     except BadInputError as error:
         tell_bad(error, as_json=arguments.json)
@@ -115,8 +117,10 @@ class Replay:
         *,
         skip_bad: bool,
         drift: float = 0.0,
+        step_candidates: int = CANDIDATES_ALONE,
     ) -> None:
         self._drift = drift
+        self._step_candidates = step_candidates
         self._specification = specification
         self._write = write
         self._skip_bad = skip_bad
@@ -127,7 +131,7 @@ class Replay:
 
     def sorted(self, batches: Iterator[Batch]) -> None:
         """All input is on time: sorted first, then matched, results in one order."""
-        self._pipeline = pipeline = Pipeline(self._specification, IntakeOptions(), self._drift)
+        self._pipeline = pipeline = self._made(IntakeOptions())
         packer = Packer(self._specification.event_types)
         whole = Extent()
         with ExternalSort(_order, packer.pack, packer.unpack) as sort:
@@ -147,7 +151,7 @@ class Replay:
 
     def recorded(self, batches: Iterator[Batch]) -> list[Event]:
         """The events themselves, in order, all in memory; nothing is matched."""
-        self._pipeline = Pipeline(self._specification, IntakeOptions(), self._drift)
+        self._pipeline = self._made(IntakeOptions())
         found: list[Event] = []
         for batch in batches:
             found += self._events(self._pipeline.intake, batch)
@@ -157,12 +161,16 @@ class Replay:
     def streamed(self, batches: Iterator[Batch], lateness_ms: int) -> None:
         """The input as it comes; results as they become known."""
         options = IntakeOptions(lateness_ms=lateness_ms)
-        self._pipeline = pipeline = Pipeline(self._specification, options, self._drift)
+        self._pipeline = pipeline = self._made(options)
         for batch in batches:
             events = self._events(pipeline.intake, batch)
             self._refuse_bad()
             self._write(pipeline.admit(events))
         self._write(pipeline.finish())
+
+    def _made(self, options: IntakeOptions) -> Pipeline:
+        candidates = self._step_candidates
+        return Pipeline(self._specification, options, self._drift, step_candidates=candidates)
 
     def dropped(self) -> dict[str, int]:
         """How many events were passed over, by reason, beside those on bad lines."""

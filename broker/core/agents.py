@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from broker.core.agent import WATERMARK_END
 from broker.core.stages.lasting import Durations, Foresight
 from broker.core.verdicts import Doubt
+from broker.engine.runtime.budget import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ class Agents:
         self._begin: int | None = None
         self._floor = WATERMARK_END
         self.doubted: Doubt | None = None
+        self.budget = Budget(limits.step_candidates_max, limits.step_bytes_max)
         self._maker: Maker | None = None
 
     # --- when tasks began ----------------------------------------------------------------

@@ -67,6 +67,7 @@ class Broker:
             self.ledger,
         )
         self._matcher = Matcher(self.limits, self.ledger, strict=False)
+        self.budget = self._matcher.budget
         if self.options.drift_ppm:
             self._matcher.doubt(Fraction(self.options.drift_ppm, 1_000_000))
         self._installer = Installer(
@@ -86,6 +87,7 @@ class Broker:
             messages.ActorsListening: self._actors_listening,
             messages.SpecificationSubmitted: self._specification_submitted,
             messages.CancelRequested: self._cancel_requested,
+            messages.ResumeRequested: self._cancel_requested,
             messages.RequestRefused: self._request_refused,
             messages.Started: self._started,
             messages.Stopped: self._stopped,
@@ -104,10 +106,7 @@ class Broker:
         self._now = now
         out = Outgoing()
         self._handlers[type(message)](message, out)
-        effects = out.effects()
-        if self._notes.waiting:
-            effects += self._notes.take()
-        return effects
+        return [*out.effects(), *self._notes.take()]
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before; None if time alone changes nothing.
@@ -148,8 +147,7 @@ class Broker:
         if len(self._lives):
             self._lives.heard(heard, self._now)
         source = payloads[0].source if len(payloads) == 1 else None
-        admitted = self._intake.admit(events, self._now, source)
-        self._let_in(admitted, out)
+        self._let_in(self._intake.admit(events, self._now, source), out)
 
     def _let_in(self, admitted: Admitted, out: Outgoing) -> None:
         """Tell of those that are not let in, and feed the others."""
@@ -162,9 +160,10 @@ class Broker:
     def _feed(self, events: Sequence[Event], out: Outgoing) -> None:
         """Give events to the tasks, and the time that has come; what they report goes out."""
         results = self._matcher.push(events, self._watermark_of, self._foreseen)
-        if results:
-            self.ledger.results += len(results)
-            out.results += [self._emission(one) for one in results]
+        self.ledger.results += len(results)
+        out.results += [self._emission(one) for one in results]
+        if self._matcher.suspensions.untold:
+            out.publications += self._installer.tell_suspended(self._notes, self._now)
 
     def _feed_passed_over(self, out: Outgoing) -> None:
         """Decide all that waited only for types of which no source is left."""
@@ -332,9 +331,10 @@ class Broker:
             self._reply(message, active, out)
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
-        answer = self._installer.cancel(message.name, Asker(message.client, message.proven))
+        asker = Asker(message.client, message.proven)
+        answer = self._installer.asked(message.done, message.name, asker, self._now)
         if answer.ok:
-            self._notes.tell("info", "cancelled", client=message.client, name=message.name)
+            self._notes.tell("info", message.done, client=message.client, name=message.name)
         self._answer(message, answer, out)
 
     def _request_refused(self, message: messages.RequestRefused, out: Outgoing) -> None:

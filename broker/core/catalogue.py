@@ -17,6 +17,8 @@ from msgspec import Struct
 # active, and nothing can be a result of it any more.
 State: TypeAlias = Literal["accepted", "active", "ended"]
 
+TOO_MUCH_WORK = "too_much_work"  # why a subscription is suspended, in logs, counters and messages
+
 
 class Installed(Struct):
     """A subscription that was taken on.
@@ -41,6 +43,7 @@ class Installed(Struct):
     proven: bool = False
     ends: int | None = None
     nearest: bool = False  # results go to the nearest of the actors below `actor`
+    suspended: str = ""  # what a step of it exceeded, until it is resumed
 
     @property
     def key(self) -> tuple[str, str]:
@@ -87,6 +90,11 @@ class Catalogue:
 
     def __len__(self) -> int:
         return len(self.subscriptions)
+
+    @property
+    def suspended(self) -> int:
+        """The number of subscriptions that are suspended."""
+        return sum([bool(each.suspended) for each in self.subscriptions.values()])
 
     def add(self, one: Installed) -> None:
         """Record a subscription; of its name there must be none."""

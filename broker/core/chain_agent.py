@@ -83,7 +83,7 @@ class ChainAgent:
         # How long events last matters to what is promised alone.
         self._foresight = foresight if self._promise.lags else None
         self.store = ChainStore(links, layout.root.within_ms, capacity)
-        self._pending = Pending()
+        self._pending = Pending(self.layout.budget)
         self._watermark = WATERMARK_NONE
         self._dropped: dict[str, int] = {}
 
@@ -149,7 +149,7 @@ class ChainAgent:
             return
         shelf = Shelf(self._classes, state["events"])
         self._watermark = state["watermark"]
-        self._pending = Pending()
+        self._pending = Pending(self.layout.budget)
         for leaf, at in state["pending"]:
             self._pending.add(leaf, (shelf.get(at),))
         self.store.restore(

@@ -28,11 +28,14 @@ from broker.core.occurrence import (
 from broker.core.selection import Decided, Selection
 from broker.core.stages.base import end_of, next_of, start_of
 from broker.core.verdicts import certainty_of
+from broker.engine.runtime.budget import Budget
 
 # Choices of `first` and `last`, and events answered by `one`, that are remembered in one partition;
 # the oldest go first.
 DECIDED_MAX = 100_000
 DECIDED_MIN = 64
+WAITING = 8  # candidates that each costs that waits, in each step,
+CHOOSING = 16  # and besides, where `first` or `last` chooses among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Manner:
     at_most: tuple[int, int] | None
     completion: Completion
     maybe_drop: bool = False
+    budget: Budget = field(default_factory=Budget, compare=False)
 
     @property
     def in_turn(self) -> bool:
@@ -94,6 +98,7 @@ def take(
     `refind(reported, gone)` finds all occurrences anew without the consumed events. No occurrence
     that is still to be found begins before `begins()`.
     """
+    manner.budget.spend(WAITING * waiting.count())
     if manner.report == "collect":
         chosen = _collected(waiting, manner, limit, begins)
     else:
@@ -122,6 +127,7 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
         gone = _consumed(manner, first)
         if gone:
             taken = order_of(first)
+            manner.budget.spend(len(waiting.found))
             _find_anew(waiting, manner, refind(first, gone), taken)
             waiting.taken = taken
             turns = _Turns(waiting, manner, limit)
@@ -152,6 +158,7 @@ class _Turns:
     def __init__(self, waiting: Waiting, manner: Manner, limit: int) -> None:
         self._waiting = waiting
         self._selection = manner.selection
+        self._budget = manner.budget
         self._limit = limit
         self._at = 0
         self._last: Occurrence | None = None
@@ -172,6 +179,7 @@ class _Turns:
             if selection is not None:
                 if self._chosen is None:
                     # Who has his turn is decided, and competes on: the choice stays what it is.
+                    self._budget.spend(CHOOSING * len(found))
                     chosen = selection.chosen(found, self._waiting.decided)
                     self._chosen = {id(other) for other in chosen}
                 selection.decide(one, self._waiting.decided)

@@ -54,7 +54,7 @@ from broker.core.effects import (
 )
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits, make_limits
-from broker.core.messages import CancelRequested, Message, SpecificationSubmitted
+from broker.core.messages import CancelRequested, Message, ResumeRequested, SpecificationSubmitted
 from broker.core.network.header import HeaderBroker
 from broker.core.records import Record
 
@@ -135,13 +135,17 @@ class DurableBroker:
         core = self.core
         now = max(now, core.now)
         data = told.written(message, now)
+        core.budget.message()
         try:
             effects = core.handle(message, now)
         except Exception as error:
             if not data:
                 raise
+            data = told.bounded(data, core.budget.exceeded, now)
             raise CoreFaultError([self._append(data)]) from error
-        is_request = isinstance(message, _REQUESTS)
+        data = told.bounded(data, core.budget.exceeded, now)
+        resumes = isinstance(message, ResumeRequested)
+        is_request = isinstance(message, _REQUESTS) and not resumes
         if not data or (is_request and not (core.came or core.left)):
             return [self._promised(effect) for effect in effects]
         first: list[Effect] = [self._append(data)]
@@ -294,9 +298,14 @@ class DurableBroker:
             message, now = told.read(record.data)
         except told.RecordError as error:
             raise RecoveryError(f"record {record.number} of the journal: {error}") from None
+        steps: tuple[tuple[int, str], ...] = ()
+        if isinstance(message, told.Bounded):
+            steps, (message, now) = message.steps, told.read(message.what)
+        assert not isinstance(message, told.Bounded), "one is never in another"
         if isinstance(message, told.Opened):
             self._begin(message)
             return []
+        self.core.budget.message(steps)
         try:
             effects = self.core.handle(message, now)
         except Exception:  # noqa: BLE001  # as the process before did

@@ -15,6 +15,7 @@ topics that were refused. The counters of the latter begin anew with each proces
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -91,6 +92,18 @@ class _Cancelled(Struct, array_like=True, frozen=True, tag="cancelled"):
     proven: bool
 
 
+class _Resumed(_Cancelled, array_like=True, frozen=True, tag="resumed"):
+    """A suspended subscription begins anew."""
+
+
+class Bounded(Struct, array_like=True, frozen=True, tag="bounded"):
+    """A message in which steps exceeded their budget: which of its steps, and what they lacked."""
+
+    now: int
+    what: bytes  # the message's own record
+    steps: tuple[tuple[int, str], ...]
+
+
 class _Network(Struct, array_like=True, frozen=True, tag="network"):
     now: int
     what: bytes  # see `broker.core.network.told`
@@ -118,6 +131,8 @@ _Told: TypeAlias = (
     | _Submitted
     | _Split
     | _Cancelled
+    | _Resumed
+    | Bounded
     | _Network
     | _Woken
     | _ClockSet
@@ -151,10 +166,16 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
             kind = _Split if message.split else _Submitted
             return _encode(kind(now, *_asked(message, message.text), message.cells))
         case messages.CancelRequested():
-            return _encode(_Cancelled(now, *_asked(message, message.name)))
+            shape = _Resumed if isinstance(message, messages.ResumeRequested) else _Cancelled
+            return _encode(shape(now, *_asked(message, message.name)))
         case messages.NetworkTold(what) if what.outlasts:
             return _encode(_Network(now, encoded(what)))
     return b""
+
+
+def bounded(data: bytes, steps: Sequence[tuple[int, str]], now: int) -> bytes:
+    """The record's data of a message of whose steps these exceeded their budget."""
+    return _encode(Bounded(now, data, tuple(steps))) if steps else data
 
 
 def opened(one: Opened) -> bytes:
@@ -162,7 +183,7 @@ def opened(one: Opened) -> bytes:
     return _encode(one)
 
 
-def read(data: bytes) -> tuple[Message | Opened, int]:
+def read(data: bytes) -> tuple[Message | Opened | Bounded, int]:
     """What was told, and when. Raises RecordError."""
     try:
         told = _decode(data)
@@ -173,7 +194,7 @@ def read(data: bytes) -> tuple[Message | Opened, int]:
         ) from None
 
 
-def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each kind
+def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one for each kind
     match told:
         case _Events(_, payloads):
             found = [
@@ -200,7 +221,10 @@ def _message(told: _Told) -> Message | Opened:  # noqa: PLR0911  # one for each 
             )
         case _Cancelled():
             client, request, name = map(_text, (told.client, told.request, told.name))
-            return messages.CancelRequested(client, request, name, proven=told.proven)
+            kind = messages.CancelRequested
+            if isinstance(told, _Resumed):
+                kind = messages.ResumeRequested
+            return kind(client, request, name, proven=told.proven)
         case _Network(_, what):
             return messages.NetworkTold(decoded(what))
         case _Woken():

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core import refusals
-from broker.core.catalogue import Catalogue, Installed
+from broker.core import refusals, returned
+from broker.core.catalogue import TOO_MUCH_WORK, Catalogue, Installed
 from broker.core.effort import effort
 from broker.core.identity import digest
 from broker.core.intake import ConflictError, Intake
@@ -34,6 +34,9 @@ from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
 
 if TYPE_CHECKING:
+    from broker.core.effects import Publication
+    from broker.core.messages import Done
+    from broker.core.notes import Notes
     from language import ReadTable, TaskGraph
     from language.tree import Span
 
@@ -287,12 +290,41 @@ class Installer:
 
     # --- cancelling ----------------------------------------------------------------------
 
+    def asked(self, what: Done, name: str, asker: Asker, now: int) -> Answer:
+        """End a subscription of the asker's, or have it begin anew."""
+        return self._resume(name, asker, now) if what == "resumed" else self.cancel(name, asker)
+
+    def _resume(self, name: str, asker: Asker, now: int) -> Answer:
+        """Begin a suspended subscription of the asker's anew."""
+        try:
+            meant = self._meant(name, asker)
+            if not meant.suspended:
+                raise RefusedError(trouble(refusals.NOT_SUSPENDED, name=f"`{name}`"))
+        except RefusedError as error:
+            return refused(error.troubles)
+        meant.suspended = ""
+        self._matcher.resume((*meant.definitions, meant.task), now)
+        self._matcher.suspensions.told = len(self._matcher.suspensions.why)
+        return Answer((meant.name,), changed=1)
+
+    def tell_suspended(self, notes: Notes, now: int) -> list[Publication]:
+        """Mark the subscriptions whose tasks have been suspended since, and tell of each."""
+        suspended = self._matcher.suspensions.why
+        self._matcher.suspensions.told = len(suspended)
+        publications = []
+        for sub in self._catalogue.subscriptions.values():
+            if sub.task in suspended and not sub.suspended:
+                sub.suspended = suspended[sub.task]
+                publications.append(returned.suspended(sub, now))
+                words = {"subscriber": sub.subscriber, "name": sub.name, "exceeded": sub.suspended}
+                notes.tell("warning", TOO_MUCH_WORK, **words)
+        self._intake.ledger.note(TOO_MUCH_WORK, len(publications))
+        return publications
+
     def cancel(self, name: str, asker: Asker) -> Answer:
         """End a subscription of the asker's."""
         try:
             one = self._meant(name, asker)
-            if not asker.speaks_for(one):
-                raise RefusedError(_not_yours(one, asker))
         except RefusedError as error:
             return refused(error.troubles)
         self._matcher.remove(one.task)
@@ -301,10 +333,10 @@ class Installer:
         return Answer((one.name,), changed=1)
 
     def _meant(self, name: str, asker: Asker) -> Installed:
-        """The subscription that the asker means: of its own, else one that it submitted."""
+        """The subscription of the asker's that it means: for itself, else one that it submitted."""
         own = self._catalogue.subscriptions.get((asker.client, name))
         if own is not None:
-            return own
+            return self._spoken_for(own, asker)
         words = {"client": f"`{asker.client}`", "name": f"`{name}`"}
         found = self._catalogue.submitted_by(asker.client, name)
         if not found:
@@ -314,7 +346,13 @@ class Installer:
             raise RefusedError(
                 trouble(refusals.AMBIGUOUS, **words, count=len(found), subscribers=subscribers)
             )
-        return found[0]
+        return self._spoken_for(found[0], asker)
+
+    @staticmethod
+    def _spoken_for(one: Installed, asker: Asker) -> Installed:
+        if not asker.speaks_for(one):
+            raise RefusedError(_not_yours(one, asker))
+        return one
 
     # --- snapshots -----------------------------------------------------------------------
 

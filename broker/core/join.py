@@ -7,7 +7,8 @@ Invariant: a function finds every pair with at least one new member once, and no
 new ones already, the right one does not where a `then` is unrestricted), and the partition's key.
 `x(l, r)` is a further test, of operators that need one (`nth`, `next`).
 The stores are sorted by end, so a search begins at the latest partner that the relation allows and
-stops at the first that is too old.
+stops at the first that is too old. `room` is how many more candidates the step may look at: when
+there is none left, the budget is told before anything of it is kept.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from broker.core.pattern import Layout
 from broker.core.reach import left_cut_ms, right_cut_ms
 from broker.core.scopes import PlaceScope, condition_code
 from broker.core.source import Constants, build
+from broker.engine.runtime.budget import weight
+from language.walk import descendants
 
 Join = Callable[..., list[Any]]
 
@@ -95,6 +98,8 @@ class JoinWriter:
         self._constants = Constants()
         self._left = Side("l", joint.left)
         self._right = Side("r", joint.right)
+        parts = sum([len(list(descendants(conjunct))) for conjunct in joint.conjuncts])
+        self._weight = weight(joint.high - joint.low, parts)
 
     def build(self) -> Join:
         """The compiled function."""
@@ -106,7 +111,16 @@ class JoinWriter:
             body = self._recent_either()
         else:
             body = self._pairs()
-        lines = ["def join(nl, nr, ls, rs, g, x=None):", "    out = []", *body, "    return out"]
+        self._constants.helper("budget", self._layout.budget)
+        places = self._joint.high - self._joint.low
+        room = f"budget.candidates // {self._weight}"
+        lines = [
+            "def join(nl, nr, ls, rs, g, x=None):",
+            "    out = []",
+            f"    most = room = {room}",
+        ]
+        lines += [*body, f"    {self._charge(0)}", f"    if out: budget.keep(len(out), {places})"]
+        lines += ["    return out"]
         return build("\n".join(lines) + "\n", "join", self._constants)
 
     def build_test(self) -> Callable[..., bool]:
@@ -163,7 +177,8 @@ class JoinWriter:
         if cut is not None:
             name = self._constants.add(cut[1])
             lines += [f"        too_old = {side.start if cut[0] == 'start' else side.end} - {name}"]
-        lines += ["        while i:", "            i -= 1", f"            {old} = items[i]"]
+        lines += ["        stop = i - room if i > room else 0", "        room -= i"]
+        lines += ["        while i > stop:", "            i -= 1", f"            {old} = items[i]"]
         if cut is not None:
             lines += [f"            if {other.end} < too_old:", "                break"]
         if first_only and self._joint.operator not in FOLLOWS:
@@ -173,7 +188,16 @@ class JoinWriter:
         lines += [f"            if {self._condition()}:", f"                {self._append()}"]
         if first_only:
             lines += ["                break"]
-        return lines
+        return [
+            *lines,
+            "        room += i",
+            "        if room < 1:",
+            f"            {self._charge(1)}",
+        ]
+
+    def _charge(self, further: int) -> str:
+        """Code that charges what was looked at and so many `further` candidates."""
+        return f"budget.spend({self._weight} * (most - room + {further}))"
 
     def _forward(self) -> list[str]:
         """For each new left occurrence, its partners among the older right ones."""
@@ -189,7 +213,8 @@ class JoinWriter:
             lines += [f"            i = bisect_left(ends, {edge} - {name})"]
         else:
             lines += ["            i = 0"]
-        lines += ["            while i < len(items):", "                r = items[i]"]
+        lines += ["            room += i", "            stop = min(len(items), room)"]
+        lines += ["            while i < stop:", "                r = items[i]"]
         lines += ["                i += 1"]
         if joint.within_ms is not None:
             name = self._constants.add(joint.within_ms)
@@ -199,7 +224,12 @@ class JoinWriter:
             f"                if {self._condition()}:",
             f"                    {self._append()}",
         ]
-        return lines
+        return [
+            *lines,
+            "            room -= i",
+            "            if room < 1:",
+            f"                {self._charge(1)}",
+        ]
 
     def _recent_either(self) -> list[str]:
         """Each new occurrence of either side with the latest of the other that precedes it."""

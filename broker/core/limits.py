@@ -11,6 +11,8 @@ from typing import Annotated, NamedTuple, get_type_hints
 
 import msgspec
 
+from broker.engine.runtime.budget import BYTES_MAX, CANDIDATES_MAX
+
 
 class LimitReachedError(Exception):
     """More was asked for than a limit allows; nothing was changed."""
@@ -124,6 +126,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     occurrences_held_max: Annotated[
         int, said("occurrences that one agent keeps open", "oldest dropped: occurrences_overflow")
     ] = 1_000_000
+    step_candidates_max: Annotated[
+        int,
+        said(
+            "candidates that one step of an agent looks at, besides 160 for each event that it"
+            " takes: a quarter of a second, in which nothing else happens",
+            "its task suspended: too_much_work",
+        ),
+    ] = CANDIDATES_MAX
+    step_bytes_max: Annotated[
+        int,
+        said("bytes of what one step of an agent makes", "its task suspended: too_much_work"),
+    ] = BYTES_MAX
     retained_events_max: Annotated[
         int,
         said(

@@ -21,6 +21,7 @@ from broker.core.staged_partition import needs_stages
 from broker.core.subscribed import SubscriptionOutcome, SubscriptionTemplate
 from broker.core.window import WindowAgent, grid_of
 from broker.core.window_tick import TickAgent, TickOutcome
+from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
 from language.tree import Case, Definition, Subscription
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Maker:
                 events_max=self._limits.events_held_max,
                 duration_max_ms=self._limits.event_duration_ms_max,
                 foresight=self._shared.foresight(task),
+                budget=self._shared.budget,
             )
         outcome = DefinitionOutcome(task, case, reported_layout(case), output)
         if window is None:
@@ -68,6 +70,7 @@ class Maker:
         self, task: Task, case: Case, outcome: Any
     ) -> PatternAgent | StagedAgent | ChainAgent:
         layout = lay_out(case)
+        layout.budget = self._shared.budget
         subscription = task.node if isinstance(task.node, Subscription) else None
         if needs_stages(case, layout, subscription) or self._weighs(case, layout):
             return self._staged(task, case, layout, outcome)
@@ -143,6 +146,8 @@ class Maker:
 
     def restored(self, task: Task, case: Case, agent: Agent, state: Any) -> Agent:
         """The agent in a state, also in that of one that did not weigh times, or had a limit."""
+        if SUSPENDED in state:
+            return SuspendedAgent(state[SUSPENDED])
         if isinstance(agent, PatternAgent) and "chain" in state:
             agent = self._chain(task, case, agent)
         elif isinstance(agent, StagedAgent) and "chain" in state:

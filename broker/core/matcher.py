@@ -23,7 +23,8 @@ from broker.core.limits import Limits
 from broker.core.pattern import lay_out
 from broker.core.promises import reached_at
 from broker.core.results import sort_results
-from broker.core.seats import Direct, Domain, Domains, Seat, at_once, next_due
+from broker.core.seats import Direct, Domain, Domains, Seat, Suspensions, at_once, next_due
+from broker.engine.runtime.budget import TooMuchWorkError
 from language.tree import Case, Definition
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Matcher:
         self._watermarks: dict[Any, int] = {}
         self._ahead: dict[Any, int] = {}  # those that were only looked at
         self._agents = Agents(self._limits, strict=strict)
+        self.budget = self._agents.budget
+        self.suspensions = Suspensions(self._by_task, self._agents, self._direct)
         self.classes = self._agents.classes
         self.durations = self._agents.durations
 
@@ -89,6 +92,7 @@ class Matcher:
             raise
         if begin is not None:
             self._agents.begin(task.key, begin)
+        self.suspensions.installed(task)
         self._endings.note(seats)
         if task.key in self._agents.beginning:
             self.schedule(*seats)
@@ -110,6 +114,7 @@ class Matcher:
 
     def remove(self, key: str) -> None:
         """Stop a task; its state is gone."""
+        self.suspensions.why.pop(key, None)
         for seat in self._by_task.pop(key, ()):
             if seat.task.output is not None:
                 self._agents.makes_no_more(seat.task)
@@ -210,7 +215,15 @@ class Matcher:
             for index in sorted(inboxes):
                 seat = self._seats[index]
                 watermark = self._watermark(seat.domain, watermark_of)
-                made = seat.agent.feed(inboxes[index], watermark)
+                try:
+                    self.budget.begin(inboxes[index])
+                    made = seat.agent.feed(inboxes[index], watermark)
+                except TooMuchWorkError as error:
+                    self.budget.exceed(error.what)
+                    self.suspensions.suspend(seat.task.key, error.what)
+                    continue
+                finally:
+                    self.budget.end()
                 if seat.agent.waits:
                     self.schedule(seat)
                 if not made:
@@ -272,6 +285,12 @@ class Matcher:
             if seat is not None and seat.due == due:
                 seat.due = None
                 inboxes.setdefault(index, [])
+
+    def resume(self, keys: Sequence[str], begin: int) -> None:
+        """Begin these tasks anew at the instant, as far as they are suspended."""
+        seats = self.suspensions.resume(keys, begin)
+        self._endings.note(seats)
+        self.schedule(*seats)
 
     def schedule(self, *seats: Seat) -> None:
         """Note when their agents are due, where that may be another time than before."""
@@ -388,6 +407,7 @@ class Matcher:
             self.doubt()
         for key, states in state.items():
             for seat, agent_state in zip(self._by_task.get(key, ()), states, strict=False):
+                self.suspensions.restored(key, agent_state)
                 seat.agent = self._agents.maker.restored(
                     seat.task, seat.case, seat.agent, agent_state
                 )

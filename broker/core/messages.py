@@ -8,7 +8,7 @@ nothing else is asked for while it is handled. Events come in batches; all other
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -17,6 +17,8 @@ from broker.core.registry import Format
 
 if TYPE_CHECKING:
     from language import Checked
+
+Done: TypeAlias = Literal["cancelled", "resumed"]  # what a request about a subscription does
 
 
 class Payload(Struct, frozen=True):
@@ -104,12 +106,20 @@ class SpecificationSubmitted(Struct, frozen=True):
 class CancelRequested(Struct, frozen=True):
     """A client wants a subscription ended; `client` and `proven` as for a submission."""
 
+    done: ClassVar[Done] = "cancelled"
+
     client: str
     request: str
     name: str
     reply_to: Any = None
     token: Any = None
     proven: bool = False
+
+
+class ResumeRequested(CancelRequested, frozen=True):
+    """A client wants a suspended subscription to begin anew."""
+
+    done: ClassVar[Done] = "resumed"
 
 
 class RequestRefused(Struct, frozen=True):
@@ -165,6 +175,7 @@ Message: TypeAlias = (
     | ActorsListening
     | SpecificationSubmitted
     | CancelRequested
+    | ResumeRequested
     | RequestRefused
     | NetworkTold
     | Started

@@ -22,6 +22,8 @@ from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
 from language.tree import Case
 
+TURN = 12  # candidates that each costs that waits for its turn, where one is chosen
+
 
 @dataclass(frozen=True, slots=True)
 class Discipline:
@@ -105,9 +107,12 @@ def take(
         if selection is None:
             found, partition.found = partition.found, []
             return found
+        program.layout.budget.spend(TURN * len(partition.found))
         return _take_selected(partition, selection, watermark)
     reported = []
+    budget = program.layout.budget
     while partition.found:
+        budget.spend(TURN * len(partition.found))
         first = _first(partition, selection)
         if selection is not None and _undecided(partition, selection, first, watermark):
             break
@@ -176,6 +181,7 @@ def _purge(store: Store, ids: set[int]) -> None:
 
 def _go_again(partition: Partition, program: Program, gone: set[int]) -> None:
     """Choose anew without what is gone."""
+    program.layout.budget.spend(TURN * len(partition.log))
     partition.log = [entry for entry in partition.log if id(entry[1]) not in gone]
     partition.stores = [Store() for _ in partition.stores]
     partition.found = []

@@ -8,7 +8,7 @@ it, so what fails there is no candidate above (LANGUAGE: contexts compose bottom
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from broker.core.attach import Attacher, lies_in
@@ -28,6 +28,7 @@ from broker.core.operands import (
     least,
     operands,
 )
+from broker.engine.runtime.budget import Budget
 from language.tree import (
     Absent,
     Atom,
@@ -61,6 +62,7 @@ class Layout:
     gathered: frozenset[int]  # those of them that are filled once the other places are
     silent: frozenset[int]  # places that bind nothing: beneath `absent`, or right of `without`
     names: dict[str, int]  # further names of lists → their place, or the first of several
+    budget: Budget = field(default_factory=Budget, compare=False)  # of those that look for it
 
     @property
     def named(self) -> tuple[str, ...]:

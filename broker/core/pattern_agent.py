@@ -74,7 +74,7 @@ class PatternAgent(PatternGroups):
         self._sweep()
         if len(found) > 1:
             sort_in_order(found, *IN_ORDER)
-        return all_made(self._outcome, found)
+        return all_made(self._outcome, found, self.layout.budget)
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""
@@ -134,7 +134,7 @@ class PatternAgent(PatternGroups):
         self._watermark, self._swept = state["watermark"], state["swept"]
         self.dropped_overflow, self.outlasting = state["overflow"], state.get(OUTLASTING, 0)
         self._outcome.dropped_inverted = state["inverted"]
-        self._pending = Pending()
+        self._pending = Pending(self.layout.budget)
         for leaf, at in state["pending"]:
             self._pending.add(leaf, (shelf.get(at),))
         restored = [unpack_partition(packed, shelf) for packed in state["partitions"]]

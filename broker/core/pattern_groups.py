@@ -93,7 +93,7 @@ class PatternGroups:
             self._patience = Patience(
                 prospect, self._program.key, self._new, slots_read(case.group_by)
             )
-        self._pending = Pending()
+        self._pending = Pending(layout.budget)
         # Where `last` waits: by group the end of the first found, and when a choice is final.
         self._open, self._closing = Agenda(), Agenda()
         self._partitions: dict[Any, Partition] = {}

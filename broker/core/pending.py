@@ -20,6 +20,7 @@ from operator import itemgetter, le, lt
 from broker.core import compiled
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Event, Order
+from broker.engine.runtime.budget import Budget
 
 Entry = tuple[int, Event]  # which atom it is for, and the event
 MERGED_MOST = 8  # for each event that comes, so many that wait are gone over without a heap
@@ -56,9 +57,11 @@ def by_end(batch: Sequence[tuple[int, Sequence[Event]]]) -> list[Entry]:
 class Pending:
     """Events by end, each with the number of the atom that it is for."""
 
-    __slots__ = ("_ends", "_entries", "_late", "_late_last", "_late_seen")
+    __slots__ = ("_budget", "_ends", "_entries", "_late", "_late_last", "_late_seen")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        """`budget`: of who takes up what is released."""
+        self._budget = budget or Budget()
         self._ends: list[int] = []
         self._entries: list[Entry] = []
         self._late: list[_Late] = []  # a heap; each ends before the last of those in order
@@ -112,6 +115,7 @@ class Pending:
             if found is not None:
                 ready: list[Entry]
                 ready, apart, self._ends, self._entries = found
+                self._budget.grant(len(ready))
                 if not apart:
                     _sort_runs(ready)
                 return ready
@@ -139,6 +143,7 @@ class Pending:
         count = len(ends) if ends[-1] <= until else bisect_right(ends, until)
         ready = self._entries[:count]
         plain = not late and all(map(lt, ends, islice(ends, 1, count)))
+        self._budget.grant(count + len(late))
         del ends[:count]
         del self._entries[:count]
         if late:

@@ -28,6 +28,8 @@ AMBIGUOUS: Final = "HW506"
 NOT_TEXT: Final = "HW507"
 BUSY: Final = "HW508"
 DEFECT: Final = "HW509"
+NOT_SUSPENDED: Final = "HW510"
+UNBOUNDED: Final = "HW511"
 
 
 class Sentence(NamedTuple):
@@ -61,6 +63,9 @@ TABLE: Final[dict[str, Sentence]] = {
     NOT_TEXT: Sentence("found bytes that are no UTF-8", "send the text as UTF-8"),
     BUSY: Sentence(
         "too many requests wait already", "ask again when the answers to earlier ones are there"
+    ),
+    NOT_SUSPENDED: Sentence(
+        "subscription {name} is not suspended", "what runs goes on; `headwater ls` shows its state"
     ),
     DEFECT: Sentence("the broker failed on this request", "its log says more; please report it"),
 }

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from broker.core import topics
+from broker.core.catalogue import TOO_MUCH_WORK, Installed
 from broker.core.effects import Publication
 from broker.core.event import Event
 from broker.core.faults import Rejection
@@ -55,6 +56,18 @@ def crowded_out(topic: str, events: Sequence[Event], reason: str, now: int) -> P
         "rejected_at": now,
     }
     return Publication(topics.REJECTED, _encode(told))
+
+
+def suspended(one: Installed, now: int) -> Publication:
+    """A subscription of which a step would have taken too much work."""
+    report = {
+        "subscription": one.name,
+        "subscriber": one.subscriber,
+        "reason": TOO_MUCH_WORK,
+        "message": f"suspended ({one.suspended}), what it held is gone: resume it, or change it",
+        "suspended_at": now,
+    }
+    return Publication(topics.suspended(one.subscriber, one.name), _encode(report))
 
 
 def late(event: Event) -> Publication:

@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.core.agent import WATERMARK_END, Agent, Result
+from broker.core.agents import output_name
 from broker.core.event import Event
+from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
 from language.tree import Case
 
 if TYPE_CHECKING:
+    from broker.core.agents import Agents
     from broker.core.content import Makers
     from broker.core.filterer import Filterer
     from language.taskgraph import Task
 
 
 AtOnce = Callable[[Sequence[Event]], list[Result]]
+BENEATH = "what it needs is suspended"
 
 
 @dataclass(slots=True)
@@ -159,3 +163,58 @@ class Direct:
                 return ()
             makers.append(make)
         return tuple(makers)
+
+
+class Suspensions:
+    """The suspended tasks, and `why`, by key; of these so many were `told` to whom they concern."""
+
+    def __init__(
+        self, by_task: Mapping[str, Sequence[Seat]], agents: Agents, direct: Direct
+    ) -> None:
+        self.why: dict[str, str] = {}
+        self.told = 0
+        self._by_task = by_task
+        self._agents = agents
+        self._direct = direct
+
+    @property
+    def untold(self) -> bool:
+        """True where some are suspended, or are no more, of which nobody was told."""
+        return len(self.why) != self.told
+
+    def suspend(self, key: str, why: str) -> None:
+        """Suspend a task, and those that need it: all that they hold is gone."""
+        self.why[key] = why
+        for other, seats in self._by_task.items():
+            if seats and not self.why.keys().isdisjoint(seats[0].task.needs.values()):
+                self.why.setdefault(other, BENEATH)
+            if other not in self.why:
+                continue
+            self._agents.forget(other)
+            for seat in seats:
+                seat.agent = SuspendedAgent(self.why[other])
+                seat.at_once = seat.due = None
+        self._direct.all_changed()
+
+    def resume(self, keys: Sequence[str], begin: int) -> list[Seat]:
+        """Begin these tasks anew at the instant, as far as they are suspended; their seats."""
+        resumed = [key for key in self._by_task if key in self.why and key in keys]
+        for key in resumed:
+            del self.why[key]
+            for seat in self._by_task[key]:
+                output = self._agents.classes.get(output_name(seat.task))
+                seat.agent = self._agents.maker.make(seat.task, seat.case, output)
+                seat.at_once = at_once(seat)
+            self._agents.begin(key, begin)
+        self._direct.all_changed()
+        return [seat for key in resumed for seat in self._by_task[key]]
+
+    def installed(self, task: Task) -> None:
+        """Suspend a new task where what it needs is suspended."""
+        if not self.why.keys().isdisjoint(task.needs.values()):
+            self.suspend(task.key, BENEATH)
+
+    def restored(self, key: str, state: Mapping[str, Any]) -> None:
+        """Note a task whose agent was restored from a stand-in's state."""
+        if SUSPENDED in state:
+            self.why[key] = state[SUSPENDED]

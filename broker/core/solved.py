@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from broker.core import compiled
@@ -24,9 +25,12 @@ from broker.core.patience import FRESH_MAX, Entry, Group, Patience
 from broker.core.pattern import Layout
 from broker.core.prospects import NEVER, Prospect, Reach
 from broker.core.staged_partition import Partition
+from broker.core.stages.gathered import SLICED
+from broker.engine.runtime.budget import PLACE_BYTES, Budget
 
 PLACES_MAX = 16  # of chains that the compiled pass takes
 WITHIN_MS_MAX = 2**62 - 1
+SOLVED_MIN = 1_024  # rows that may be found at once, whatever the budget
 
 Solve = Callable[[Sequence[Entry], Event], list[Occurrence]]
 
@@ -145,7 +149,7 @@ def solver_of(layout: Layout) -> Solver | None:
     if not all(one.within_ms in {None, within_ms} and _asks_nothing(one) for one in parts):
         return None
     if isinstance(root, Gathered):
-        return _of_lists(root, within_ms)
+        return _of_lists(root, within_ms, layout.budget)
     joints = [one for one in parts if isinstance(one, Joint)]
     alike = len({(one.operator, one.context) for one in joints}) == 1
     if not alike or joints[0].context != "first" or len(joints) + len(types) < len(parts):
@@ -222,7 +226,7 @@ def _first(last: int, within_ms: int) -> Solve:
     return solve
 
 
-def _of_lists(root: Gathered, within_ms: int) -> Solver | None:
+def _of_lists(root: Gathered, within_ms: int, budget: Budget) -> Solver | None:
     """Every choice of the elements, each with all that lies in the places of its lists."""
     elements = _elements(root.base)
     if elements is None or len(elements) < 2 or root.trailing:
@@ -266,7 +270,40 @@ def _of_lists(root: Gathered, within_ms: int) -> Solver | None:
                 made.append((event.end, some[0].start, *members))
         return made
 
-    return Solver(last, False, _compiled(within_ms, places, lists, solve, first=False))
+    search = _compiled(within_ms, places, lists, solve, first=False)
+    filled = [place for place, *_ in lists]
+    return Solver(last, False, _charged(search, before, filled, within_ms, budget))
+
+
+def _charged(
+    solve: Solve, before: list[int], lists: list[int], within_ms: int, budget: Budget
+) -> Solve:
+    """The same, charged before anything is made: compiled or not, all is found or nothing."""
+
+    def charged(entries: Sequence[Entry], event: Event) -> list[Occurrence]:
+        rows_max = (len(entries) // len(before) + 1) ** len(before)
+        if rows_max > SOLVED_MIN:
+            since = event.end - within_ms
+            columns: dict[int, list[Event]] = {}
+            for place, member in _since(entries, since):
+                columns.setdefault(place, []).append(member)
+            count = _chains([columns.get(place, []) for place in before])
+            members = sum([len(columns.get(place, [])) for place in lists])
+            budget.keep(count, len(before) + len(lists) + 1)
+            budget.spend(count * (members // SLICED), count * members * PLACE_BYTES // 2)
+        return solve(entries, event)
+
+    return charged
+
+
+def _chains(columns: Sequence[Sequence[Event]]) -> int:
+    """Count the rows of readings, one of each column, each after the one before."""
+    sums = list(range(len(columns[0]) + 1))  # of the rows that end with one of the first so many
+    for left, right in pairwise(columns):
+        ends = [event.end for event in left]
+        rows = [sums[bisect_left(ends, event.start)] for event in right]
+        sums = [0, *accumulate(rows)]
+    return sums[-1]
 
 
 def _follows(some: tuple[Event, ...], one: Event) -> bool:

@@ -81,7 +81,7 @@ class StagedAgent(StagedGroups):
         if self._patience is not None and self._patience.in_vain:
             self._give_up_waiting()
         sort_in_order(found, *IN_ORDER)
-        return all_made(self._outcome, found)
+        return all_made(self._outcome, found, self.layout.budget)
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""
@@ -225,10 +225,9 @@ class StagedAgent(StagedGroups):
         if doubt is None or composite(root):
             return found
         # A single event whose span is asked about may be uncertain of itself.
-        verdicts = [certainty_at(root, one, doubt) for one in found]
         return [
-            (Maybe(one.end), one.start, one) if verdict == MAYBE else one
-            for one, verdict in zip(found, verdicts, strict=True)
+            (Maybe(one.end), one.start, one) if certainty_at(root, one, doubt) == MAYBE else one
+            for one in found
         ]
 
     def _refind(
@@ -240,8 +239,8 @@ class StagedAgent(StagedGroups):
         """
         if not self._logs:
             return partition.take_out(gone)
-        silent = self._layout.silent
-        places = len(self._layout.leaves)
+        silent, places = self._layout.silent, len(self._layout.leaves)
+        self._layout.budget.spend(len(partition.log))
         partition.log = [
             (at, event)
             for at, event in partition.log
@@ -249,7 +248,7 @@ class StagedAgent(StagedGroups):
         ]
         old = partition.site
         assert old.memory is not None
-        site = partition.site = Site(old.group, old.durations, old.begin, exact=old.exact)
+        site = partition.site = old.anew()
         site.memory = old.memory.after(without_lists(self._layout, reported), gone)
         partition.root = self._root(site)
         for at, event in partition.log:
@@ -293,7 +292,7 @@ class StagedAgent(StagedGroups):
             self.doubt.most_ms = max(self.doubt.most_ms, state["doubt_ms"] or 0)
         self.dropped_overflow, self.outlasting = state["overflow"], state.get(OUTLASTING, 0)
         self._outcome.dropped_inverted = state["inverted"]
-        self._pending = Pending()
+        self._pending = Pending(self.layout.budget)
         for at, n in state["pending"]:
             self._pending.add(at, (shelf.get(n),))
         self._partitions, self._agenda, self._size = {}, Agenda(), 0

@@ -91,7 +91,7 @@ class StagedGroups:
         self._patience = self._patience_of(layout) if patient else None
         self._crowded = False  # so that nothing may wait with its group
         self._begin: int | None = None
-        self._pending = Pending()
+        self._pending = Pending(layout.budget)
         self._partitions: dict[Group, Partition] = {}
         self._agenda = Agenda()
         self._holds: dict[Group, int] = {}  # what each partition holds back
@@ -155,8 +155,9 @@ class StagedGroups:
         return partition
 
     def _open(self, key: Group, partition: Partition) -> None:
-        begin = self._begin if self._key is None else None
-        site = Site(key, self._durations, begin, self._at_once, self.doubt is None)
+        begin = None if self._key else self._begin
+        exact, budget = self.doubt is None, self.layout.budget
+        site = Site(key, self._durations, begin, self._at_once, exact, budget=budget)
         if self._logs:
             site.memory = Memory()
         partition.site, partition.root, partition.open = site, self._root(site), True

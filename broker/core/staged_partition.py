@@ -157,6 +157,7 @@ def manner_of(
         None if at_most is None else (at_most.count, at_most.per_ms),
         Completion(layout.root, doubt),
         case.detect.maybe_drop,
+        layout.budget,
     )
 
 

@@ -25,6 +25,7 @@ from broker.core.outcome import OccurrenceScope, bound_ids
 from broker.core.pattern import Layout
 from broker.core.source import Constants, Parameters, build, shared
 from broker.core.verdicts import certainty_of
+from broker.engine.runtime.budget import Budget
 from language.tree import Subscription
 
 if TYPE_CHECKING:
@@ -346,8 +347,10 @@ class SubscriptionOutcome:
         return [made(template, one.start, one.end, (), one) for one in events]
 
 
-def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
+def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> list[Any]:
     """What occurrences give with their groups, of whatever outcome; those that give something."""
+    if found:
+        budget.report([events_of(occurrence) for occurrence, _ in found])
     if outcome.__class__ is SubscriptionOutcome:
         made: list[Any] = outcome.make_all(found)
         return made

@@ -32,11 +32,12 @@ SOURCES: Final = "sources"
 STATUS: Final = "status"
 SUBMIT: Final = "submit"
 CANCEL: Final = "cancel"
+RESUME: Final = "resume"
 LIST: Final = "list"
 REJECTED: Final = "rejected"
 
 # Below these a client may publish; how many names follow.
-NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, CANCEL: 2, LIST: 2}
+NAMES_AFTER: Final = {EVENTS: 2, SOURCES: 1, SUBMIT: 2, CANCEL: 2, RESUME: 2, LIST: 2}
 
 
 class Address(NamedTuple):
@@ -89,6 +90,11 @@ def events(type_name: str, source: str) -> str:
 def result(subscriber: str, subscription: str) -> str:
     """Where a subscription's results go."""
     return f"results/{level(subscriber)}/{last(subscription)}"
+
+
+def suspended(subscriber: str, subscription: str) -> str:
+    """The topic on which it is told that a subscription is suspended."""
+    return f"suspended/{level(subscriber)}/{last(subscription)}"
 
 
 def actor(name: str) -> str:

@@ -37,6 +37,7 @@ from broker.core.window_shape import (
     WindowLimits,
 )
 from broker.core.window_slide import SlidingWindows, SteppedWindows, steps
+from broker.engine.runtime.budget import Budget
 from language.taskgraph import Task
 from language.tree import Case, Definition, Window
 
@@ -66,6 +67,7 @@ class WindowAgent:
         events_max: int = EVENTS_MAX,
         duration_max_ms: int = DURATION_MAX_MS,
         foresight: Foresight | None = None,
+        budget: Budget | None = None,
     ) -> None:
         assert isinstance(task.node, Definition), "windows are of definitions"
         window = task.node.window
@@ -75,6 +77,7 @@ class WindowAgent:
         shape = Shape(task, case)
         limits = WindowLimits(groups_max, events_max, duration_max_ms)
         self._outcome = WindowOutcome(task, case, output, shape.names, shape.aggregation)
+        self._outcome.budget = budget or self._outcome.budget
         self._anchor = end_anchor(task.node, case.assign)
         self._duration_max_ms = duration_max_ms
         classes = input_classes(task)

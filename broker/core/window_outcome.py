@@ -23,6 +23,7 @@ from broker.core.window_code import (
 )
 from broker.core.window_ids import Constituents, Lineage, united
 from broker.core.window_plan import Aggregation, OperandNames, kind_of
+from broker.engine.runtime.budget import Budget
 from language.lexicon import COMMON_ATTRIBUTES
 from language.taskgraph import Task
 from language.tree import (
@@ -37,6 +38,8 @@ from language.tree import (
 )
 
 TIMES = ("timestamp", "start", "end", "duration")
+CLOSING = 16  # candidates that each group of a closing window costs
+PUT_BYTES = 256  # of the event that is made of it
 
 # A window's number, the event that closes it, or the id and end of the one that opens it: an id may
 # come again with another end.
@@ -174,6 +177,7 @@ class WindowOutcome:
     ) -> None:
         assert isinstance(task.node, Definition), "windows are of definitions"
         self.dropped_inverted = 0
+        self.budget = Budget()
         self._task = task.key
         self._name = task.name
         self._case = case.number
@@ -194,6 +198,7 @@ class WindowOutcome:
     def events(self, window: WindowKey, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
         """The events of the (key, summary) that stand in a window, in no promised order."""
         made: list[Detected] = []
+        self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
             for key, summary in standing:
                 self.add(window, key, summary, made)
@@ -212,6 +217,7 @@ class WindowOutcome:
         if self._post is not None:
             made += self.events(window, [(key, summary)])
             return
+        self.budget.spend(CLOSING, PUT_BYTES)
         group = self._group(key)
         self._put(window, group, self._assigned(group, summary), summary, made)
 

@@ -32,6 +32,7 @@ from broker.core.window_shape import (
 )
 from broker.core.window_taking import compile_put, compile_take
 
+MERGED = 8  # groups of panes that are merged for a candidate
 RUN_MIN = 16  # events of a pane that are cheaper to take together
 
 _end = attrgetter("end")
@@ -339,6 +340,7 @@ class PaneWindows:
             low = bisect_left(self._ascending, self._merger.wants_from(first))
             high = bisect_right(self._ascending, last)
             panes = [(pane, self._panes[pane]) for pane in self._ascending[low:high]]
+            self._outcome.budget.spend(sum([len(groups) for _, groups in panes]) // MERGED)
             groups = self._merger.merged(first, panes)
         stands = self._shape.stands
         standing = [(key, one) for key, one in groups.items() if stands(one.counts)]

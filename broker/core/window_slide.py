@@ -197,6 +197,7 @@ class SteppedWindows(MovingWindows):
     def _close_before(self, window: int, made: list[Detected]) -> None:
         """Tell of the windows before one, as long as anything is inside."""
         while self._next is not None and self._next < window:
+            self.outcome.budget.spend(len(self.groups))
             self.leave(self._grid.opens_at(self._next))
             standing = []
             for key, group in self.groups.items():

@@ -31,6 +31,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     results: int = 0
     notes: Mapping[str, int] = {}
     subscriptions: int = 0
+    suspended: int = 0
     mqtt_clients: int = 0
     joins: Mapping[str, int] = {}
     join_messages: Mapping[str, int] = {}
@@ -90,6 +91,9 @@ class BrokerFacade(Protocol):
 
     async def cancel(self, name: str, client: str) -> Reply:
         """Ends a subscription."""
+
+    async def resume(self, name: str, client: str) -> Reply:
+        """Begins a suspended subscription anew."""
 
     def forget(self, broker: str) -> bool:
         """Has nobody wait for another broker any more; False where none of that name is known."""

@@ -5,14 +5,14 @@ handler reads no more than its bound and never waits for a slow client without o
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from broker.http.facade import BrokerFacade
+from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import FollowersFullError
 from broker.http.guard import USER, Handler, problem
 from broker.http.openapi import document
@@ -96,10 +96,19 @@ class Handlers:
 
     async def cancel(self, request: web.Request) -> web.Response:
         """The end of a subscription."""
+        return await self._of_named(request, self._facade.cancel)
+
+    async def resume(self, request: web.Request) -> web.Response:
+        """A new beginning of a suspended subscription."""
+        return await self._of_named(request, self._facade.resume)
+
+    async def _of_named(
+        self, request: web.Request, ask: Callable[[str, str], Awaitable[Reply]]
+    ) -> web.Response:
         client = self._client(request)
         if client is None:
             return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
-        reply = await self._facade.cancel(request.match_info["name"], client)
+        reply = await ask(request.match_info["name"], client)
         return _json(reply, 200 if reply["ok"] else 404)
 
     async def forget(self, request: web.Request) -> web.Response:

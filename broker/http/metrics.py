@@ -40,6 +40,12 @@ FAMILIES = (
     Family("results", "headwater_results", "Results that subscriptions were told"),
     Family("notes", "headwater_notes", "What happened to events without ending them", "note"),
     Family("subscriptions", "headwater_subscriptions", "Subscriptions installed", counter=False),
+    Family(
+        "suspended",
+        "headwater_subscriptions_suspended",
+        "Of these, suspended: a step would have taken too much work",
+        counter=False,
+    ),
     Family("mqtt_clients", "headwater_mqtt_clients", "MQTT clients connected", counter=False),
     Family(
         "joins",

@@ -131,6 +131,21 @@ ROUTES: tuple[Route, ...] = (
         ),
     ),
     Route(
+        "POST",
+        "/v1/subscriptions/{name}/resume",
+        "resume",
+        "Begin a suspended subscription anew",
+        {
+            200: Answer("it runs again, from now on", "Reply"),
+            400: Answer("a parameter is too long"),
+            404: Answer("there is none of that name that is suspended"),
+        },
+        parameters=(
+            Parameter("name", "the subscription's name; `/` in it as %2F", "path"),
+            _CLIENT,
+        ),
+    ),
+    Route(
         "DELETE",
         "/v1/brokers/{name}",
         "forget",

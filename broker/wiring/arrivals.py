@@ -16,6 +16,7 @@ from broker.core.messages import (
     Message,
     Payload,
     RequestRefused,
+    ResumeRequested,
     SourceAdvertised,
     SourceWithdrawn,
     SpecificationSubmitted,
@@ -116,7 +117,8 @@ class Arrivals:
             self._request(SpecificationSubmitted(asker, request, *rest))
         else:
             rest = (text.strip(), answer_to, message.token, proven)
-            self._request(CancelRequested(asker, request, *rest))
+            kind = ResumeRequested if address.kind == topics.RESUME else CancelRequested
+            self._request(kind(asker, request, *rest))
 
     def _answer_to(self, message: "InboundMessage") -> AnswerTo:
         """Where the answer goes: nobody is made to speak on Headwater's own topics in our name."""

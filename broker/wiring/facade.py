@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from broker.core.messages import CancelRequested, SpecificationSubmitted
+from broker.core.messages import CancelRequested, ResumeRequested, SpecificationSubmitted
 from broker.http import Follower, Ledger, Reply, ResultFan
 from broker.wiring.arrivals import Request
 from broker.wiring.listed import listed
@@ -77,6 +77,7 @@ class Facade:
         return Ledger(
             **account,
             subscriptions=len(self._core.catalogue),
+            suspended=self._core.catalogue.suspended,
             mqtt_clients=self._server.counters()["connections"],
             joins=self._joined.up() if self._joined else {},
             join_messages=self._joined.counts() if self._joined else {},
@@ -110,6 +111,7 @@ class Facade:
             "tasks": {
                 "subscriptions": len(core.catalogue),
                 "definitions": len(core.catalogue.definitions),
+                "suspended": core.catalogue.suspended,
                 "held": core.held(),
                 "dropped": core.dropped(),
             },
@@ -134,6 +136,13 @@ class Facade:
         future = _future()
         return await self._asked(
             CancelRequested(client, "http", name, future, proven=self._proven), future
+        )
+
+    async def resume(self, name: str, client: str) -> Reply:
+        """Begin a suspended subscription anew."""
+        future = _future()
+        return await self._asked(
+            ResumeRequested(client, "http", name, future, proven=self._proven), future
         )
 
     def forget(self, broker: str) -> bool:

@@ -18,11 +18,12 @@ def listed(core: Broker | DurableBroker) -> list[dict[str, Any]]:
             "subscriber": one.subscriber,
             "actor": one.actor,
             "seq": one.seq,
-            "state": one.state,
+            "state": "suspended" if one.suspended else one.state,
             "results": one.results,
             "client": one.client,
             "since": one.since,
             **({} if one.ends is None else {"ends": one.ends}),
+            **({"suspended": one.suspended} if one.suspended else {}),
         }
         for one in core.subscriptions
     ]

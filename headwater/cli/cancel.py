@@ -1,7 +1,7 @@
-"""`headwater cancel`: the end of a subscription in a running broker.
+"""`headwater cancel` and `headwater resume`: the end of a subscription, or a new beginning.
 
-Owns the command's options and output. Must not decide who may cancel: the broker does. Invariant:
-status 0 means that the subscription was there and has ended.
+Owns the commands' options and output. Must not decide who may cancel: the broker does. Invariant:
+status 0 means that the subscription was there and has ended, or was suspended and runs again.
 """
 
 import argparse
@@ -16,25 +16,30 @@ EXAMPLE = "  headwater cancel ColdStation"
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("name", metavar="NAME", help="the subscription")
+    parser.set_defaults(resumes=parser.prog.endswith(" resume"))
     add_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Cancels; 1 where there is nothing of that name to cancel."""
+    """Cancels or resumes; 1 where there is nothing of that name for that."""
+    resumes: bool = arguments.resumes
     broker = broker_of(arguments)
     if not arguments.name.strip():
         raise CommandError(2, "an empty text names no subscription")
     if broker.is_mqtt:
         from headwater.cli import mqtt_client
 
-        reply = mqtt_client.run(mqtt_client.ask(broker, "cancel", arguments.name))
+        topic = "resume" if resumes else "cancel"
+        reply = mqtt_client.run(mqtt_client.ask(broker, topic, arguments.name))
     else:
-        path = "/v1" + http_client.path_of("subscriptions", arguments.name)
-        _status, reply = http_client.ask(broker, "DELETE", path, client=broker.client)
+        further = ("resume",) if resumes else ()
+        path = "/v1" + http_client.path_of("subscriptions", arguments.name, *further)
+        method = "POST" if resumes else "DELETE"
+        _status, reply = http_client.ask(broker, method, path, client=broker.client)
     if reply.get("ok") is not True:
         raise http_client.refused(reply)
     if arguments.json:
         print_json(reply)
     else:
-        print(f"cancelled: {arguments.name}")
+        print(f"{'resumed' if resumes else 'cancelled'}: {arguments.name}")
     return 0

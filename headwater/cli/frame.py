@@ -37,6 +37,7 @@ COMMANDS = {
     "broker": "run one broker",
     "submit": "install a specification in a running broker",
     "cancel": "end a subscription in a running broker",
+    "resume": "begin a suspended subscription of a running broker anew",
     "ls": "list the subscriptions of a running broker",
     "tail": "follow the results of a running broker",
     "plan": "find where the tasks of a network run best, or see where they run",
@@ -144,7 +145,8 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def _module_of(name: str) -> ModuleType:
-    return importlib.import_module(f"headwater.cli.{name.replace(' ', '_')}")
+    module = "cancel" if name == "resume" else name.replace(" ", "_")
+    return importlib.import_module(f"headwater.cli.{module}")
 
 
 def _run(name: str, words: list[str]) -> int:

@@ -7,6 +7,7 @@ files give the same bytes.
 import argparse
 import re
 
+from broker.engine.runtime.budget import CANDIDATES_ALONE
 from headwater.cli.frame import entry
 from headwater.cli.functions import functions_option
 
@@ -50,6 +51,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="greatest drift of the clocks, 0.0001 being 100 ppm; makes durations uncertain",
     )
     parser.add_argument(
+        "--step-candidates",
+        type=positive,
+        default=CANDIDATES_ALONE,
+        metavar="COUNT",
+        help="candidates that one step may look at before the replay ends with status 2",
+    )
+    parser.add_argument(
         "--skip-bad", action="store_true", help="count faulty lines and pass over them"
     )
     parser.add_argument(
@@ -65,6 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
     module = "headwater.explaining.run" if arguments.explain else "headwater.replay"
     status: int = entry(module, "run")(arguments)
     return status
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 up."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number from 1 up")
+    return int(text)
 
 
 def drift(text: str) -> float:

@@ -28,6 +28,7 @@ from broker.core.stages.lasting import Foresight
 from broker.core.stages.spans import Span
 from broker.core.stages.taking_out import without
 from broker.core.verdicts import certainty_of
+from broker.engine.runtime.budget import Budget
 
 if TYPE_CHECKING:
     from broker.core.stages.memory import Memory
@@ -100,12 +101,17 @@ class Site:
     begin: int | None  # when the task began, for `absent`
     at_once: bool = False  # nothing waits for the watermark, which says what expires alone
     exact: bool = True  # no time is uncertain
+    budget: Budget = field(kw_only=True)
     leaves: list[Any] = field(default_factory=list)  # the stages of the atoms, by place
     joints: list[Any] = field(default_factory=list)  # those of plain operators, bottom-up
     named: list[Event] = field(default_factory=list)  # for `next`: all of the types named, by end
     named_ends: list[int] = field(default_factory=list)  # theirs
     memory: Memory | None = None  # where events are consumed
     needs: dict[int, int] = field(default_factory=dict)  # who asks `named`: from which end on
+
+    def anew(self) -> Site:
+        """Share the same among new stages."""
+        return Site(self.group, self.durations, self.begin, exact=self.exact, budget=self.budget)
 
     def name(self, events: list[Event]) -> None:
         """Take in more events for `next`, each ending after those before it."""

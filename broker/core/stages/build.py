@@ -129,7 +129,7 @@ class Builder:
         pair: Any = writer().build_pair() if not either else _never
         if self._doubt is not None:
             timeless = join if either else writer().build_timeless()
-            weighed = Weighed(joint, timeless, self._doubt)
+            weighed = Weighed(joint, timeless, self._doubt, self._layout.budget)
             join, test, pair = weighed.join, weighed.test, weighed.pair
         return JointPlan(
             joint,

@@ -54,7 +54,9 @@ class ChronicleStage(Over):
             return
         if completes:
             others = self._items[1 - side]
+            budget = self.site.budget
             for at, other in enumerate(others):
+                budget.spend(2)
                 pair = (other, item) if side == RIGHT else (item, other)
                 if self._plan.test(*pair, self.site.group, self._further):
                     whole = self._plan.pair(*pair)

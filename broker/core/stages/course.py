@@ -36,6 +36,8 @@ from broker.core.stages.sides import Entry, in_order
 
 # Operators whose operands can only come in the order of the text; the others begin with any.
 IN_THEIR_ORDER = FOLLOWS | {"meets", "overlaps"}
+TRYING = 2  # candidates that it costs to look whether one is for a run,
+FITTING = 8  # and besides, to ask whether it fits
 
 
 @dataclass(slots=True)
@@ -129,11 +131,9 @@ class CourseStage(Over):
 
     def _go_on(self, made: list[Occurrence]) -> bool:
         """Bring the run as far as the candidates go; whether another may begin now."""
-        run = self._run
+        run = self._run = self._run or self._next_run()
         if run is None:
-            run = self._run = self._next_run()
-            if run is None:
-                return False
+            return False
         entries = self._entries
         while run.at < len(entries):
             element, item = entries[run.at]
@@ -193,6 +193,7 @@ class CourseStage(Over):
         return None
 
     def _try(self, run: Run, element: int, item: Occurrence, at: int) -> None:
+        self.site.budget.spend(TRYING)
         if self._sign > 0:
             if element not in run.filled and self._fits(run.filled, element, item):
                 run.filled[element] = item
@@ -210,6 +211,7 @@ class CourseStage(Over):
 
     def _fits(self, filled: dict[int, Occurrence], element: int, item: Occurrence) -> bool:
         """Whether the element goes with what is filled, as far as that can be judged now."""
+        self.site.budget.spend(FITTING)
         together = {**filled, element: item}
         whole = together.get(0)
         group = self.site.group
@@ -237,6 +239,7 @@ class CourseStage(Over):
         count = bisect_right(self._entries, self._spent, key=_end_of_entry)
         del self._entries[:count]
         if self._has_composites:
+            self.site.budget.spend(len(self._entries))
             self._entries = [entry for entry in self._entries if not self._is_spent(entry[1])]
         self._run = None
 
@@ -338,8 +341,7 @@ class CourseStage(Over):
         entries = self._entries[:count]
         if entries:
             del self._entries[: len(entries)]
-            if self._run is not None:
-                self._run = None
+            self._run = None
         return len(entries)
 
     def forget(self, gone: set[int]) -> None:  # noqa: ARG002

@@ -29,7 +29,9 @@ from broker.core.stages.spans import Span
 from broker.core.stages.whole import place_end, place_start
 from broker.core.store import Store
 from broker.core.verdicts import Doubt
+from broker.engine.runtime.budget import PLACE_BYTES, Budget
 
+SLICED = 16  # members that cost as much as one that is asked, where nothing is asked of them
 Places = tuple[int, int]  # low..high-1, counted from the first place of the chain
 
 
@@ -101,7 +103,7 @@ class Candidates(Store):
         self.drop_oldest(dead)
 
     def fitting(
-        self, plan: ListPlan, one: Occurrence, group: tuple[object, ...]
+        self, plan: ListPlan, one: Occurrence, group: tuple[object, ...], budget: Budget
     ) -> list[Occurrence]:
         """Those that are in the list for a chain's occurrence, in order."""
         ends, items, fits = self.ends, self.items, plan.fits
@@ -115,9 +117,12 @@ class Candidates(Store):
             high = bisect_right(ends, before)
         elif plan.ends:
             high = bisect_right(ends, min([end(one) for end in plan.ends]))
+        members = max(0, high - low)
         if after is None or before is None or not plan.plain or self.lasting:
+            budget.spend(members, PLACE_BYTES * members)
             return [m for m in items[low:high] if fits(one, m, group)]
         # Readings strictly between the two are members; whether those that touch are, is asked.
+        budget.spend(members // SLICED, PLACE_BYTES * members)
         inner = bisect_right(ends, after, low)
         outer = max(inner, bisect_left(ends, before, low))
         return [
@@ -158,6 +163,7 @@ class GatheredStage(Over):
         made: list[Occurrence] = []
         if new or (self._open and watermark >= self._ready_at):
             still = []
+            self.site.budget.spend(len(self._open) + len(new))
             for one in self._open + new:
                 if all(self._complete(one, at) for at in range(len(lists))):
                     whole = self._gather(one)
@@ -198,7 +204,7 @@ class GatheredStage(Over):
         group = self.site.group
         parts = [one]
         for plan, candidates in zip(self._plan.lists, self._candidates, strict=True):
-            fitting = candidates.fitting(plan, one, group)
+            fitting = candidates.fitting(plan, one, group, self.site.budget)
             if not fitting:
                 if not plan.optional:
                     return None

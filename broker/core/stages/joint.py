@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from broker.core.agent import WATERMARK_END
 from broker.core.join import Join
@@ -137,16 +138,20 @@ class Further:
     def _number(self, left: Occurrence, right: Occurrence) -> int:
         """The so-manieth after the left one that the right one is."""
         follows, rights, nth = self._plan.follows, self.rights, self._plan.joint.nth
-        number = 0
-        for at in range(bisect_left(self.ends, end_of(left)), len(rights)):
-            other = rights[at]
+        number = looked = 0
+        for other in islice(rights, bisect_left(self.ends, end_of(left)), None):
+            looked += 1
             if follows(left, other):
                 number += 1
             if other is right:
-                return number
+                break
             if number == nth:
-                return 0  # that was the one
-        return 0
+                number = 0  # that was the one
+                break
+        else:
+            number = 0
+        self._site.budget.spend(looked)
+        return number
 
     def arrived(self, rights: list[Occurrence]) -> None:
         """Right ones in order, none of them later than what is tested next."""

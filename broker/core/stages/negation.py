@@ -31,6 +31,9 @@ from broker.core.stages.spans import Span
 from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
 
+FALLING = 4  # candidates that it costs to ask whether one falls into another
+DECIDING = 12  # and to look, with each step, whether an open one is decided
+
 
 @dataclass(frozen=True, slots=True)
 class NegationPlan:
@@ -99,6 +102,7 @@ class NegationStage(Over):
         made: list[Occurrence] = []
         still: list[Occurrence] = []
         view = self.inboxes[1].view() if self._open and self._plan.window_ms is not None else None
+        self.site.budget.spend(DECIDING * len(self._open))
         for p in self._open:
             (made if self._decided(p, limit, view) else still).append(p)
         self._open = still
@@ -115,7 +119,9 @@ class NegationStage(Over):
         return self._others[low : bisect_right(self._starts, last + plan.slack_ms)]
 
     def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
+        budget = self.site.budget
         for q in others:
+            budget.spend(FALLING)
             verdict = self._falls_in(p, q)
             if verdict == YES:
                 self._doubtful.discard(id(p))

@@ -23,6 +23,7 @@ from broker.core.stages.base import (
     weakest_end,
 )
 from broker.core.stages.spans import Span
+from broker.engine.runtime.budget import PLACE_BYTES
 
 Passes = Callable[[Occurrence, tuple[Any, ...]], Occurrence | None]  # see whole.Passes
 
@@ -84,6 +85,7 @@ class CountStage(Over):
             self._row.append(item)
             if len(self._row) < self._plan.count:
                 continue
+            self.site.budget.spend(len(self._row), PLACE_BYTES * len(self._row))
             whole = self._plan.passes(row(self._row), self.site.group)
             if whole is not None:
                 made.append(whole)

@@ -25,6 +25,9 @@ from broker.core.verdicts import (
     spanning,
     spans_of,
 )
+from broker.engine.runtime.budget import PLACE_BYTES, Budget
+
+WEIGHING = 24  # candidates that a pair costs whose times are weighed
 
 
 def anchored_parts(
@@ -59,7 +62,10 @@ class Weighed:
     Of `or`, `timeless` is the join itself.
     """
 
-    def __init__(self, joint: Joint, timeless: Callable[..., Any], doubt: Doubt) -> None:
+    def __init__(
+        self, joint: Joint, timeless: Callable[..., Any], doubt: Doubt, budget: Budget
+    ) -> None:
+        self._budget = budget
         self._joint = joint
         self._timeless = timeless
         self._doubt = doubt
@@ -136,7 +142,10 @@ class Weighed:
 
     def _tested(self, left: Occurrence, right: Occurrence, group: Any, x: Any) -> list[Occurrence]:
         verdict = self.test(left, right, group, x)
-        return [] if verdict == NO else [self._paired(left, right, verdict)]
+        if verdict == NO:
+            return []
+        self._budget.keep(1, len(self._places))
+        return [self._paired(left, right, verdict)]
 
     def _in_reach(self, new: Occurrence, store: Store, *, flip: bool) -> list[Occurrence]:
         """Of the partners, those whose nominal times may do; `flip`: the new one is a left one."""
@@ -153,6 +162,7 @@ class Weighed:
             limit_ms = self._joint.within_ms
             latest = start_of(new) + limit_ms + self._doubt.slack_ms(limit_ms)
             high = bisect_right(store.ends, latest)
+        self._budget.spend(WEIGHING * (high - low), PLACE_BYTES * (high - low))
         return store.items[low:high]
 
     def _latest(

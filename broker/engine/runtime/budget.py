@@ -1,0 +1,129 @@
+"""The budget of a step: candidates to look at, and bytes of what is made of them.
+
+Owns how much of both is left, and which steps of a message are known to cost more. Must not know
+what a candidate is. Invariant: a step that is known to cost more is suspended before any of its
+work is done, so that a recovery from the journal repeats none.
+
+A candidate is an occurrence of two events that a join tests or puts together: a quarter of a
+microsecond of a desktop's core. What costs more is charged as several (see `weight` and `RESULT`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Sized
+from typing import Any
+
+CANDIDATES_MAX = 1_000_000  # of one step: a quarter of a second
+CANDIDATES_ALONE = 40 * CANDIDATES_MAX  # of one step where nobody else waits: ten seconds
+BYTES_MAX = 64 * 1024 * 1024  # of what one step makes
+UNLIMITED = 2**62
+AGAIN = 4  # times the budget is had by steps of messages that are handled again
+
+EACH_EVENT = 160  # candidates that each event brings with it: a result, or so many partners
+RESULT = 100  # candidates that a result costs, beside those for what it binds
+LISTED = 8  # candidates that each event of a result costs
+PLACES = 2  # of an occurrence, or parts of a condition, that cost one candidate
+OCCURRENCE_BYTES = 80  # of an occurrence: a tuple, its end, and where they are kept
+PLACE_BYTES = 8
+
+
+class TooMuchWorkError(Exception):
+    """A step would exceed its budget; `what` is the part of the budget that is used up."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"a step of its agent exceeds its budget of {what}")
+        self.what = what
+
+
+def weight(places: int, parts: int = 0) -> int:
+    """The candidates that it costs to test a pair of so many places and parts of conditions."""
+    return 1 + (places + parts - 2) // PLACES
+
+
+class Budget:
+    """The work that agents of one process may still do in the step that is under way.
+
+    `candidates` and `bytes` are what is left. A step has `candidates_max` and `bytes_max`; outside
+    of steps nothing is counted.
+    """
+
+    __slots__ = (
+        "bytes",
+        "bytes_max",
+        "candidates",
+        "candidates_max",
+        "exceeded",
+        "planned",
+        "spare",
+        "steps",
+    )
+
+    def __init__(self, candidates_max: int = UNLIMITED, bytes_max: int = UNLIMITED) -> None:
+        self.candidates_max = candidates_max
+        self.bytes_max = bytes_max
+        self.steps = 0  # of the message that is handled
+        self.planned: dict[int, str] = {}  # of these, those that are known to cost more: of what
+        self.exceeded: list[tuple[int, str]] = []  # of these, those that were found to
+        self.spare = 1
+        self.candidates = self.bytes = UNLIMITED
+
+    def message(self, planned: Iterable[tuple[int, str]] | None = None) -> None:
+        """Begin a message; one that is handled again has the steps that exceeded the budget before.
+
+        Of others of such a message none did, whatever this version of the program would charge for
+        them: they may cost several times as much.
+        """
+        self.steps = 0
+        self.planned = dict(planned or ())
+        self.exceeded = []
+        self.spare = 1 if planned is None else AGAIN
+
+    def exceed(self, what: str) -> None:
+        """Note that the step that is under way exceeds its budget."""
+        self.exceeded.append((self.steps, what))
+
+    def begin(self, inputs: Sequence[tuple[int, Sized]]) -> None:
+        """Begin an agent's step with these inputs. Raises TooMuchWorkError of a planned one."""
+        self.steps += 1
+        if self.planned and self.steps in self.planned:
+            raise TooMuchWorkError(self.planned[self.steps])
+        candidates = self.spare * self.candidates_max
+        for _, events in inputs:
+            candidates += EACH_EVENT * len(events)
+        self.candidates = candidates
+        self.bytes = self.spare * self.bytes_max
+
+    def end(self) -> None:
+        """End the step: outside of steps nothing is charged."""
+        self.candidates = self.bytes = UNLIMITED
+
+    def grant(self, events: int) -> None:
+        """Allow for events that waited and are taken up by this step."""
+        self.candidates += EACH_EVENT * events
+
+    def spend(self, candidates: int, size_bytes: int = 0) -> None:
+        """Charge work. Raises TooMuchWorkError where the step has no more."""
+        self.candidates -= candidates
+        if self.candidates < 0:
+            raise TooMuchWorkError("candidates")
+        if size_bytes:
+            self.bytes -= size_bytes
+            if self.bytes < 0:
+                raise TooMuchWorkError("bytes")
+
+    def keep(self, occurrences: int, places: int) -> None:
+        """Charge occurrences that were made, each of so many places. Raises TooMuchWorkError."""
+        self.spend(occurrences * weight(places))
+        self.bytes -= occurrences * (OCCURRENCE_BYTES + PLACE_BYTES * places)
+        if self.bytes < 0:
+            raise TooMuchWorkError("bytes")
+
+    def report(self, members: Sequence[Sequence[Any]]) -> None:
+        """Charge results to be made of occurrences that bind these members, some of them lists."""
+        listed = 0
+        for places in members:
+            listed += len(places)
+            for member in places:
+                if member.__class__ is tuple:
+                    listed += len(member)
+        self.spend(RESULT * len(members) + LISTED * listed)
