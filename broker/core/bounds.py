@@ -277,11 +277,13 @@ class _Bounds:
         types = [operand.event_type for operand in shape.names.operands]
         leaves, lag_ms = self._leaves(task, types)
         passed = window_passed(window, shape, leaves, lag_ms, held)
-        if any(item.name in {"timestamp", "start", "end"} for item in case.assign):
-            added_ms = later_ms(case.assign)
-            if task.node.post is not None:
-                added_ms += later_ms(task.node.post.assign)
-            passed = _shifted(passed, self._limits.event_duration_ms_max + added_ms)
+        assigned = case.assign if task.node.post is None else task.node.post.assign
+        if any(item.name in {"timestamp", "start", "end"} for item in assigned):
+            # It lies within its window: it ends no later than it would, and not long before.
+            length_ms = window.range_ms or window.every_ms or 0
+            if window.every_days is not None:
+                length_ms = max(length_ms, window.every_days * DAY_LONGEST_MS)
+            passed = _shifted(passed, max(length_ms, self._limits.event_duration_ms_max))
         return passed
 
     # --- kinds ---------------------------------------------------------------------------

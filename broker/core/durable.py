@@ -58,7 +58,7 @@ from broker.core.messages import CancelRequested, Message, ResumeRequested, Spec
 from broker.core.network.header import HeaderBroker
 from broker.core.records import Record
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 RETAINED = f"{topics.SOURCES}/"  # below this, what is retained is the core's to say
 
 _encode = msgspec.msgpack.Encoder().encode

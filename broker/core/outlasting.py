@@ -20,11 +20,11 @@ from language.tree import (
     Assignment,
     Attribute,
     Call,
+    Case,
     Constant,
     Definition,
     Expression,
     Name,
-    Window,
 )
 
 # Of a type as the task names it, and whether one event of it is all; None: unbounded.
@@ -44,18 +44,16 @@ def longest_made_ms(task: Task, longest_of: LongestOf, endless_ms: int | None) -
     for case in node.cases:
         layout = lay_out(case)
         if node.window is not None and node.window.aggregated:
-            span_ms = _of_window(node.window, layout, longest_of)
-        else:
-            span_ms = span_max_ms(layout.root, partial(_of, longest_of, layout))
-            if span_ms is not None:
-                span_ms *= spans_of_reported(case, layout.root)
-            if _is_reading(case.assign, layout):
-                span_ms = 0
+            span_ms = _of_window(node, case, layout, longest_of)
+            found.append(endless_ms if span_ms is None else span_ms)
+            continue
+        span_ms = span_max_ms(layout.root, partial(_of, longest_of, layout))
+        if span_ms is not None:
+            span_ms *= spans_of_reported(case, layout.root)
+        if _is_reading(case.assign, layout):
+            span_ms = 0
         span_ms = endless_ms if span_ms is None else span_ms
-        added_ms = later_ms(case.assign)
-        if node.post is not None:  # it may add to what `pre` has added to
-            added_ms += later_ms(node.post.assign)
-        found.append(None if span_ms is None else span_ms + added_ms)
+        found.append(None if span_ms is None else span_ms + later_ms(case.assign))
     known = [span_ms for span_ms in found if span_ms is not None]
     return max(known) if len(known) == len(found) else None
 
@@ -64,22 +62,27 @@ def _of(longest_of: LongestOf, layout: Layout, event_type: str) -> int | None:
     return longest_of(event_type, isinstance(layout.root, Leaf))
 
 
-def _of_window(window: Window, layout: Layout, longest_of: LongestOf) -> int | None:
-    """What a window holds: its events end within it, and may have begun before."""
-    lasted = [longest_of(leaf.event_type, False) for leaf in layout.leaves]
-    known = [lasted_ms for lasted_ms in lasted if lasted_ms is not None]
-    if len(known) < len(lasted):
-        return None
-    longest_ms = max(known, default=0)
+def _of_window(node: Definition, case: Case, layout: Layout, longest_of: LongestOf) -> int | None:
+    """Return how long a window's events last: within it, and points where nothing is assigned."""
+    window = node.window
+    assert window is not None, "this definition has no window"
     if window.session_ms is not None:
-        most_ms = window.session_max_ms
-        return None if most_ms is None else max(most_ms, longest_ms)
-    if window.range_ms is not None:
-        return window.range_ms + longest_ms
-    if window.every_ms is not None:
-        return window.every_ms + longest_ms
-    days = window.every_days or 1
-    return days * DAY_MS + HOUR_MS + longest_ms  # once a year a day has an hour more
+        longest_ms = window.session_max_ms
+        for leaf in layout.leaves:  # an event that is longer has a session of its own
+            lasts_ms = longest_of(leaf.event_type, False)
+            if longest_ms is None or lasts_ms is None:
+                return None
+            longest_ms = max(longest_ms, lasts_ms)
+        return longest_ms
+    assigned = case.assign if node.post is None else node.post.assign
+    if not {"start", "end"} & {item.name for item in assigned}:
+        return 0
+    if window.range_ms is None:
+        days = window.every_days or 1  # once a year a day has an hour more
+        return (window.every_ms or days * DAY_MS + HOUR_MS) - 1
+    if window.every_ms is None and window.every_days is None:
+        return window.range_ms  # with both ends
+    return window.range_ms - 1 + (HOUR_MS if window.every_days is not None else 0)
 
 
 def _is_reading(assigned: tuple[Assignment, ...], layout: Layout) -> bool:

@@ -28,7 +28,7 @@ from broker.core.pattern import lay_out
 from broker.core.staged_partition import needs_stages
 from broker.core.window import WindowAgent, grid_of
 from broker.core.window_apart import PaneRows
-from broker.core.window_bound import end_anchor
+from broker.core.window_bound import end_anchors
 from broker.core.window_grid import Grid
 from broker.core.window_ids import IDS_MAX
 from broker.core.window_panes import PaneWindows
@@ -110,7 +110,7 @@ def _merges(task: Task, node: Definition, case: Case) -> bool:
     shape = Shape(task, case)
     if shape.grows or shape.distinct or case.consuming:
         return False
-    if end_anchor(node, case.assign) == "least start":
+    if "least start" in (end_anchors(node, case.assign) or ()):
         return False  # how long events last is learned where they are seen
     for one in descendants(case):
         if isinstance(one, Lookup):

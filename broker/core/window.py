@@ -20,7 +20,7 @@ from broker.core.assigned import types_begun
 from broker.core.event import Detected, Event, event_class
 from broker.core.pattern import lay_out
 from broker.core.stages.lasting import Foresight
-from broker.core.window_bound import end_anchor
+from broker.core.window_bound import Moment, end_anchors
 from broker.core.window_days import DAY_MS, DayGrid
 from broker.core.window_grid import Grid
 from broker.core.window_lasting import Lasting
@@ -33,6 +33,7 @@ from broker.core.window_shape import (
     EVENTS_MAX,
     GROUPS_MAX,
     INVERTED,
+    OUTSIDE,
     Shape,
     WindowLimits,
 )
@@ -78,15 +79,20 @@ class WindowAgent:
         limits = WindowLimits(groups_max, events_max, duration_max_ms)
         self._outcome = WindowOutcome(task, case, output, shape.names, shape.aggregation)
         self._outcome.budget = budget or self._outcome.budget
-        self._anchor = end_anchor(task.node, case.assign)
+        self._anchors = end_anchors(task.node, case.assign)
         self._duration_max_ms = duration_max_ms
         classes = input_classes(task)
         lasting = Lasting(shape, duration_max_ms, foresight)
         sure = foresight and foresight.surely(types_begun(case.assign, lay_out(case)))
         self._longest = Lasting(shape, duration_max_ms, sure)  # for what is promised
-        asks = window.session_ms is not None or self._anchor == "least start"
+        asks = window.session_ms is not None or "least start" in (self._anchors or ())
         self._lasting = lasting if asks and foresight is not None else None
         self._windows = _windows(window, shape, self._outcome, limits, classes, lasting=lasting)
+        grid = grid_of(window)
+        # Of a watermark: no window yet to be reported begins before that; None in sessions.
+        self._opening = None if grid is None else grid.next_opens_at
+        if grid is None and window.session_ms is None:
+            self._opening = self._windows.least_end
 
     def feed(self, batch: Sequence[LeafEvents], watermark: int) -> list[Detected]:
         """See agent.Agent."""
@@ -103,21 +109,35 @@ class WindowAgent:
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent.
 
-        An assigned time may lie as early as a group's first event begins, so an event that is
-        still to come may put it back by its duration.
+        A window's event is its last instant where no time is assigned: none is open that the
+        watermark has passed. An assigned time may lie as early as a group's first event begins,
+        so an event that is still to come may put it back by its duration; but none lies before its
+        window.
         """
         if watermark >= WATERMARK_END and self._windows.next_due() is None:
             return watermark
-        if self._anchor is None:
+        if self._anchors is None:
             return WATERMARK_NONE
-        if self._anchor == "newest end":
-            least = self._windows.least_newest_end(watermark)
-        else:
-            least = self._windows.least_end(watermark)
-        if self._anchor == "least start":
-            longest_ms = self._longest.longest_ms()
-            least -= self._duration_max_ms if longest_ms is None else longest_ms
+        moments = self._anchors.items()
+        least = min([self._least(moment, watermark) - ms for moment, ms in moments])
+        if self._opening is not None:
+            least = max(least, self._opening(watermark))
         return min(watermark, least - 1)
+
+    def _least(self, moment: Moment, watermark: int) -> int:
+        """No such moment of a window yet to be reported comes before this."""
+        if moment == "window end":
+            return watermark + 1
+        if moment == "newest end":
+            return self._windows.least_newest_end(watermark)
+        least = self._windows.least_end(watermark)
+        if moment == "least end":
+            return least
+        if moment == "window start":
+            assert self._opening is not None, "a session's start is that of its events"
+            return self._opening(watermark)
+        longest_ms = self._longest.longest_ms()
+        return least - (self._duration_max_ms if longest_ms is None else longest_ms)
 
     def next_due(self) -> int | None:
         """See agent.Agent."""
@@ -129,7 +149,8 @@ class WindowAgent:
 
     def dropped(self) -> dict[str, int]:
         """See agent.Agent."""
-        return {**self._windows.drops, INVERTED: self._outcome.dropped_inverted}
+        inverted, outside = self._outcome.dropped_inverted, self._outcome.dropped_outside
+        return {**self._windows.drops, INVERTED: inverted, OUTSIDE: outside}
 
     def panes(self) -> PaneWindows:
         """What runs it, where that is panes. Raises TypeError."""
@@ -143,6 +164,7 @@ class WindowAgent:
         return {
             "version": ROWS_VERSION if "apart" in windows else STATE_VERSION,
             "inverted": self._outcome.dropped_inverted,
+            "outside": self._outcome.dropped_outside,
             "windows": windows,
         }
 
@@ -151,6 +173,7 @@ class WindowAgent:
         if state["version"] not in {STATE_VERSION, ROWS_VERSION}:
             raise ValueError(f"agent state of version {state['version']} cannot be read")
         self._outcome.dropped_inverted = state["inverted"]
+        self._outcome.dropped_outside = state.get("outside", 0)  # earlier releases had none
         self._windows.restore(state["windows"])
 
 

@@ -25,6 +25,7 @@ from broker.core.event import INT64_MAX, INT64_MIN, slot_of
 from broker.core.exact import Moments, WholeMoments
 from broker.core.expressions import Writer, as_float, attribute_code, finite
 from broker.core.source import Constants, build
+from broker.core.window_bound import WINDOW
 from broker.core.window_plan import Aggregation, Argument, Keeping, Names, OperandNames
 from language.tree import Assignment, Attribute, Call, Name
 
@@ -32,6 +33,7 @@ Fold = Callable[[list[Any], Sequence[Any]], None]
 Slide = Callable[[list[Any], Any], None]
 
 SPAN_CODE = {"timestamp": "end", "start": "start", "end": "end"}
+WINDOW_CODE = {"start": "opens", "end": "closes"}
 HEADER_TIMES = ("timestamp", "start", "end")
 HEADER_FIELDS = ("location", "source", "position")
 
@@ -187,7 +189,9 @@ def group_of(key: Any, names: OperandNames) -> tuple[Any, ...]:
 
 
 class AssignScope:
-    """Names in a window's `assign`: aggregates, `group`, and the span in `start` and `end`."""
+    """Names in a window's `assign`: aggregates, `group`, the span in `start` and `end`, and the
+    window's first instant and the one after its last in `opens` and `closes`.
+    """
 
     def __init__(
         self, aggregation: Aggregation, keys: tuple[str, ...], constants: Constants
@@ -206,6 +210,8 @@ class AssignScope:
             if node.name not in SPAN_CODE:
                 raise ValueError(f"`{node.name}` has one value only within an aggregate")
             return SPAN_CODE[node.name], False
+        if node.base == WINDOW and node.name in WINDOW_CODE:
+            return WINDOW_CODE[node.name], False
         if node.base != "group":
             raise ValueError(f"`{node.base}.{node.name}` has one value only within an aggregate")
         return f"g[{self._keys.index(node.name)}]", False
@@ -224,8 +230,10 @@ class AssignScope:
 
 def compile_assign(
     assignments: tuple[Assignment, ...], aggregation: Aggregation, keys: tuple[str, ...]
-) -> Callable[[list[Any], list[int], tuple[Any, ...], int, int], tuple[Any, ...]]:
-    """A function of (what is kept, events of each leaf, group, start, end) → the values."""
+) -> Callable[[list[Any], list[int], tuple[Any, ...], int, int, int, int], tuple[Any, ...]]:
+    """A function of (what is kept, events of each leaf, group, start and end of the span, the
+    window's start and end) → the values.
+    """
     constants = Constants()
     scope = AssignScope(aggregation, keys, constants)
     writer = Writer(scope, constants)
@@ -234,7 +242,8 @@ def compile_assign(
         f"    v{at} = finite({writer.value(item.value)})" for at, item in enumerate(assignments)
     ]
     names = "".join(f"v{at}, " for at in range(len(assignments)))
-    lines = ["def assign(k, n, g, start, end):", *scope.lines, *values, f"    return ({names})"]
+    head = "def assign(k, n, g, start, end, opens, closes):"
+    lines = [head, *scope.lines, *values, f"    return ({names})"]
     return build("\n".join(lines) + "\n", "assign", constants)
 
 
@@ -246,27 +255,31 @@ def compile_make(
     output: type[Any],
     kinds: dict[str, str],
     given: dict[str, int],
+    of_events: frozenset[str],
 ) -> Callable[..., Any]:
-    """A function of (assigned values, start and end of the span, (ε, certainty, constituents,
-    lineage), tie, id) → an event of the output's type.
+    """A function of (assigned values, start and end where no time is assigned, ε there and that of
+    the events, (certainty, constituents, lineage), tie, id) → an event of the output's type.
 
-    Times are put in place of the span's after all is evaluated; null leaves the span's. What is
-    no attribute of the type is left out; `given` are attributes that all the events have.
+    Times are put in place after all is evaluated; null leaves what was. Those `of_events` come of
+    events, and their ε with them. What is no attribute of the type is left out; `given` are
+    attributes that all the events have.
     """
     constants = Constants()
     for name, helper in (("as_float", as_float), ("as_int", as_int), ("as_ms", as_ms)):
         constants.helper(name, helper)
     constants.helper("output", output)
     at_of = {item.name: at for at, item in enumerate(assignments)}
-    lines = ["def make(v, start, end, told, tie, id):"]
+    lines = ["def make(v, start, end, uncertainty, most, told, tie, id):"]
     for name in HEADER_TIMES:
         if name in at_of:
             target = "start = end" if name == "timestamp" else name
             lines.append(f"    t = as_ms(v[{at_of[name]}])")
             lines.append(f"    if t is not None: {target} = t")
-    fields = ["start=start", "end=end", "tie=tie", "id=id"]
+            if name in of_events:
+                lines.append("    if t is not None: uncertainty = most")
+    fields = ["start=start", "end=end", "uncertainty=uncertainty", "tie=tie", "id=id"]
     # Lists of ids that are made only where they are compared stand in for tuples.
-    told = ("uncertainty", "certainty", "constituents", "lineage")
+    told = ("certainty", "constituents", "lineage")
     fields += [f"{name}=told[{at}]" for at, name in enumerate(told)]
     fields += [f"{name}=v[{at_of[name]}]" for name in HEADER_FIELDS if name in at_of]
     fields += [f"a_{name}={constants.add(value)}" for name, value in given.items()]

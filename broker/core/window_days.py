@@ -91,6 +91,14 @@ class DayGrid:
         """See Grid."""
         return self._days.start(self._grid.begins_at(pane))
 
+    def next_opens_at(self, watermark: int) -> int:
+        """Return the first instant of the first window that a watermark leaves open."""
+        return self.opens_at(self.closed_by(watermark) + 1)
+
+    def frame_of(self, window: int) -> tuple[int, int, int]:
+        """Return a window, its first instant and the one after its last."""
+        return window, self.opens_at(window), self.closes_at(window) + 1
+
     def pane_of(self, time: int) -> int:
         """See Grid."""
         return self._grid.pane_of(self._days.number(time))

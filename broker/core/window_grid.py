@@ -69,6 +69,14 @@ class Grid:
         """The first instant of a window."""
         return self.begins_at(self.panes_of(window)[0])
 
+    def next_opens_at(self, watermark: int) -> int:
+        """Return the first instant of the first window that a watermark leaves open."""
+        return self.opens_at(self.closed_by(watermark) + 1)
+
+    def frame_of(self, window: int) -> tuple[int, int, int]:
+        """Return a window, its first instant and the one after its last."""
+        return window, self.opens_at(window), self.closes_at(window) + 1
+
     def pane_of(self, time: int) -> int:
         """The pane that an instant lies in."""
         if not self.halved:

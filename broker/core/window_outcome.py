@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from broker.core.event import Detected, Event
 from broker.core.expressions import Scope, attribute_code
 from broker.core.group_keys import form_of, shown_form
 from broker.core.identity import window_id
+from broker.core.window_bound import says_events
 from broker.core.window_code import (
+    HEADER_TIMES,
     compile_assign,
     compile_fold,
     compile_make,
@@ -44,6 +46,7 @@ PUT_BYTES = 256  # of the event that is made of it
 # A window's number, the event that closes it, or the id and end of the one that opens it: an id may
 # come again with another end.
 WindowKey = int | tuple[str, int] | Event
+Frame: TypeAlias = tuple[WindowKey, int, int]  # a window, its first instant, that after its last
 
 
 class Told(Protocol):
@@ -141,23 +144,23 @@ class PostStage:
         known = [assigned.get(name) for name in post.group_by]
         self._keys = [None if one is None else (one[0], form_of({one[1]})) for one in known]
 
-    def combined(self, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], Row]]:
+    def combined(self, frame: Frame, rows: Sequence[Row]) -> list[tuple[tuple[Any, ...], Row]]:
         """The rows of each key that they assigned, as one; a row whose key is null is in none."""
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
             key = tuple([None if one is None else one[1](row.v[one[0]]) for one in self._keys])
             if None not in key:
                 groups.setdefault(key, []).append(row)
-        return [(group, self._one(group, together)) for group, together in groups.items()]
+        return [(group, self._one(frame, group, together)) for group, together in groups.items()]
 
-    def _one(self, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
+    def _one(self, frame: Frame, group: tuple[Any, ...], rows: Sequence[Row]) -> Row:
         kept = [new_in_pane(keeping) for keeping in self._aggregation.keepings]
         if self._fold is not None:
             self._fold(kept, rows)
         start = min([row.start for row in rows])
         end = max([row.end for row in rows])
         return Row(
-            self._assign(kept, [], group, start, end),
+            self._assign(kept, [], group, start, end, *frame[1:]),
             united([row.ids for row in rows]),
             start,
             end,
@@ -169,7 +172,8 @@ class PostStage:
 class WindowOutcome:
     """Makes the events of one case of a windowed definition.
 
-    `dropped_inverted` counts those that an assignment gave a start after their end.
+    `dropped_inverted` counts those that an assignment gave a start after their end,
+    `dropped_outside` those that it put outside their window.
     """
 
     def __init__(
@@ -178,6 +182,7 @@ class WindowOutcome:
         assert isinstance(task.node, Definition), "windows are of definitions"
         self.dropped_inverted = 0
         self.budget = Budget()
+        self.dropped_outside = 0
         self._task = task.key
         self._name = task.name
         self._case = case.number
@@ -193,44 +198,51 @@ class WindowOutcome:
         window = task.node.window
         session_ms = None if window is None else window.session_ms
         given = {} if session_ms is None else {"interval": session_ms}
-        self._make = compile_make(assigned, output, dict(kinds), given)
+        partial = {} if post is None else {item.name: item.value for item in case.assign}
+        times = [item for item in assigned if item.name in HEADER_TIMES]
+        of_events = {item.name for item in times if says_events(item.value, partial)}
+        self._spans = session_ms is not None
+        self._is_timed = bool(times)
+        self._make = compile_make(assigned, output, dict(kinds), given, frozenset(of_events))
 
-    def events(self, window: WindowKey, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
+    def events(self, frame: Frame, standing: Sequence[tuple[Any, Summary]]) -> list[Detected]:
         """The events of the (key, summary) that stand in a window, in no promised order."""
         made: list[Detected] = []
         self.budget.spend(1 + CLOSING * len(standing), PUT_BYTES * len(standing))
         if self._post is None:
             for key, summary in standing:
-                self.add(window, key, summary, made)
+                self.add(frame, key, summary, made)
             return made
         rows = []
         for key, summary in standing:
-            values = self._assigned(self._group(key), summary)
+            values = self._assigned(frame, self._group(key), summary)
             start, end, uncertainty = summary.start, summary.end, summary.uncertainty
             rows.append(Row(values, summary.constituents(), start, end, uncertainty, summary.maybe))
-        for group, row in self._post.combined(rows):
-            self._put(window, group, row.v, row, made)
+        for group, row in self._post.combined(frame, rows):
+            self._put(frame, group, row.v, row, made)
         return made
 
-    def add(self, window: WindowKey, key: Any, summary: Summary, made: list[Detected]) -> None:
+    def add(self, frame: Frame, key: Any, summary: Summary, made: list[Detected]) -> None:
         """Put to those made what becomes of the one group that stands in a window."""
         if self._post is not None:
-            made += self.events(window, [(key, summary)])
+            made += self.events(frame, [(key, summary)])
             return
         self.budget.spend(CLOSING, PUT_BYTES)
         group = self._group(key)
-        self._put(window, group, self._assigned(group, summary), summary, made)
+        self._put(frame, group, self._assigned(frame, group, summary), summary, made)
 
     def _group(self, key: Any) -> tuple[Any, ...]:
         group = (key,) if self._single else group_of(key, self._names)
         return group if self._shown is None else self._shown(group)
 
-    def _assigned(self, group: tuple[Any, ...], summary: Summary) -> tuple[Any, ...]:
-        return self._assign(summary.kept, summary.counts, group, summary.start, summary.end)
+    def _assigned(self, frame: Frame, group: tuple[Any, ...], summary: Summary) -> tuple[Any, ...]:
+        _, opens, closes = frame
+        start, end = summary.start, summary.end
+        return self._assign(summary.kept, summary.counts, group, start, end, opens, closes)
 
     def _put(
         self,
-        window: WindowKey,
+        frame: Frame,
         group: tuple[Any, ...],
         values: tuple[Any, ...],
         told: Told,
@@ -240,6 +252,7 @@ class WindowOutcome:
         if maybe and self._certain_only:
             return
         constituents = told.constituents()
+        window, opens, closes = frame
         named: Any = window
         closing = None
         if isinstance(window, Event):
@@ -249,15 +262,20 @@ class WindowOutcome:
             tie = (self._name, self._case, named[0])
             named = list(named)
         lineage = Lineage(constituents, closing)
+        # The event of a session spans its events, any other is the last instant of its window.
+        span = (told.start, told.end) if self._spans else (closes - 1, closes - 1)
         made: Detected = self._make(
             values,
-            told.start,
-            told.end,
-            (told.uncertainty, "maybe" if maybe else "yes", constituents, lineage),
+            *span,
+            told.uncertainty if self._spans else 0,
+            told.uncertainty,
+            ("maybe" if maybe else "yes", constituents, lineage),
             tie,
             window_id(self._task, self._case, named, group),
         )
         if made.start > made.end:
             self.dropped_inverted += 1
+        elif self._is_timed and (made.start < opens or made.end >= closes):
+            self.dropped_outside += 1
         else:
             events.append(made)

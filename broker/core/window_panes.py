@@ -344,7 +344,7 @@ class PaneWindows:
             groups = self._merger.merged(first, panes)
         stands = self._shape.stands
         standing = [(key, one) for key, one in groups.items() if stands(one.counts)]
-        return self._outcome.events(window, standing)
+        return self._outcome.events(self._grid.frame_of(window), standing)
 
     def _drop_pane(self, pane: int) -> None:
         groups = self._panes.pop(pane)

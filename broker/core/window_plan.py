@@ -315,11 +315,11 @@ class OperandNames:
 
     def kind(self, node: Name | Attribute) -> str:
         """See Names."""
-        if isinstance(node, Attribute) and node.base != "group":
+        if isinstance(node, Attribute) and node.base in self._leaves:
             return self._kind(self._leaves[node.base], node.name)
-        if isinstance(node, Attribute):
+        if isinstance(node, Attribute) and node.base == "group":
             return self.key_kind(self.keys.index(node.name))
-        return "int"  # timestamp, start, end, duration of the span
+        return "int"  # timestamp, start, end, duration of the span; start and end of the window
 
     def key_kind(self, at: int) -> str:
         """The type of the key's part at the place; float where any operand's is."""

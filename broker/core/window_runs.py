@@ -19,7 +19,7 @@ from broker.core.window_days import DayGrid
 from broker.core.window_grid import Grid
 from broker.core.window_ids import IDS_MAX
 from broker.core.window_ordered import OrderedWindows
-from broker.core.window_outcome import WindowKey, WindowOutcome
+from broker.core.window_outcome import Frame, WindowKey, WindowOutcome
 from broker.core.window_partial import PENDING_MAX, Partial, key_of, plain_key
 from broker.core.window_shape import GROUPS_OVERFLOW, IDS_CUT, Shape, WindowLimits
 from broker.core.window_wait import Entry
@@ -55,6 +55,9 @@ class Course(Protocol):
     def closes_at(self, run: Run) -> int:
         """The watermark from which on no event can join."""
 
+    def frame_of(self, run: Run) -> Frame:
+        """The window that a run has come to be."""
+
 
 class Sessions:
     """`session G max M`: an event joins that begins at most G after the session's end, and ends at
@@ -88,6 +91,10 @@ class Sessions:
             return closes_at
         return min(closes_at, run.end + self._gap_ms + longest_ms)
 
+    def frame_of(self, run: Run) -> Frame:
+        """Return the session, which ends 1 ms after its last end."""
+        return run.name, run.start, run.end + 1
+
 
 class Turns:
     """`every T`: a window's events are one run."""
@@ -108,6 +115,11 @@ class Turns:
         """See Course."""
         assert isinstance(run.name, int), "turns are numbered"
         return self._grid.closes_at(run.name)
+
+    def frame_of(self, run: Run) -> Frame:
+        """Return the window with the number that names the run."""
+        assert isinstance(run.name, int), "turns are numbered"
+        return self._grid.frame_of(run.name)
 
 
 class RunWindows(OrderedWindows):
@@ -279,7 +291,7 @@ class RunWindows(OrderedWindows):
         del self._runs[key]
         self.inside -= run.kept
         if self.shape.stands(run.partial.counts):
-            self.outcome.add(run.name, key, run.partial, made)
+            self.outcome.add(self._course.frame_of(run), key, run.partial, made)
 
     def _least(self, heap: list[Watch], time_of: Callable[[Run], int]) -> int | None:
         """The least time of an open run, from a heap of times that only ever grow."""

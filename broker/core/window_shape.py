@@ -35,6 +35,7 @@ EVENTS_OVERFLOW = "window_events_overflow"
 CLOSED = "window_closed"
 IDS_CUT = "window_ids_cut"  # groups whose lists of ids were kept short: ties may go another way
 INVERTED = "start_after_end"
+OUTSIDE = "outside_window"  # an assigned time puts the event outside its window
 
 GROWING = frozenset({"bag", "distinct", "ordered"})  # what is kept that grows with the events
 

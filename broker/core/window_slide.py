@@ -111,7 +111,7 @@ class SlidingWindows(MovingWindows):
         group = self.enter(entry, end - self._range_ms)
         if group is not None and self.shape.stands(group.counts):
             group.summarise()
-            self.outcome.add(event, key, group, made)
+            self.outcome.add((event, end - self._range_ms, end + 1), key, group, made)
 
     def settle(self, made: list[Detected]) -> None:  # noqa: ARG002  # it decides nothing
         """Let go of what no window still to come reaches back to, in silent groups too."""
@@ -204,5 +204,5 @@ class SteppedWindows(MovingWindows):
                 if self.shape.stands(group.counts):
                     group.summarise()
                     standing.append((key, group))
-            made += self.outcome.events(self._next, standing)
+            made += self.outcome.events(self._grid.frame_of(self._next), standing)
             self._next = self._next + 1 if self.groups else None

@@ -14,7 +14,7 @@ from language.check.expressions import Scope, type_of
 from language.check.kinds import NUMBERS, comparable, kind_word
 from language.check.patterns import PatternChecker
 from language.check.scope import Bindings
-from language.check.times import lies_within
+from language.check.times import certainly_outside, lies_within
 from language.lexicon import COMMON_ATTRIBUTES, RESERVED_KEYS
 from language.specification import EventType
 from language.walk import atoms
@@ -48,11 +48,11 @@ def check_definition(item: tree.Definition, declared: Declared, collector: Colle
                 for one in case.assign
                 if lies_within(one.value, scope) or one.name in GIVEN
             }
-            assigned = _post(item.post, assigned, times, declared, collector)
+            assigned = _post(item, assigned, times, scope)
             _assigned_to_header(item, item.post.assign, collector)
         else:
             _assigned_to_header(item, case.assign, collector)
-            _times(case.assign, scope)
+            _times(case.assign, scope, item.window if windowed else None)
         _join(item, case, assigned, found, collector)
     _never_assigned(item, collector)
     if declared.definitions.get(item.name) is item:
@@ -187,9 +187,12 @@ def _assignments(assigned: tuple[tree.Assignment, ...], scope: Scope) -> dict[st
 
 
 def _times(
-    assigned: tuple[tree.Assignment, ...], scope: Scope, partial_times: set[str] | None = None
+    assigned: tuple[tree.Assignment, ...],
+    scope: Scope,
+    window: tree.Window | None,
+    partial_times: set[str] | None = None,
 ) -> None:
-    """Assigned times must lie within the occurrence, and say one thing."""
+    """Assigned times must lie within the occurrence or the window, and say one thing."""
     names = {one.name for one in assigned}
     for one in assigned:
         if one.name == "timestamp" and names & {"start", "end"}:
@@ -198,16 +201,16 @@ def _times(
             one.value, scope, partial_times or (), later=one.name == "end"
         ):
             scope.collector.note("HW414", one.value.span, None, name=one.name)
+        elif window is not None and one.name in GIVEN and certainly_outside(one.value, window):
+            scope.collector.note("HW443", one.value.span, None, name=one.name)
 
 
 def _post(
-    post: tree.Post,
-    partial: dict[str, str],
-    times: set[str],
-    declared: Declared,
-    collector: Collector,
+    item: tree.Definition, partial: dict[str, str], times: set[str], pre: Scope
 ) -> dict[str, str]:
     """Check how partial results combine; the types of what comes of it."""
+    post, collector = item.post, pre.collector
+    assert post is not None, "asked where there is one"
     group: dict[str, str] = {}
     for name in post.group_by:
         found = partial.get(name) or COMMON_ATTRIBUTES.get(name)
@@ -216,9 +219,9 @@ def _post(
         elif name in NO_KEYS:
             collector.note("HW432", post.place(f"group by {name}"), None, name=name)
         group[name] = found or "any"
-    scope = Scope("post", declared, collector, Bindings(), group=group, partial=partial)
+    scope = Scope("post", pre.declared, collector, Bindings(), group=group, partial=partial)
     found_types = _assignments(post.assign, scope)
-    _times(post.assign, scope, times)
+    _times(post.assign, scope, item.window, times)
     return found_types
 
 

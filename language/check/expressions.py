@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from language.specification import EventType
 
 SPAN_NAMES = ("timestamp", "start", "end")
+WINDOW_TIMES = ("start", "end")
 
 Place = Literal["condition", "where", "assign", "window", "post"]
 """Where an expression stands: in an atom, a `where`, an `assign`, that of a window, or `post`."""
@@ -124,6 +125,12 @@ def _attribute(node: tree.Attribute, scope: Scope) -> Type:
         return "any"
     if node.base == "group":
         return _group(node, scope)
+    if node.base == "window" and scope.place in {"window", "post"} and not scope.inside:
+        return _window(node, scope)
+    return _of_event(node, scope)
+
+
+def _of_event(node: tree.Attribute, scope: Scope) -> Type:
     binding = scope.bindings.names.get(node.base)
     if binding is None or (scope.names is not None and node.base not in scope.names):
         _unknown_base(node, scope)
@@ -153,10 +160,22 @@ def _unknown_base(node: tree.Attribute, scope: Scope) -> None:
     elif alias is not None:
         hint = f"write {quote(f'{alias}.{node.name}')}"
         scope.collector.note("HW202", node.span, hint, name=node.base)
-    elif scope.place == "post":
+    elif scope.place == "post" and node.base != "window":
         scope.collector.note("HW202", node.span, f"write {quote(node.name)}", name=node.base)
+    elif node.base == "window" and scope.inside and node.name in WINDOW_TIMES:
+        hint = f"{quote(f'window.{node.name}')} stands outside of aggregates"
+        scope.collector.note("HW202", node.span, hint, name=node.base)
     else:
-        scope.collector.misspelt("HW202", node.span, node.base, [*_visible(scope), "group"])
+        given = ["group", "window"] if scope.place == "window" else ["group"]
+        scope.collector.misspelt("HW202", node.span, node.base, [*_visible(scope), *given])
+
+
+def _window(node: tree.Attribute, scope: Scope) -> Type:
+    if node.name not in WINDOW_TIMES:
+        words = {"type": "window"}
+        scope.collector.misspelt("HW203", node.span, node.name, WINDOW_TIMES, None, **words)
+        return "any"
+    return "int"
 
 
 def _group(node: tree.Attribute, scope: Scope) -> Type:

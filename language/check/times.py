@@ -1,11 +1,13 @@
-"""Whether an assigned time provably lies within its occurrence.
+"""Whether an assigned time provably lies within its occurrence, or for certain outside its window.
 
-Owns the proof alone: what is not of a form that shows it, is refused. A task's watermark leans on
+Owns the proofs alone: what is not of a form that shows it, is refused. A task's watermark leans on
 it: an event made later never has a time before what was promised. Must not know types.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from language import tree
@@ -17,17 +19,21 @@ if TYPE_CHECKING:
 
 TIMES = frozenset(("timestamp", "start", "end"))
 _CHOOSING = frozenset(("Min", "Max", "First", "Last", "min", "max"))
+_DAY_MS = 86_400_000
 
 
 def lies_within(
     node: tree.Expression, scope: Scope, partial_times: Collection[str] = (), *, later: bool = False
 ) -> bool:
-    """Whether the value is a time of the span, a bound event, or a choice among such times.
+    """Return whether the value is a time of the span, a bound event, or a choice among such times.
 
-    With `later`, a duration may be added: an `end` may lie after the occurrence.
+    With `later`, a duration may be added: an `end` may lie after the occurrence. In a window its
+    own times count too, with a duration added or taken away.
     """
     if isinstance(node, tree.Name):
         return node.name in TIMES or (scope.place == "post" and node.name in partial_times)
+    if _is_of_window(node, scope):
+        return True
     if isinstance(node, tree.Attribute):
         binding = scope.bindings.names.get(node.base)
         return binding is not None and binding.kind in {"event", "list"} and node.name in TIMES
@@ -42,6 +48,15 @@ def lies_within(
     return False
 
 
+def _is_of_window(node: tree.Expression, scope: Scope) -> bool:
+    """Return whether a value is `window.start` or `window.end`, give or take a duration."""
+    if isinstance(node, tree.Attribute):
+        return node.base == "window" and scope.place in {"window", "post"}
+    if not isinstance(node, tree.Arithmetic) or node.operator not in "+-":
+        return False
+    return _is_duration(node.right) and _is_of_window(node.left, scope)
+
+
 def _is_duration(node: tree.Expression) -> bool:
     """A duration not below zero."""
     return (
@@ -50,3 +65,73 @@ def _is_duration(node: tree.Expression) -> bool:
         and not isinstance(node.value, str)
         and node.value >= 0
     )
+
+
+# --- outside a window ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """Where a time may lie, in milliseconds after its window's start and after its end."""
+
+    after_start: tuple[float, float]
+    after_end: tuple[float, float]
+
+    def moved(self, ms: float) -> _Reach:
+        """Return the reach of the time with a duration added."""
+        (a, b), (c, d) = self.after_start, self.after_end
+        return _Reach((a + ms, b + ms), (c + ms, d + ms))
+
+
+_ANYWHERE = _Reach((-inf, inf), (-inf, inf))
+
+
+def certainly_outside(node: tree.Expression, window: tree.Window) -> bool:
+    """Return whether an assigned time lies outside its window, whatever the events are.
+
+    A window is half open: its end is outside.
+    """
+    reach = _reach(node, window)
+    return reach.after_start[1] < 0 or reach.after_end[0] >= 0
+
+
+def _reach(node: tree.Expression, window: tree.Window, *, inside: bool = False) -> _Reach:
+    shortest, longest = _lengths(window)
+    if isinstance(node, tree.Attribute) and node.base == "window" and not inside:
+        if node.name == "start":
+            return _Reach((0, 0), (-longest, -shortest))
+        return _Reach((shortest, longest), (0, 0))
+    if isinstance(node, tree.Name | tree.Attribute) and node.name in TIMES:
+        # Windows gather what ends in them: a start may lie before.
+        least = -inf if node.name == "start" else 0
+        return _Reach((least, longest - 1), (least - longest, -1))
+    if isinstance(node, tree.Call) and node.function in _CHOOSING:
+        inside = inside or node.function[0].isupper()
+        choices = [_reach(choice, window, inside=inside) for choice in node.arguments]
+        return _Reach(
+            _hull([choice.after_start for choice in choices]),
+            _hull([choice.after_end for choice in choices]),
+        )
+    if isinstance(node, tree.Arithmetic) and node.operator in "+-":
+        for time, added in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(added, tree.Constant) and isinstance(added.value, int | float):
+                sign = 1 if node.operator == "+" else -1
+                return _reach(time, window, inside=inside).moved(sign * added.value)
+    return _ANYWHERE
+
+
+def _hull(reaches: list[tuple[float, float]]) -> tuple[float, float]:
+    return min(low for low, _ in reaches), max(high for _, high in reaches)
+
+
+def _lengths(window: tree.Window) -> tuple[float, float]:
+    """Return the length of the shortest and of the longest window, in milliseconds."""
+    if window.session_ms is not None:
+        return 1, inf
+    if window.every_days is not None:  # a zone may skip a day, or have it twice
+        days_ms = window.range_ms or window.every_days * _DAY_MS
+        return max(1, days_ms - _DAY_MS), days_ms + _DAY_MS
+    if window.range_ms is not None:
+        length = window.range_ms + (window.every_ms is None)  # `range R` has both its ends
+        return length, length
+    return window.every_ms or 1, window.every_ms or inf

@@ -288,4 +288,15 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
+    Entry(
+        "HW443",
+        "time outside the window",
+        "`{name}` lies outside of the window, whatever events come",
+        "a window ends before window.end: its last instant is window.end - 1 ms",
+        (
+            bad(COUNTED + "  detect A\n  assign n = Count(A), timestamp = ‸window.end"),
+            bad(COUNTED + "  detect A\n  assign n = Count(A), end = ‸Max(A.end) + 5 s"),
+            bad(COUNTED + "  detect A\n  assign n = Count(A), start = ‸window.start - 1 ms"),
+        ),
+    ),
 )

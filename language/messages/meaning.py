@@ -142,7 +142,7 @@ ENTRIES: tuple[Entry, ...] = (
         "time outside the occurrence",
         "`{name}` does not provably lie within the occurrence",
         "take timestamp, start or end of a bound event or of the span, or Min, Max, First or Last"
-        " of those; to `end` a duration may be added",
+        " of those; to `end` a duration may be added. In a window also window.start and window.end",
         (
             defining("define D(x)\n  detect A\n  assign x = A.x, timestamp = ‸A.x"),
             defining("define D()\n  detect A\n  assign timestamp = ‸A.timestamp + 5 mins"),

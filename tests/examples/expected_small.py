@@ -73,9 +73,9 @@ def persistent(risks) -> Iterator[dict]:
     windows = defaultdict(list)
     for source, _, time in risks:
         windows[source, time // (6 * HOUR_MS)].append(time)
-    for (source, _), times in windows.items():
+    for (source, k), times in windows.items():
         if len(times) == 6:
-            yield result(times, {"station": source})
+            yield result([(k + 1) * 6 * HOUR_MS - 1], {"station": source})
 
 
 # --- steam ----------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def still_damp(damp: list[Reading]) -> Iterator[dict]:
                 r for r in damp if r.source == source and k * step - width <= r.time < k * step
             ]
             if inside and (mean := exact_mean([r.value for r in inside])) > 75:
-                yield result([r.time for r in inside], {"mote": source, "mean": mean})
+                yield result([k * step - 1], {"mote": source, "mean": mean})
 
 
 # --- people ---------------------------------------------------------------------------------
@@ -129,9 +129,8 @@ def expected_people() -> dict[str, list[dict]]:
                 flows[location, end // (5 * MINUTE_MS)][way].append((start, end))
         turned += turned_back(door, seen)
     found = [
-        (location, min(spans)[0], max(end for _, end in spans), len(both["in"]), len(both["out"]))
-        for (location, _), both in flows.items()
-        for spans in [both["in"] + both["out"]]
+        (location, (k + 1) * 5 * MINUTE_MS - 1, len(both["in"]), len(both["out"]))
+        for (location, k), both in flows.items()
     ]
     return {"Rush": list(rushes(found)), "BreakOver": list(breaks(found)), "TurnedBack": turned}
 
@@ -160,18 +159,17 @@ def turned_back(door: str, seen: list[dict]) -> list[dict]:
 
 
 def rushes(flows) -> Iterator[dict]:
-    for location, start, end, came, went in flows:
+    for location, time, came, went in flows:
         if came - went >= 10:
-            yield result([start, end], {"room": location, "entered": came, "departed": went})
+            yield result([time], {"room": location, "entered": came, "departed": went})
 
 
 def breaks(flows) -> Iterator[dict]:
-    for room, start, filled_end, came, filled_out in flows:
-        for other, emptied_start, end, emptied_in, went in flows:
-            gap = emptied_start - filled_end
-            follows = room == other and 0 <= gap <= HOUR_MS
+    for room, filled, came, filled_out in flows:
+        for other, emptied, emptied_in, went in flows:
+            follows = room == other and 0 < emptied - filled <= HOUR_MS
             if follows and came - filled_out >= 10 and went - emptied_in >= 10:
-                found = result([start, end], {"room": room, "entered": came, "departed": went})
+                found = result([filled, emptied], {"room": room, "entered": came, "departed": went})
                 yield found | {"group": {"location": room}}
 
 

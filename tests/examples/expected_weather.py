@@ -46,12 +46,12 @@ def mean_temperatures(air: list[Reading]) -> list[Mean]:
     windows = defaultdict(list)
     for row in air:
         windows[row.source, row.time // (10 * MINUTE_MS)].append(row)
-    return [mean_of(group) for group in windows.values()]
+    return [mean_of(group, (k + 1) * 10 * MINUTE_MS - 1) for (_, k), group in windows.items()]
 
 
 def reported(m: Mean) -> dict:
     values = {"station": m.source, "mean": m.mean, "readings": m.readings}
-    return result([m.start, m.end], values)
+    return result([m.time], values)
 
 
 def wind_chill(air: list[Reading], wind: list[Reading]) -> Iterator[dict]:
@@ -77,11 +77,11 @@ def rapid_cooling(air: list[Reading]) -> Iterator[dict]:
 def cooling_front(means: list[Mean]) -> Iterator[dict]:
     for warm in means:
         for cool in means:
-            # windows of one station never touch, so that "after" is a gap of more than nothing
-            follows = warm.source == cool.source and 0 < cool.start - warm.end <= 5 * MINUTE_MS
+            # means are points, so that "after" is a gap of more than nothing: the next window
+            follows = warm.source == cool.source and 0 < cool.time - warm.time <= 10 * MINUTE_MS
             if follows and cool.mean <= warm.mean - 2:
                 values = {"warm": warm.mean, "cool": cool.mean}
-                yield result([warm.start, cool.end], values, warm.source)
+                yield result([warm.time, cool.time], values, warm.source)
 
 
 def in_singapore(row: Reading) -> bool:

@@ -29,11 +29,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Mean:
-    """A window's mean with the span of its readings."""
+    """A window's mean and the last instant of the window."""
 
     source: str
-    start: int
-    end: int
+    time: int
     mean: float
     readings: int
 
@@ -77,10 +76,9 @@ def exact_mean(values: list[float]) -> float:
     return float(sum(map(Fraction, values)) / len(values))
 
 
-def mean_of(group: list[Reading]) -> Mean:
-    times = [reading.time for reading in group]
+def mean_of(group: list[Reading], time: int) -> Mean:
     mean = exact_mean([reading.value for reading in group])
-    return Mean(group[0].source, min(times), max(times), mean, len(group))
+    return Mean(group[0].source, time, mean, len(group))
 
 
 def result(times: list[int], values: dict, source: str | None = None) -> dict:

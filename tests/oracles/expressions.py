@@ -38,7 +38,7 @@ class Scope:
     `events`: alias -> the events bound to it. `bare`: what a name without alias is worth.
     `rows`: what an aggregate over a bare name runs over (`post`), in order. `members`: the one of a
     list that is asked about at the moment. `tables`: the name of
-    the key and the rows of each.
+    the key and the rows of each. `window`: the `start` and `end` of the window, where there is one.
     """
 
     events: Mapping[str, Sequence[Event]] = field(default_factory=dict)
@@ -49,6 +49,7 @@ class Scope:
     sets: Mapping[str, Sequence[s.Scalar]] = field(default_factory=dict)
     regions: Mapping[str, s.Region] = field(default_factory=dict)
     tables: Mapping[str, tuple[str, Sequence[Row]]] = field(default_factory=dict)
+    window: Mapping[str, Value] = field(default_factory=dict)
 
     def look_up(self, ref: s.Ref) -> Value:
         """The value of a reference; null where its name stands for no event."""
@@ -58,6 +59,8 @@ class Scope:
             return self.group[ref.name]
         if ref.alias in self.members:
             return self.members[ref.alias].value(ref.name)
+        if ref.alias == "window" and self.window:
+            return self.window[ref.name]
         bound = self.events[ref.alias]
         assert len(bound) <= 1, "a list has no single value"
         return bound[0].value(ref.name) if bound else None

@@ -30,7 +30,7 @@ from tests.oracles.thinning import (
     only_first,
 )
 from tests.oracles.verdicts import Certainty, weakest
-from tests.oracles.windows import standing_groups
+from tests.oracles.windows import Happening, happening, standing_groups
 
 Group = tuple[tuple[str, Value], ...]
 
@@ -240,8 +240,10 @@ class World:
                 one.group,
                 one.events,
                 {**dict(one.assigned), **carried},
+                happens=when,
             )
             for one in standing_groups(definition, partitions, self.scope)
+            if (when := happening(definition, one)) is not None
         ]
 
     # --- results ----------------------------------------------------------------------------
@@ -311,19 +313,18 @@ def make_event(
     parts: tuple[tuple[str, tuple[Event, ...]], ...],
     assigned: Mapping[str, Value],
     certainty: Certainty | None = None,
+    happens: Happening | None = None,
 ) -> Event | None:
     """The detected event of (definition, case, window); None if it would start after its end.
 
     It spans its constituents; an assigned `timestamp` makes it a point, `start` and `end` an
-    interval, and an assigned null leaves the span's. It is as certain as its occurrence, that of a
-    window as the events in it.
+    interval, and an assigned null leaves the span's. That of a window is at `happens`. It is as
+    certain as its occurrence, that of a window as the events in it.
     """
     events = [event for _, bound in parts for event in bound]
-    start = _time(assigned, "start", min(event.start for event in events))
-    end = _time(assigned, "end", max(event.end for event in events))
-    if assigned.get("timestamp") is not None:
-        start = end = _time(assigned, "timestamp", end)
-    if start > end:
+    if happens is None:
+        happens = _span(events, assigned)
+    if happens.start > happens.end:
         return None
     places = tuple((name, tuple(event.identity for event in bound)) for name, bound in parts)
     source, location = assigned.get("source"), assigned.get("location")
@@ -334,17 +335,26 @@ def make_event(
     return Event(
         identity=("detected", *tail, group, places),
         type=tail[0],
-        start=start,
-        end=end,
+        start=happens.start,
+        end=happens.end,
         attributes={name: value for name, value in assigned.items() if name not in RESERVED},
         source=source,
         location=location,
         position=position,
         parts=parts,
         tail=tail,
-        uncertainty=max(event.uncertainty for event in events),
+        uncertainty=happens.uncertainty,
         certainty=weakest(e.certainty for e in events) if certainty is None else certainty,
     )
+
+
+def _span(events: Sequence[Event], assigned: Mapping[str, Value]) -> Happening:
+    """The span of an occurrence's events, with the assigned times in its place."""
+    start = _time(assigned, "start", min(event.start for event in events))
+    end = _time(assigned, "end", max(event.end for event in events))
+    if assigned.get("timestamp") is not None:
+        start = end = _time(assigned, "timestamp", end)
+    return Happening(start, end, max(event.uncertainty for event in events))
 
 
 def _time(assigned: Mapping[str, Value], name: str, otherwise: int) -> int:

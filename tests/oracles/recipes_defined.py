@@ -215,10 +215,34 @@ def _window_assign(
         assign.append((f"a{number}", _aggregate(builder, atom.name, atom.type)))
     if "location" in group_by:
         assign.append(("location", s.Ref("group", "location")))
-    if draw.chance(30):
-        latest = s.Aggregate(draw.pick(("Max", "Min")), draw.pick(atoms).name, "timestamp")
-        assign.append(("timestamp", latest))
+    if draw.chance(15):
+        assign.append(("w", s.Ref("window", draw.pick(("start", "end")))))
+    if draw.chance(45):
+        assign += _times_of_window(builder, atoms)
     return tuple(assign)
+
+
+_LAST_MS = s.Arith("-", s.Ref("window", "end"), s.Duration(1))
+
+
+def _times_of_window(builder: Builder, atoms: Sequence[s.Atom]) -> s.Assignments:
+    """When a window's event happens: times of its events, of the window, or of both."""
+    draw = builder.draw
+    name = draw.pick(atoms).name
+    early, late = s.Aggregate("Min", name, "start"), s.Aggregate("Max", name, "timestamp")
+    begins = s.Ref("window", "start")
+    ways: tuple[s.Assignments, ...] = (
+        (("timestamp", s.Aggregate(draw.pick(("Max", "Min")), name, "timestamp")),),
+        (("timestamp", s.Ref(None, draw.pick(("start", "end")))),),
+        (("timestamp", s.Ref("window", "start")),),
+        (("start", begins),),
+        (("start", begins), ("end", _LAST_MS)),
+        (("start", begins), ("end", late)),
+        (("start", early), ("end", s.Arith("+", late, s.Duration(draw.pick((0, 500, 900)))))),
+        (("start", begins), ("end", s.Arith("-", s.Ref("window", "end"), s.Duration(500)))),
+        (("start", s.Arith("+", begins, s.Duration(draw.pick((0, 1, 900))))),),
+    )
+    return draw.pick(ways)
 
 
 def _operands(
@@ -351,8 +375,11 @@ def _pre_post(builder: Builder) -> Built:
         ("h", s.Aggregate("Max", None, "h")),
     )
     if draw.chance(40):
-        told += (("timestamp", s.Aggregate("Max", last.name, "timestamp")),)
+        early = draw.pick((s.Aggregate("Max", last.name, "timestamp"), s.Ref("window", "start")))
+        told += (("timestamp", early),)
         combined += (("timestamp", s.Aggregate("Max", None, "timestamp")),)
+    elif draw.chance(40):
+        combined += (("start", s.Ref("window", "start")), ("end", _LAST_MS))
     post_keys: tuple[str, ...] = ()
     if draw.chance(85):
         post_keys = ("location",)

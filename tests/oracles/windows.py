@@ -9,24 +9,98 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from tests.oracles import spec as s
 from tests.oracles.events import Event, Key, Value, in_order
-from tests.oracles.expressions import Scope, evaluate
+from tests.oracles.expressions import Scope, evaluate, parts_of
 from tests.oracles.patterns import matches, same_keys
 from tests.oracles.settings import Candidates
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One window: its key, the time [start, end) that it covers, and which events are inside."""
+
+    key: Key
+    start: int
+    end: int
+    inside: Callable[[Event], bool]
+
+    def times(self) -> Mapping[str, Value]:
+        """The values of `window.start` and `window.end`."""
+        return {"start": self.start, "end": self.end}
 
 
 @dataclass(frozen=True)
 class Standing:
     """A group that stands in a window, with what it assigns."""
 
-    window: Key
+    frame: Frame
     group: tuple[tuple[str, Value], ...]
     events: tuple[tuple[str, tuple[Event, ...]], ...]
     assigned: tuple[tuple[str, Value], ...]
+
+    @property
+    def window(self) -> Key:
+        """The key of the window."""
+        return self.frame.key
+
+
+@dataclass(frozen=True)
+class Happening:
+    """When the event of a window happens, and the ε of that."""
+
+    start: int
+    end: int
+    uncertainty: int
+
+
+def happening(definition: s.Definition, one: Standing) -> Happening | None:
+    """The interval of a window's event; None if it starts after its end or leaves its window.
+
+    It is the point of the window's last millisecond, of a session the span of its events. Assigned
+    times come in the place of these; null leaves them. ε is 0, but that of the events where they
+    say the time.
+    """
+    events = [event for _, bound in one.events for event in bound]
+    spans = isinstance(definition.window, s.Session)
+    start = end = one.frame.end - 1
+    if spans:
+        start, end = min(e.start for e in events), max(e.end for e in events)
+    told = {name: value for name, value in one.assigned if value is not None}
+    point = told.get("timestamp")
+    start = _whole(told.get("start", start) if point is None else point)
+    end = _whole(told.get("end", end) if point is None else point)
+    if start > end or not one.frame.start <= start <= end < one.frame.end:
+        return None
+    (case,) = definition.cases
+    assign = case.assign if definition.post is None else definition.post.assign
+    partial = {} if definition.post is None else dict(case.assign)
+    of_events = spans or any(
+        name in told and _says_events(value, partial)
+        for name, value in assign
+        if name in ("timestamp", "start", "end")
+    )
+    return Happening(start, end, max(e.uncertainty for e in events) if of_events else 0)
+
+
+def _whole(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _says_events(value: s.Expr, partial: Mapping[str, s.Expr]) -> bool:
+    """Whether a time comes of events; `partial` is what `pre` assigns where `post` asks."""
+    match value:
+        case s.Lit() | s.Duration() | s.Ref("window", _):
+            return False
+        case s.Aggregate(_, None, str(name)) if name in partial:
+            return _says_events(partial[name], {})
+        case s.Arith() | s.Call():
+            return any(_says_events(part, partial) for part in parts_of(value))
+    return True
 
 
 @dataclass(frozen=True)
@@ -82,36 +156,39 @@ def standing_groups(
             for one in operands(case.pattern)
         ]
         everything = in_order({event for _, events in listed for event in events})
-        for window, inside in windows_over(definition.window, everything):
+        for frame in windows_over(definition.window, everything):
             here = tuple(
-                (one.atom.name, one.left([event for event in events if inside(event)]))
+                (one.atom.name, one.left([event for event in events if frame.inside(event)]))
                 for one, events in listed
             )
             if _stands(case.pattern, dict(here)):
-                assigned = _assigned(case.assign, replace(grouped, events=dict(here)))
-                found.append(Standing(window, group, here, assigned))
+                known = replace(grouped, events=dict(here), window=frame.times())
+                found.append(Standing(frame, group, here, _assigned(case.assign, known)))
     return found if definition.post is None else _combined(definition.post, found, scope)
 
 
-def windows_over(
-    window: s.Window, events: Sequence[Event]
-) -> Iterator[tuple[Key, Callable[[Event], bool]]]:
-    """Each window that can hold any of the events: its key, and which events are inside."""
+def windows_over(window: s.Window, events: Sequence[Event]) -> Iterator[Frame]:
+    """Each window that can hold any of the events."""
     match window:
         case s.Trailing(range_ms):
             for closing in events:
-                yield closing.order, _trailing(closing, range_ms)
+                end, inside = closing.end, _trailing(closing, range_ms)
+                yield Frame(closing.order, end - range_ms, end + 1, inside)
         case s.Session():
             for session in sessions(window, events):
-                yield session[0].order, _among(session)
+                start = min(event.start for event in session)
+                end = max(event.end for event in session)
+                yield Frame(session[0].order, start, end + 1, _among(session))
         case s.Days():
             for k in sorted({_days(window, event) for event in events}):
-                yield (k,), _in_days(window, k)
+                start, end = (_midnight(window, k + more) for more in (0, 1))
+                yield Frame((k,), start, end, _in_days(window, k))
         case s.Every(ms, range_ms) if events:
             ends = [event.end for event in events]
             reach_ms = range_ms or ms
             for k in range(min(ends) // ms - 1, (max(ends) + reach_ms) // ms + 2):
-                yield (k,), _every(window, k)
+                end = (k + 1) * ms if range_ms is None else k * ms
+                yield Frame((k,), end - reach_ms, end, _in_time(end - reach_ms, end))
 
 
 def sessions(window: s.Session, events: Sequence[Event]) -> list[list[Event]]:
@@ -143,6 +220,13 @@ def _days(window: s.Days, event: Event) -> int:
     return (local.date() - date(1970, 1, 1)).days // window.count
 
 
+def _midnight(window: s.Days, k: int) -> int:
+    """The beginning of the window with that number."""
+    day = date(1970, 1, 1) + timedelta(days=k * window.count)
+    local = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(window.zone))
+    return round(local.timestamp() * 1000)
+
+
 def _in_days(window: s.Days, k: int) -> Callable[[Event], bool]:
     return lambda event: _days(window, event) == k
 
@@ -151,11 +235,8 @@ def _trailing(closing: Event, range_ms: int) -> Callable[[Event], bool]:
     return lambda event: event.order <= closing.order and event.end >= closing.end - range_ms
 
 
-def _every(window: s.Every, k: int) -> Callable[[Event], bool]:
-    if window.range_ms is None:
-        return lambda event: k * window.ms <= event.end < (k + 1) * window.ms
-    range_ms = window.range_ms
-    return lambda event: k * window.ms - range_ms <= event.end < k * window.ms
+def _in_time(start: int, end: int) -> Callable[[Event], bool]:
+    return lambda event: start <= event.end < end
 
 
 def _stands(pattern: s.Pattern, events: Mapping[str, tuple[Event, ...]]) -> bool:
@@ -182,11 +263,13 @@ def _combined(post: s.Post, partials: Sequence[Standing], scope: Scope) -> list[
         if all(value is not None for _, value in group):
             together.setdefault((partial.window, group), []).append(partial)
     found = []
-    for (window, group), listed in together.items():
+    for (_, group), listed in together.items():
+        frame = listed[0].frame
         rows = [dict(one.assigned) for one in sorted(listed, key=_order_of)]
         events = _merged(listed)
         known = replace(scope, group=dict(group), events=dict(events), rows=rows)
-        found.append(Standing(window, group, events, _assigned(post.assign, known)))
+        known = replace(known, window=frame.times())
+        found.append(Standing(frame, group, events, _assigned(post.assign, known)))
     return found
 
 

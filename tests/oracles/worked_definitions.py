@@ -247,9 +247,9 @@ WINDOWS = (
         (
             [_lab("a0"), _lab("a9"), _lab("a10"), _lab("a8-20"), event("a11")],
             (
-                _x("a0 a9", start=0, end=9000, values={"X": {"count": 2}}),
-                _x("a10", values={"X": {"count": 1}}),
-                _x("a8-20", start=8000, end=20_000, values={"X": {"count": 1}}),
+                _x("a0 a9", start=9_999, end=9_999, values={"X": {"count": 2}}),
+                _x("a10", start=19_999, end=19_999, values={"X": {"count": 1}}),
+                _x("a8-20", start=29_999, end=29_999, values={"X": {"count": 1}}),
             ),
         ),
     ),
@@ -263,8 +263,8 @@ WINDOWS = (
             # [-10,10): a5; [0,20): a5 a10; [10,30): a10; [20,40) and [30,50): a30.
             (
                 _x("a5", values={"X": {"count": 1}}),
-                _x("a5 a10", start=5000, end=10_000, values={"X": {"count": 2}}),
-                _x("a10", start=10_000, end=10_000, values={"X": {"count": 1}}),
+                _x("a5 a10", start=19_999, end=19_999, values={"X": {"count": 2}}),
+                _x("a10", start=29_999, end=29_999, values={"X": {"count": 1}}),
                 _x("a30", values={"X": {"count": 1}}),
                 _x("a30", values={"X": {"count": 1}}),
             ),

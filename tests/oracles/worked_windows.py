@@ -7,6 +7,7 @@ at 1 698 530 400 s and ends at 1 698 620 400 s, and it is the 19 659th day after
 from typing import Any
 
 from tests.oracles import spec as s
+from tests.oracles.render import expression
 from tests.oracles.worked import (
     Expected,
     WorkedCase,
@@ -175,6 +176,105 @@ def _quantiles() -> WorkedCase:
     )
 
 
+_EDGES = (("f", ref("window.start")), ("t", ref("window.end")))
+_LAST_MS = s.Arith("-", ref("window.end"), s.Duration(1))
+_AS_LONG = (("start", ref("window.start")), ("end", _LAST_MS))
+_FROM_START = (("start", ref("window.start")), ("end", s.Aggregate("Max", "A", "end")))
+
+
+def _timed(
+    name: str,
+    window: tuple[str, s.Window],
+    assign: s.Assignments,
+    tokens: str,
+    expected: tuple[Expected, ...],
+    *,
+    detect: tuple[str, s.Pattern] = ("X", X),
+) -> WorkedCase:
+    """A window over A without groups that says when its events happen."""
+    definition = s.Definition("X", (s.Case(A, assign=assign),), window[1])
+    spec = s.Spec(types("A"), (s.Subscription("S", s.Case(detect[1])),), (definition,))
+    names = ", ".join(one for one, _ in assign)
+    values = ", ".join(f"{one} = {expression(value)}" for one, value in assign)
+    text = (
+        f"{head('A')}define X({names}) aggr {window[0]}\ndetect A\nassign {values}\n"
+        f"subscription S from tester to out\ndetect {detect[0]}\n"
+    )
+    events = [event(token) for token in tokens.split()]
+    return WorkedCase(name, text, spec, events, expected, frozenset({"X", "x", "y"}))
+
+
+def _at_edges(ids: str, start: int, end: int, **values: Any) -> Expected:
+    return Expected({"X": ids.split()}, start=start, end=end, values={"X": values})
+
+
+TIMES = (
+    _timed(
+        "a window's event is its last instant, whenever its events were",
+        ("every 10 s", s.Every(10_000)),
+        _EDGES,
+        "a1 a2 a25",
+        (
+            _at_edges("a1 a2", 9_999, 9_999, f=0, t=10_000),
+            _at_edges("a25", 29_999, 29_999, f=20_000, t=30_000),
+        ),
+    ),
+    _timed(
+        "that of a range is the end of the event that closes it",
+        ("range 5 s", s.Trailing(5_000)),
+        _EDGES,
+        "a1 a4-6",
+        (
+            _at_edges("a1", 1_000, 1_000, f=-4_000, t=1_001),
+            _at_edges("a1 a4-6", 6_000, 6_000, f=1_000, t=6_001),
+        ),
+    ),
+    _timed(
+        "that of a session spans its events, and the session ends 1 ms after the last",
+        ("session 2 s", s.Session(2_000)),
+        _EDGES,
+        "a1-3 a4 a9",
+        (
+            _at_edges("a1-3 a4", 1_000, 4_000, f=1_000, t=4_001, interval=2_000),
+            _at_edges("a9", 9_000, 9_000, f=9_000, t=9_001, interval=2_000),
+        ),
+    ),
+    _timed(
+        "with start and end assigned it is the interval of its window",
+        ("every 10 s", s.Every(10_000)),
+        _AS_LONG,
+        "a12",
+        (_at_edges("a12", 10_000, 19_999),),
+    ),
+    _timed(
+        "with start alone the end stays",
+        ("every 10 s", s.Every(10_000)),
+        _AS_LONG[:1],
+        "a12",
+        (_at_edges("a12", 10_000, 19_999),),
+    ),
+    _timed(
+        "what lies outside its window is dropped",
+        ("every 10 s", s.Every(10_000)),
+        (("start", s.Aggregate("Min", "A", "start")),),
+        # a8-12 ends in [10, 20) and began before it.
+        "a8-12 a21-22",
+        (_at_edges("a21-22", 21_000, 29_999),),
+    ),
+    _timed(
+        "windows one after the other follow each other, and those of one instant meet",
+        ("every 10 s", s.Every(10_000)),
+        _FROM_START[:1],
+        "a1 a12",
+        (),  # [0, 9.999] and [10, 19.999] are 1 ms apart: no gap of nothing
+        detect=(
+            "X as x then[..0 s] X as y",
+            then(a("X", alias="x"), a("X", alias="y"), bound=s.Bound(None, 0)),
+        ),
+    ),
+)
+
+
 def _reported() -> WorkedCase:
     case = s.Case(then(A, B), assign=(("k", ref("A.n")),))
     definition = s.Definition("X", (case,), reported_ms=10_000)
@@ -192,4 +292,4 @@ def _reported() -> WorkedCase:
     return WorkedCase(name, text, spec, events, expected, frozenset({"X"}))
 
 
-MORE_WINDOWS = (*SESSIONS, *DAYS, *DISTINCT, _quantiles(), _reported())
+MORE_WINDOWS = (*SESSIONS, *DAYS, *DISTINCT, *TIMES, _quantiles(), _reported())

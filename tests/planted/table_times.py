@@ -90,20 +90,20 @@ window-of-readings: a window's event is promised not to begin before the window'
         "broker/core/outlasting.py",
         r"""
 added-end-forgotten: an end that is put later makes an event no longer
-- else span_ms + added_ms
+- else span_ms + later_ms(case.assign)
 + else span_ms
 
 added-in-a-choice: what is added to one of the times that are chosen of makes an event no longer
 - return max([_added_ms(one) for one in value.arguments], default=0)
 + return 0
 
-added-twice: what `pre` and `post` both add is added once
-- added_ms += later_ms(node.post.assign)
-+ added_ms = later_ms(node.post.assign)
+window-of-post: what `post` makes of a window's event is taken for what `pre` assigns
+- assigned = case.assign if node.post is None else node.post.assign
++ assigned = case.assign
 
-window-starts-with-it: what began before its window does not make the window's event longer
-- return window.every_ms + longest_ms
-+ return window.every_ms
+range-of-both-ends: the event of a `range` is taken to leave out one of the range's ends
+- return window.range_ms  # with both ends
++ return window.range_ms - 1
 """,
         tests=TIMES,
     ),

@@ -26,6 +26,28 @@ last-window-lost: the second pane of a T is missing in its last window
     tests=EVERYTHING,
 )
 
+OUTCOME = part(
+    "broker/core/window_outcome.py",
+    r"""
+first-end-of-a-window: a window's event happens when the window has ended, and not in it
+- (closes - 1, closes - 1)
++ (closes, closes)
+
+always-a-span: a window's event reaches over its events, as that of a session
+- self._spans = session_ms is not None
++ self._spans = True
+
+outside-is-kept: what is assigned outside of the window is told of
+- made.start < opens or made.end >= closes
++ made.end >= 2 * closes
+
+unsure-at-its-edge: what only its window says is as uncertain as its events
+- if says_events(item.value, partial)
++ if item.value
+""",
+    tests=EVERYTHING,
+)
+
 PANES = part(
     "broker/core/window_panes.py",
     r"""
@@ -327,6 +349,6 @@ tick-promises-too-much: what waits for a tick is not counted on
 )
 
 TABLE = [
-    *(*GRID, *PANES, *DAYS, *WAIT, *SLIDE, *GROUP, *RUNS, *IDS, *TICK),
+    *(*GRID, *OUTCOME, *PANES, *DAYS, *WAIT, *SLIDE, *GROUP, *RUNS, *IDS, *TICK),
     *(*MERGE, *AGGREGATES, *MOVING, *EXACT, *SHAPE, *CODE),
 ]

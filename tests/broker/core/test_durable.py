@@ -252,13 +252,31 @@ def test_without_a_journal_results_go_on_behind_those_that_are_there():
 def test_a_newer_snapshot_is_refused_with_a_sentence(monkeypatch):
     disk = Disk()
     with monkeypatch.context() as newer:
-        newer.setattr("broker.core.durable.SNAPSHOT_VERSION", 2)
+        newer.setattr("broker.core.durable.SNAPSHOT_VERSION", 3)
         disk.snapshot = disk.broker.snapshot()
     with pytest.raises(RecoveryError, match="a newer one wrote it"):
         disk.start()
     disk.snapshot = b"\x93\x01\x02"
     with pytest.raises(RecoveryError, match="no snapshot"):
         disk.start()
+
+
+def test_a_snapshot_of_the_release_before_is_read(monkeypatch):
+    """Windows that were open go on: what is known of their events has not changed."""
+    disk = Disk()
+    disk.submit(
+        DECLARED + "define Mean(mean) aggr every 10 s detect Temp assign mean = Avg(Temp.val)\n"
+        "subscription Means from anna to log detect Mean"
+    )
+    disk.send(event(1_000, 10), event(2_000, 20))
+    with monkeypatch.context() as older:
+        older.setattr("broker.core.durable.SNAPSHOT_VERSION", 1)
+        disk.snapshot = disk.broker.snapshot()
+    disk.start()
+    disk.send(event(12_000, 1))
+    (found,) = disk.said()
+    assert (found["start"] % 10_000, found["end"] % 10_000) == (9_999, 9_999)
+    assert found["values"] == {"Mean": {"mean": 15}}
 
 
 def test_other_settings_hold_from_the_process_on_that_has_them():

@@ -43,24 +43,36 @@ DEFINED = (
         ("define X() detect (A then B as x within 1 s) or (B as y then C within 3 s)", 3_000),
         ("define X() detect A during B", 20),
         ("define X() detect absent A for 7 s", 7_000),
-        ("define X(n) aggr every 12 days detect A assign n = Count(A)", 12 * DAY_MS + 10),
-        ("define X(n) aggr every 1 s range 5 s detect A assign n = Count(A)", 5_010),
+        ("define X(n) aggr every 12 days detect A assign n = Count(A)", 0),
+        ("define X(n) aggr every 1 s range 5 s detect A assign n = Count(A)", 0),
+        ("define X(n) aggr range 5 s detect A assign n = Count(A), timestamp = Min(A.start)", 0),
+        # What lies outside of its window is dropped.
+        ("define X(n) aggr every 1 s detect A assign n = Count(A), start = Min(A.start)", 999),
+        ("define X(n) aggr every 1 s range 5 s detect A assign n = 1, start = start", 4_999),
+        ("define X(n) aggr range 5 s detect A assign n = 1, start = window.start", 5_000),
         (
-            "define X(n) aggr every 5 s detect A assign n = Count(A), end = Max(A.end + 1 min)",
-            65_010,
+            "define X(n) aggr every 5 s detect A assign n = Count(A), end = Max(A.end + 1 s)",
+            4_999,
         ),
         (
             (
                 "define X(n) aggr every 5 s pre detect A assign n = Count(A), "
-                "end = Max(A.timestamp) + 1 h post where n = Sum(n), end = Max(end) + 1 h"
+                "timestamp = Max(A.timestamp) post where n = Sum(n), start = Max(timestamp)"
             ),
-            2 * 3_600_000 + 5_010,
+            4_999,
+        ),
+        (
+            (
+                "define X(n) aggr every 5 s pre detect A assign n = Count(A), "
+                "start = Max(A.timestamp) post where n = Sum(n)"
+            ),
+            0,
         ),
         ("define X(n) aggr session 3 s max 60 s detect A assign n = Count(A)", 60_000),
         ("define X(n) aggr session 3 s detect A assign n = Count(A)", None),
         (
-            'define X(n) aggr every 2 days in "Europe/Zurich" detect A assign n = Count(A)',
-            2 * DAY_MS + 3_600_010,
+            'define X(n) aggr every 2 days in "Europe/Zurich" detect A assign n = 1, start = start',
+            2 * DAY_MS + 3_599_999,
         ),
     ],
 )
@@ -266,9 +278,9 @@ def test_what_is_open_alone_holds_an_assigned_time_back() -> None:
     engine.push([{"type": "B", "id": "b", "timestamp": 5 * second}])
     assert engine.advance(DAY_MS - 1) == []  # another B may come
     (found,) = engine.advance(DAY_MS + second)
-    assert (found["start"], found["end"]) == (0, 0)
+    assert (found["start"], found["end"]) == (999, 999)
     chronicle = headwater.Engine(text.replace("then B", "then[chronicle] B"))
     chronicle.push([{"type": "A", "id": "a", "timestamp": 0}])
     chronicle.push([{"type": "B", "id": "b", "timestamp": 5 * second}])
     (found,) = chronicle.advance(5 * second)  # it is spent
-    assert (found["start"], found["end"]) == (0, 0)
+    assert (found["start"], found["end"]) == (999, 999)

@@ -205,8 +205,8 @@ def test_a_pane_that_is_complete_is_kept_where_later_ones_are_taken_back() -> No
     done.send(0)
     done.reach(WATERMARK_END)
     assert [(one.tie[2], list(one.ids), one.start) for one in done.made] == [
-        (1, ["a"], 2),
-        (2, ["b"], 8),
+        (1, ["a"], 9),
+        (2, ["b"], 19),
     ]
 
 

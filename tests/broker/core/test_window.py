@@ -68,7 +68,7 @@ SLIDING = text_of("(n) aggr range 10 ms", "detect A assign n = Count(A)")
 def test_tumbling_windows_begin_at_multiples_of_their_length_also_before_the_epoch():
     made = report(COUNT, a(-11), a(-10), a(-1), a(0), a(9), a(10))
     assert [(e.tie[2], e.a_n) for e in made] == [(-2, 1), (-1, 2), (0, 2), (1, 1)]
-    assert spans(made) == [(-11, -11), (-10, -1), (0, 9), (10, 10)]
+    assert spans(made) == [(-11, -11), (-1, -1), (9, 9), (19, 19)]
 
 
 GROUPED = "detect A assign n = Count(A), x = Sum(A.x) group by g"
@@ -113,7 +113,7 @@ def test_a_hopping_window_reaches_back_from_its_tick_and_leaves_the_tick_out():
     assert [(e.tie[2], e.a_n) for e in made] == [(1, 1), (2, 1), (3, 1), (4, 1)]
     made = report(HOPPING, a(5), a(6), a(29))
     assert [(e.tie[2], e.a_n) for e in made] == [(1, 2), (2, 2), (3, 3), (4, 1), (5, 1)]
-    assert spans(made)[2] == (5, 29)
+    assert spans(made)[2] == (29, 29)
 
 
 def test_an_event_between_windows_is_in_none_and_is_no_loss():
@@ -126,7 +126,7 @@ def test_an_event_between_windows_is_in_none_and_is_no_loss():
 def test_a_sliding_window_reaches_back_its_whole_range_and_ends_with_each_event():
     made = report(SLIDING, a(0), a(10), a(11), a(21))
     assert [(e.tie[2], e.a_n) for e in made] == [("A0", 1), ("A10", 2), ("A11", 2), ("A21", 2)]
-    assert spans(made) == [(0, 0), (0, 10), (10, 11), (11, 21)]
+    assert spans(made) == [(0, 0), (10, 10), (11, 11), (21, 21)]
 
 
 def test_of_events_at_one_instant_the_later_ones_in_order_see_the_earlier_ones():
@@ -177,7 +177,7 @@ def test_windows_of_many_panes_are_full(every: int, reach: int, more: str):
         k = event.tie[2]
         inside = range(max(0, k * every - reach), k * every)
         assert (event.a_n, event.a_s, event.a_f) == (len(inside), sum(inside), inside[0])
-        assert (event.start, event.end) == (inside[0], inside[-1])
+        assert event.start == event.end == k * every - 1
 
 
 # --- groups -----------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_a_group_is_the_values_of_all_its_keys():
         a(3, location="p"),
         a(4, g="u"),
     )
-    assert [(e.a_where, e.a_g, e.a_n) for e in made] == [("p", "v", 1), ("p", "u", 2)]
+    assert [(e.a_where, e.a_g, e.a_n) for e in made] == [("p", "u", 2), ("p", "v", 1)]
     assert made[0].location is None
 
 
@@ -352,31 +352,64 @@ def test_a_windows_event_is_named_by_task_case_window_and_group():
     assert [event.id for event in made] == ids
 
 
-def test_the_uncertainty_is_the_greatest_inside():
+@pytest.mark.parametrize(
+    ("assign", "wanted"),
+    [
+        ("n = Count(A)", [0, 0]),
+        ("n = Count(A), start = window.start", [0, 0]),
+        ("n = Count(A), timestamp = Max(A.end)", [7, 1]),
+        ("n = Count(A), start = start", [7, 1]),
+        ("n = Count(A), timestamp = Max(B.end)", [0, 0]),  # null: the window's own time stands
+        ("n = Count(A), start = window.start, end = Max(B.end)", [0, 0]),
+        ("n = Count(A), start = min(window.start, start)", [7, 1]),
+    ],
+)
+def test_a_window_is_certain_of_its_time_but_where_events_say_it(assign: str, wanted: list[int]):
+    """Its edges are known; what comes of events is as uncertain as the worst of them."""
     events = [a(1, uncertainty=3), a(2, uncertainty=7), a(30, uncertainty=1)]
-    assert [e.uncertainty for e in report(COUNT, *events)] == [7, 1]
-    assert [e.uncertainty for e in report(SLIDING, *events)] == [3, 7, 1]
+    names = ", ".join(part.split(" = ")[0].strip() for part in assign.split(", ") if " = " in part)
+    text = text_of(f"({names}) aggr every 10 ms", f"detect A and outer B assign {assign}")
+    assert [e.uncertainty for e in report(text, *events)] == wanted
+
+
+def test_the_events_of_a_range_are_certain_of_their_time_and_those_of_a_session_are_not():
+    events = [a(1, uncertainty=3), a(2, uncertainty=7), a(30, uncertainty=1)]
+    assert [e.uncertainty for e in report(SLIDING, *events)] == [0, 0, 0]
+    session = text_of("(n) aggr session 5 ms", "detect A assign n = Count(A)")
+    assert [e.uncertainty for e in report(session, *events)] == [7, 1]
 
 
 def test_what_comes_out_together_is_in_order():
     text = text_of("(n) aggr every 10 ms", "detect A assign n = Count(A) group by g")
     made = report(text, a(8, g="u"), a(3, g="v"), a(5, g="w"), a(12, g="u"), a(11, g="v"))
-    assert [e.end for e in made] == [3, 5, 8, 11, 12]
+    assert [(e.end, *e.ids) for e in made] == [
+        (9, "A3"), (9, "A5"), (9, "A8"), (19, "A11"), (19, "A12"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("assign", "span"),
     [
-        ("", (2, 8)),
+        ("", (9, 9)),
         (", timestamp = Min(A.timestamp)", (4, 4)),
         (", timestamp = start", (2, 2)),
-        (", timestamp = Max(B.timestamp)", (2, 8)),  # null: the span stands
-        (", end = timestamp + 5 ms", (2, 13)),
-        (", start = Min(A.timestamp), end = Max(B.end)", (4, 8)),
-        (", start = end, end = start", None),
+        (", timestamp = Max(B.timestamp)", (9, 9)),  # null: the window's last instant stands
+        (", start = start, end = timestamp + 1 ms", (2, 9)),
+        (", start = Min(A.timestamp), end = Max(B.end)", (4, 9)),
+        (", start = window.start", (0, 9)),
+        (", start = window.start, end = window.end - 1 ms", (0, 9)),
+        (", start = window.start, end = end", (0, 8)),
+        (", timestamp = window.start + 3 ms", (3, 3)),
+        (", start = end, end = start", "start_after_end"),
+        (", end = Max(A.end)", "start_after_end"),  # it begins at 9
+        (", start = start, end = timestamp + 2 ms", "outside_window"),
+        (", timestamp = Max(A.end) + 2 ms", "outside_window"),
     ],
 )
-def test_assigned_times_take_the_place_of_the_spans(assign: str, span: tuple[int, int] | None):
+def test_assigned_times_take_the_place_of_the_windows(assign: str, span: tuple[int, int] | str):
+    """What lies outside the window is dropped and counted."""
+    if "timestamp = Max(A.end) + 2" in assign:
+        assign = assign.replace("timestamp", "start = window.start, end")
     names = [part.split(" = ")[0].strip() for part in assign.split(",") if part.strip()]
     text = text_of(
         f"({', '.join(['n', *names])}) aggr every 10 ms",
@@ -384,8 +417,60 @@ def test_assigned_times_take_the_place_of_the_spans(assign: str, span: tuple[int
     )
     agent = agent_of(text)
     made = feed(agent, ALL, a(4, start=2), a(6), a(8))
-    assert spans(made) == ([span] if span else [])
-    assert agent.dropped()["start_after_end"] == (0 if span else 1)
+    assert spans(made) == ([] if isinstance(span, str) else [span])
+    dropped = {reason: count for reason, count in agent.dropped().items() if count}
+    assert dropped == ({span: 1} if isinstance(span, str) else {})
+
+
+def test_an_event_that_began_before_its_window_may_put_that_of_the_window_outside():
+    text = text_of(
+        "(n, start) aggr every 10 ms", "detect A assign n = Count(A), start = Min(A.start)"
+    )
+    agent = agent_of(text)
+    made = feed(agent, ALL, a(4, start=-1), a(12, start=10))
+    assert (spans(made), agent.dropped()["outside_window"]) == ([(10, 19)], 1)
+    assert again(agent, partial(agent_of, text)).dropped()["outside_window"] == 1
+
+
+@pytest.mark.parametrize(
+    ("window", "wanted"),
+    [
+        ("every 10 ms", [(0, 10), (10, 20)]),
+        ("every 10 ms range 15 ms", [(-5, 10), (5, 20), (15, 30)]),
+        ("range 8 ms", [(-4, 5), (4, 13), (10, 19)]),
+        ("session 3 ms", [(1, 5), (12, 19)]),
+        ('every 1 day in "UTC"', [(0, 86_400_000)]),
+    ],
+)
+def test_a_window_has_a_start_and_an_end(window: str, wanted: list[tuple[int, int]]):
+    """Half open: that of a session ends 1 ms after its last end."""
+    text = text_of(
+        f"(f, t) aggr {window}",
+        "detect A and outer B(i > 0) assign f = window.start, t = window.end",
+    )
+    made = report(text, a(4, start=1), a(12), a(18, start=13))
+    assert [(e.a_f, e.a_t) for e in made] == wanted
+
+
+def test_post_knows_the_window_too():
+    text = text_of(
+        "(f, t, start) aggr every 10 ms",
+        "pre detect A assign f = window.start group by g\n"
+        "post where f = Min(f), t = window.end, start = window.start",
+    )
+    made = report(text, a(12, g="u"), a(13, g="v"))
+    assert [(e.a_f, e.a_t, e.start, e.end) for e in made] == [(10, 20, 10, 19)]
+
+
+def test_a_snapshot_of_an_earlier_release_goes_on_with_the_times_of_this_one():
+    """Nothing of what is open has changed but what is counted besides."""
+    agent = agent_of(COUNT)
+    feed(agent, 3, a(1), a(2))
+    state = agent.state()
+    del state["outside"]
+    other = agent_of(COUNT)
+    other.restore(state)
+    assert spans(feed(other, ALL, a(5))) == [(9, 9)]
 
 
 @pytest.mark.parametrize("window", ["every 10 ms", "range 10 ms", "session 5 ms", "every 5 ms"])
@@ -460,7 +545,7 @@ def test_maybe_drop_leaves_out_what_is_not_certain():
         made_class(id=str(t), start=t, end=t, constituents=(str(t),), tie=("D", 0), certainty=c)
         for t, c in ((1, "maybe"), (12, "yes"))
     ]
-    assert spans(agent.feed([(0, events)], ALL)) == [(12, 12)]
+    assert spans(agent.feed([(0, events)], ALL)) == [(19, 19)]
 
 
 # --- pre and post -----------------------------------------------------------------------------
@@ -488,7 +573,7 @@ detect PeopleCount2Mins
 
 
 def test_the_people_counter():
-    """Who only came in has no last leaving: that window keeps its span."""
+    """Who only came in has no last leaving: that event stays at the window's last instant."""
     task = task_of(PEOPLE, "PeopleCount2Mins")
     agent = agent_of(PEOPLE, "PeopleCount2Mins")
 
@@ -505,7 +590,7 @@ def test_the_people_counter():
     outs = [move("MoveOut", s, room) for s, room in [(20, "lab"), (121, "lab"), (125, "lab")]]
     made = agent.feed([(1, outs), (0, ins)], ALL)
     rows = [(e.location, e.a_count, e.start // 1000, e.end // 1000, e.tie[2]) for e in made]
-    assert rows == [("lab", 1, 20, 20, 0), ("hall", 1, 70, 70, 0), ("lab", -1, 125, 125, 1)]
+    assert rows == [("lab", 1, 20, 20, 0), ("hall", 1, 119, 119, 0), ("lab", -1, 125, 125, 1)]
     assert made[0].ids == ("MoveIn-10", "MoveOut-20", "MoveIn-50")
 
 
@@ -529,8 +614,8 @@ def test_post_combines_the_partial_results_of_a_coarser_group():
     )
     values = [(e.location, e.attribute_values(), e.start, e.end, e.ids) for e in made]
     assert values == [
-        ("p", {"n": 3, "least": 3.0, "mean": 2.0, "rooms": 2}, 1, 3, ("A1", "A2", "A3")),
-        ("q", {"n": 1, "mean": 1.5, "rooms": 1}, 4, 4, ("A4",)),
+        ("p", {"n": 3, "least": 3.0, "mean": 2.0, "rooms": 2}, 9, 9, ("A1", "A2", "A3")),
+        ("q", {"n": 1, "mean": 1.5, "rooms": 1}, 9, 9, ("A4",)),
     ]
 
 
@@ -541,7 +626,7 @@ def test_post_knows_no_group_of_null_and_no_value_past_a_floats_range():
         "post where n = Count(t), most = Max(t) group by kind",
     )
     made = report(text, a(1, 1e308, g="u", s="k"), a(2, 7.0, g="v", s="k"), a(3, 9.0, g="w"))
-    assert [(e.a_n, e.a_most, e.end) for e in made] == [(1, 70.0, 2)]
+    assert [(e.a_n, e.a_most, e.end) for e in made] == [(1, 70.0, 9)]
 
 
 # --- what it promises and what it holds -------------------------------------------------------
@@ -561,20 +646,31 @@ def promise(window: str, assign: str, watermark: int, *events: Any, **limits: in
     ("window", "assign", "bound"),
     [
         # The window [100, 200) is open at watermark 150, with an event.
-        ("every 100 ms", "k = 1", 99),
+        # Its event is at 199; no event lies before its window.
+        ("every 100 ms", "k = 1", 150),
+        ("every 100 ms", "start = window.start", 150),
+        ("every 100 ms", "end = window.end - 1 ms", 150),
+        ("every 100 ms", "end = window.end - 40 ms", 111),
+        ("every 100 ms", "timestamp = window.start", 99),
         ("every 100 ms", "timestamp = end", 99),
         ("every 100 ms", "timestamp = Max(B.timestamp)", 99),
-        ("every 100 ms", "end = timestamp + 5 mins", 99),
-        ("every 100 ms", "end = Min(A.start) + 5 mins", 99 - 1000),
-        ("every 100 ms", "timestamp = start", 99 - 1000),
-        ("every 100 ms", "timestamp = min(First(A.start), Last(A.end))", 99 - 1000),
+        ("every 100 ms", "end = timestamp + 5 ms", 99),
+        ("every 100 ms", "end = Min(A.start) + 5 ms", 99),
+        ("every 100 ms", "timestamp = start", 99),
+        ("every 100 ms", "timestamp = min(First(A.start), Last(A.end))", 99),
         # Nothing waits, and a window's newest event ends after the watermark.
         ("range 30 ms", "k = 1", 150),
         ("range 30 ms", "timestamp = timestamp", 150),
-        ("range 30 ms", "end = 5 mins + timestamp", 150),
+        ("range 30 ms", "timestamp = window.start", 120),
+        ("range 30 ms", "timestamp = window.end - 10 ms", 141),
+        ("range 30 ms", "end = 5 ms + timestamp", 150),
         ("range 30 ms", "timestamp = First(A.timestamp)", 120),
-        ("range 30 ms", "end = 5 mins + Last(B.timestamp)", 120),
-        ("range 30 ms", "timestamp = max(Min(A.start), Last(A.end))", 120 - 1000),
+        ("range 30 ms", "end = 5 ms + Last(B.timestamp)", 120),
+        ("range 30 ms", "timestamp = max(Min(A.start), Last(A.end))", 120),
+        # A session is as long as its events, and one still to come may have begun long ago.
+        ("session 30 ms", "k = 1", 139),
+        ("session 30 ms", "timestamp = window.end - 1 ms", 139),
+        ("session 30 ms", "timestamp = window.start", 139 - 1000),
     ],
 )
 def test_it_promises_no_more_than_assigned_times_allow(window: str, assign: str, bound: int):
@@ -582,7 +678,7 @@ def test_it_promises_no_more_than_assigned_times_allow(window: str, assign: str,
 
 
 def test_a_promise_sees_through_post():
-    for assigned, bound in (("end", 150), ("Min(A.end)", 120), ("Max(A.start)", 120 - 1000)):
+    for assigned, bound in (("end", 150), ("Min(A.end)", 120), ("Max(A.start)", 120)):
         text = text_of(
             "(n, timestamp) aggr range 30 ms",
             f"pre detect A assign n = Count(A), timestamp = {assigned}\n"
@@ -689,6 +785,7 @@ def test_what_was_dropped_outlives_a_snapshot():
         "window_closed": 1,
         "window_ids_cut": 0,
         "start_after_end": 1,
+        "outside_window": 0,
     }
 
 

@@ -123,5 +123,5 @@ def test_a_day_has_the_hours_that_its_clocks_give_it(
     assert [e.a_n for e in agent.feed([(0, events)], end - 2)] == [1]
     assert agent.next_due() == end - 1
     (day,) = agent.feed([], end - 1)
-    assert (day.a_n, day.start, day.end) == (len(times) - 3, begin, end - 1)
+    assert (day.a_n, day.start, day.end) == (len(times) - 3, end - 1, end - 1)
     assert [e.a_n for e in agent.feed([], WATERMARK_END)] == [2]

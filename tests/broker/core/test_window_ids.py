@@ -127,7 +127,10 @@ def test_windows_that_begin_and_end_alike_go_by_what_lies_between():
     """Also where snapshots and merging come between."""
     group = Defined("every 9 ms", 9, None, (Leaf("A", "A"),), ("g",), ("nx",))
     for window in ("every 9 ms", "range 8 ms", "every 9 ms range 27 ms"):
-        agent = agent_of(group.text.replace("every 9 ms", window))
+        spanning = group.text.replace("nx)", "nx, start, end)").replace(
+            "nx = Count(A.x)", "nx = Count(A.x), start = start, end = end"
+        )
+        agent = agent_of(spanning.replace("every 9 ms", window))
         kinds = {"x": "float", "i": "int", "s": "text", "g": "text"}
         made_class = event_class("A", kinds)
         rows = [("u", 0, "a"), ("v", 0, "a"), ("u", 4, "c"), ("v", 4, "b"), ("u", 8, "d")]

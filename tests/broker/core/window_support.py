@@ -163,8 +163,13 @@ def agent_of(text: str, name: str = "W", **limits: int) -> WindowAgent:
 # --- the naive model --------------------------------------------------------------------------
 
 
-def windows_of(defined: Defined, events: Sequence[Event]) -> Iterator[tuple[Any, list[Event]]]:
-    """Each window that holds events of one group: its name, and those events in order."""
+Inside = tuple[Any, list[Event], int | None]
+
+
+def windows_of(defined: Defined, events: Sequence[Event]) -> Iterator[Inside]:
+    """Each window that holds events of one group: its name, those events in order, and its last
+    instant; None of a session, which happens as long as its events.
+    """
     ordered = sorted(events, key=lambda e: e.order)
     every, reach = defined.every_ms, defined.range_ms
     if defined.session is not None:
@@ -177,7 +182,7 @@ def windows_of(defined: Defined, events: Sequence[Event]) -> Iterator[tuple[Any,
         assert reach is not None
         for at, newest in enumerate(ordered):
             inside = [e for e in ordered[: at + 1] if e.end >= newest.end - reach]
-            yield newest.id, inside
+            yield newest.id, inside, newest.end
         return
     ends = [e.end for e in events]
     for k in range(min(ends) // every - 1, (max(ends) + (reach or every)) // every + 2):
@@ -186,12 +191,10 @@ def windows_of(defined: Defined, events: Sequence[Event]) -> Iterator[tuple[Any,
         )
         inside = [e for e in ordered if low <= e.end < high]
         if inside:
-            yield k, inside
+            yield k, inside, high - 1
 
 
-def sessions_of(
-    ordered: Sequence[Event], gap: int, most: int | None
-) -> Iterator[tuple[Any, list[Event]]]:
+def sessions_of(ordered: Sequence[Event], gap: int, most: int | None) -> Iterator[Inside]:
     """Sessions, by the words of the language."""
     inside: list[Event] = []
     for event in ordered:
@@ -201,16 +204,14 @@ def sessions_of(
             and (most is None or event.end - min(e.start for e in inside) <= most)
         )
         if inside and not joins:
-            yield inside[0].id, inside
+            yield inside[0].id, inside, None
             inside = []
         inside = [*inside, event]
     if inside:
-        yield inside[0].id, inside
+        yield inside[0].id, inside, None
 
 
-def days_of(
-    ordered: Sequence[Event], every: int, reach: int | None, zone: str
-) -> Iterator[tuple[Any, list[Event]]]:
+def days_of(ordered: Sequence[Event], every: int, reach: int | None, zone: str) -> Iterator[Inside]:
     """Windows of whole local days: each event's date is asked of the calendar."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -226,7 +227,13 @@ def days_of(
         )
         inside = [event for number, event in numbered if low <= number < high]
         if inside:
-            yield k, inside
+            yield k, inside, midnight(high, zone) - 1
+
+
+def midnight(day: int, zone: str) -> int:
+    """The first instant of a day that is counted from 1970-01-01."""
+    date = datetime(1970, 1, 1) + timedelta(days=day)  # noqa: DTZ001  # a wall time
+    return round(date.replace(tzinfo=ZoneInfo(zone)).timestamp()) * 1000
 
 
 def counted(leaf: Leaf, events: Sequence[Event]) -> list[Event]:
@@ -259,18 +266,20 @@ def expected(defined: Defined, events: Sequence[Event]) -> list[tuple[Any, ...]]
             groups.setdefault(key, []).append(event)
     found = []
     for key, members in groups.items():
-        for window, inside in windows_of(defined, members):
+        for window, inside, last in windows_of(defined, members):
             by_leaf = [counted(leaf, inside) for leaf in defined.leaves]
             asked = [
                 own for own, leaf in zip(by_leaf, defined.leaves, strict=True) if not leaf.outer
             ]
             if all(asked):
                 bound = sorted((e for own in by_leaf for e in own), key=lambda e: e.order)
-                found.append((window, key, *_summary(bound), _values(defined, by_leaf[0])))
+                found.append((window, key, *_summary(bound, last), _values(defined, by_leaf[0])))
     return found
 
 
-def _summary(inside: list[Event]) -> tuple[Any, ...]:
+def _summary(inside: list[Event], last: int | None) -> tuple[Any, ...]:
+    if last is not None:
+        return (tuple(e.id for e in inside), last, last, 0)
     span = (min(e.start for e in inside), max(e.end for e in inside))
     return (tuple(e.id for e in inside), *span, max(e.uncertainty for e in inside))
 
