@@ -7,6 +7,7 @@ keeps nobody else out for long.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -55,6 +56,21 @@ class Patience:
         if protocol.transport is not None:
             protocol.transport.abort()
 
+    def make_room(self) -> bool:
+        """End the oldest connection that has asked for nothing yet; return if there was one.
+
+        It is of the address that has most of these: hundreds that never end their first head keep
+        out nobody else, and a client that is slow by itself is not the one that goes.
+        """
+        counts = Counter(_address(protocol) for protocol in self._silent)
+        crowd = max(counts, key=counts.__getitem__, default=None)
+        for protocol, timer in self._silent.items():
+            if _address(protocol) == crowd and protocol.transport is not None:
+                timer.cancel()
+                self._end(protocol)
+                return True
+        return False
+
     def close(self) -> None:
         """No connection is left."""
         for timers in (self._silent, self._taking):
@@ -95,6 +111,13 @@ class Patience:
             self._look_later(protocol, waiting)
 
 
+def _address(protocol: web.RequestHandler) -> str:
+    """Return whence a connection comes; empty while it is being made or once it is gone."""
+    transport = protocol.transport
+    peer = None if transport is None else transport.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
+
+
 class _Plain(web.RequestHandler):
     """The library's, but that what is no request is answered as every refusal is."""
 
@@ -131,7 +154,7 @@ def acceptor(
     """What makes the protocol of each new connection of an aiohttp server."""
 
     def protocol() -> asyncio.BaseProtocol:
-        if len(server.connections) >= connections_max:
+        if len(server.connections) >= connections_max and not patience.make_room():
             return _Refusing()
         made: web.RequestHandler = server()
         made.__class__ = _Plain  # the library has no place where it could be told which to make

@@ -62,6 +62,36 @@ def test_so_they_keep_nobody_out():
     with_listener(scenario, head_wait_s=0.05, connections_max=3)
 
 
+def test_hundreds_of_slow_heads_keep_nobody_out_meanwhile():
+    """They held all places for `head_wait_s`; the oldest of them makes room at once."""
+
+    async def scenario(port):
+        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        for _, writer in slow:
+            writer.write(b"GET /healthz HTTP/1.1\r\n")
+        for _ in range(5):
+            answer = await said(port, GET + b"Connection: close\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 200")
+        for _, writer in slow:
+            writer.close()
+
+    with_listener(scenario, head_wait_s=60.0, connections_max=20)
+
+
+def test_the_address_with_most_slow_heads_makes_room():
+    """A client that is slow by itself, from elsewhere, is not the one that goes."""
+
+    async def scenario(port):
+        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+        other[1].write(GET + b"Connection: close\r\n\r\n")
+        assert (await other[0].read()).startswith(b"HTTP/1.1 200")
+        for _, writer in (other, *slow):
+            writer.close()
+
+    with_listener(scenario, head_wait_s=60.0, connections_max=10)
+
+
 def test_who_has_asked_may_take_time_for_the_rest():
     """A body, a stream or a second request has bounds of its own."""
 

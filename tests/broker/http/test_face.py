@@ -449,6 +449,9 @@ def test_connections_are_bounded_and_closing_ends_them():
         listener = await listen(make_app(FakeBroker(), Users({})), "127.0.0.1", 0, options)
         url = f"http://127.0.0.1:{listener.port}/healthz"
         held = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
+        for reader, writer in held:  # who has asked for something is not ended for others
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await reader.readuntil(b"}")
         async with ClientSession() as session:
             with pytest.raises(ClientError):
                 await session.get(url)
