@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from broker.mqtt.hub import Hub
     from broker.mqtt.session import Session
     from broker.mqtt.timers import Timer
+    from broker.rights.quotas import Holder
 
 
 class Connection:
@@ -57,6 +58,7 @@ class Connection:
         "heard_ms",
         "held_back",
         "held_back_bytes",
+        "holder",
         "hub",
         "more",
         "out",
@@ -86,6 +88,7 @@ class Connection:
         self.client = ClientInfo("", None, address, 0)
         self.connect: Connect | None = None  # while its login is being checked
         self.session: Session | None = None
+        self.holder: Holder | None = None  # against whose quotas it counts
         self.closed = False
         self.timer: Timer | None = None  # the CONNECT that is due, later the keep-alive
         self.heard_ms = 0

@@ -15,7 +15,7 @@ from broker.mqtt.message import SentAliases
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.packets import V5, V311, Connack, Connect, Properties
 from broker.mqtt.reasons import CONNECT_RETURN_CODES, ProtocolError, Reason
-from broker.mqtt.session import Session
+from broker.mqtt.session import Session, holder_of
 from broker.mqtt.subscribing import receiver
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def open_connection(
     connection.sent_aliases = SentAliases(aliases_max) if aliases_max else None
     # Before there is a session: a refusal is shorter.
     connection.fitting(Connack(False, Reason.SUCCESS, welcome))
-    session, present = _session(hub, client, connect.clean_start, now_ms)
+    session, present = _counted_session(hub, connection, client, connect.clean_start, now_ms)
     session.client = connection.client = client
     session.connection = connection
     session.will = will
@@ -113,6 +113,26 @@ def refuse(connection: "Connection", error: ProtocolError) -> None:
             connection.send(encode(Connack(False, code), V311))
 
 
+def _counted_session(
+    hub: "Hub", connection: "Connection", client: ClientInfo, clean_start: bool, now_ms: int
+) -> tuple[Session, bool]:
+    """Return the session as `_session` does, the connection counted against its quotas."""
+    before = hub.sessions.get(client.client_id)
+    # A client that comes again takes the place of its own connection, not a further one.
+    replaces = before is not None and before.connection is not None
+    holder = holder_of(client)
+    refusal = hub.quotas.take("connections", holder, spare=int(replaces))
+    if refusal is not None:
+        raise ProtocolError(Reason.QUOTA_EXCEEDED, refusal)
+    try:
+        session, present = _session(hub, client, clean_start, now_ms)
+    except ProtocolError:
+        hub.quotas.give("connections", holder)
+        raise
+    connection.holder = holder
+    return session, present
+
+
 def _session(
     hub: "Hub", client: ClientInfo, clean_start: bool, now_ms: int
 ) -> tuple[Session, bool]:
@@ -136,6 +156,7 @@ def _session(
     outgoing = Outgoing(
         client.client_id, hub.limits, hub.counters, hub.router.retained, receiver(hub, client)
     )
+    outgoing.room.account = hub.quotas.account(client.user)
     session = hub.sessions[client.client_id] = Session(client, outgoing)
     hub.counters.sessions = len(hub.sessions)
     return session, False

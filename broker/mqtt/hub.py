@@ -30,6 +30,7 @@ from broker.mqtt.reasons import CONNACK_ONLY, TRANSIENT, ProtocolError, Reason
 from broker.mqtt.router import Prefix, Router
 from broker.mqtt.session import Session
 from broker.mqtt.timers import Timers
+from broker.rights.quotas import QuotaLedger
 
 CONNACK = b"\x20"  # how it begins, and no other packet
 
@@ -68,6 +69,8 @@ class Hub:
             authorized=authorize is not None,
         )
         self.logins = Logins(self.limits)
+        self.quotas = QuotaLedger()
+        self.router.expired = self.quotas.unretain
         self.sessions: dict[str, Session] = {}
         self.messages: list[InboundMessage] = []  # to be handed to the application
         self.effects: list[Effect] = []

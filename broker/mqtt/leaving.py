@@ -30,6 +30,8 @@ def shut(hub: "Hub", connection: "Connection", reason: str, now_ms: int) -> None
     if connection.waits or hub.promised(connection):
         connection.forget_waiting()
     hub.holding.gone(connection)
+    if connection.holder is not None:
+        hub.quotas.give("connections", connection.holder)
     if connection.timer is not None:
         connection.timer.cancel()
     session = connection.session
@@ -63,6 +65,7 @@ def end_session(hub: "Hub", session: "Session", reason: str, now_ms: int) -> Non
     del hub.sessions[client_id]
     if hub.keeping is not None:
         hub.keeping.forget(session)
+    hub.quotas.give("subscriptions", session.holder, len(session.subscriptions))
     for topic_filter in session.subscriptions:
         hub.router.unsubscribe(client_id, topic_filter)
     for held in session.outgoing.discard(reason):

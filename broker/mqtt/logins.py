@@ -26,14 +26,14 @@ class Logins:
 
     def barred(self, address: str, now_ms: int) -> bool:
         """Whether too many logins failed from this address of late."""
-        found = self._failures.get(_host(address))
+        found = self._failures.get(host_of(address))
         if found is None or now_ms >= found.until_ms:
             return False
         return found.count >= self._limits.login_failures_max
 
     def failed(self, address: str, now_ms: int) -> None:
         """A login failed."""
-        host = _host(address)
+        host = host_of(address)
         found = self._failures.get(host)
         if found is not None and now_ms < found.until_ms:
             found.count += 1
@@ -44,5 +44,6 @@ class Logins:
         self._failures[host] = _Failures(1, now_ms + self._limits.login_window_ms)
 
 
-def _host(address: str) -> str:
+def host_of(address: str) -> str:
+    """Return an address without its port."""
     return address.rpartition(":")[0]

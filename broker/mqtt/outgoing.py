@@ -27,6 +27,7 @@ from broker.mqtt.message import (
 from broker.mqtt.packets import V5
 from broker.mqtt.replaying import Replays
 from broker.mqtt.topics import TopicTree
+from broker.rights.quotas import QueueAccount
 
 if TYPE_CHECKING:
     from broker.mqtt.keeping import Keeping
@@ -40,18 +41,21 @@ PUBREL = b"\x62\x02"
 class Room:
     """The account of what the queues of one session hold, a part of that of all sessions."""
 
-    __slots__ = ("_counters", "_limits", "given_up", "held_bytes")
+    __slots__ = ("_counters", "_limits", "account", "given_up", "held_bytes")
 
     def __init__(self, limits: Limits, counters: Counters) -> None:
         self._limits = limits
         self._counters = counters
         self.held_bytes = 0
+        self.account: QueueAccount | None = None  # of all sessions of its user
         self.given_up = False  # publishers were slowed for it long enough
 
     def charge(self, size_bytes: int) -> None:
         """So much more is held; or less."""
         self.held_bytes += size_bytes
         self._counters.queued_bytes += size_bytes
+        if self.account is not None:
+            self.account.held_bytes += size_bytes
 
     def takes(self, size_bytes: int, waiting: int) -> bool:
         """Return whether one more message at QoS 0 may wait behind so many."""
@@ -60,7 +64,12 @@ class Room:
             waiting < limits.queue_messages_max
             and self.held_bytes + size_bytes <= limits.queue_bytes_max
             and self._counters.queued_bytes + size_bytes <= limits.queue_bytes_total_max
+            and self._in_quota(size_bytes)
         )
+
+    def _in_quota(self, size_bytes: int) -> bool:
+        account = self.account
+        return account is None or account.held_bytes + size_bytes <= account.bytes_max
 
     def admit(self, size_bytes: int, waiting: int) -> bool:
         """Charge one at QoS 1 or 2 unless it is too much; whether it was taken.
@@ -74,8 +83,11 @@ class Room:
             total_bytes > limits.queue_bytes_total_max
             or waiting >= limits.queue_messages_max
             or (self.held_bytes and held_bytes > limits.queue_bytes_max)
+            or (self.account is not None and not self._in_quota(size_bytes))
         ):
             return False
+        if self.account is not None:
+            self.account.held_bytes += size_bytes
         self.held_bytes = held_bytes
         counters.queued_bytes = total_bytes
         return True

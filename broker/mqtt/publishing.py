@@ -7,12 +7,15 @@ met otherwise.
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from broker.mqtt.application import ClientInfo, InboundMessage, Token
 from broker.mqtt.message import OVERHEAD_BYTES, Message
 from broker.mqtt.packets import V5, Properties, Publish
 from broker.mqtt.properties import encode_fields
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.mqtt.router import Route
+from broker.mqtt.session import holder_of
 from broker.mqtt.topics import check_topic
 from broker.mqtt.wire import varint
 
@@ -87,13 +90,31 @@ def accept(
         return HANDED_UP
     message = _message(route, packet, client.client_id, now_ms)
     count = hub.router.spread(route, message, now_ms)
-    if packet.retain and not hub.router.retain(message):
-        counters.refuse("retained_full")
+    if packet.retain and not _retain(hub, client, message):
         return Reason.QUOTA_EXCEEDED
     if route.mapped:
         _hand_up(hub, client, packet, connection)
         return HANDED_UP
     return Reason.SUCCESS if count else Reason.NO_MATCHING_SUBSCRIBERS
+
+
+def _retain(hub: "Hub", client: ClientInfo, message: Message) -> bool:
+    """Keep a client's message as its topic's; False: there is no room, or its quota is used up.
+
+    What stood there is forgotten then, as it is true no more.
+    """
+    refusal = None
+    if message.payload:
+        refusal = hub.quotas.retain(message.topic, holder_of(client))
+        if refusal is not None:
+            hub.counters.refuse("retained_quota")
+            message = replace(message, payload=b"")
+        elif not hub.router.may_retain(message):
+            hub.counters.refuse("retained_full")
+    kept = hub.router.retain(message)
+    if not (kept and message.payload):
+        hub.quotas.unretain(message.topic)
+    return kept and refusal is None
 
 
 def publish(hub: "Hub", packet: Publish, now_ms: int) -> int:

@@ -83,6 +83,7 @@ class _Restoring:
         outgoing = Outgoing(
             row.client_id, hub.limits, hub.counters, hub.router.retained, receiver(hub, client)
         )
+        outgoing.room.account = hub.quotas.account(client.user)
         session = hub.sessions[row.client_id] = Session(client, outgoing)
         hub.counters.sessions = len(hub.sessions)
         session.stored = True
@@ -113,6 +114,7 @@ class _Restoring:
             subscription = Subscription(session.outgoing, filter_, row.identifier)
             hub.router.subscribe(subscription)
             session.subscriptions[row.topic_filter] = subscription
+            hub.quotas.add("subscriptions", session.holder)
         for pending in self._kept.of(rows.ReplayRow):
             session = hub.sessions.get(pending.client_id)
             if session is not None and pending.topic_filter in session.subscriptions:

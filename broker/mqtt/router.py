@@ -93,6 +93,7 @@ class Router:
         self._swept = 0  # the version at which routes that hold no more were emptied
         self.retained: TopicTree[Message] = TopicTree()
         self._expiries: dict[str, Timer] = {}
+        self.expired: Callable[[str], None] | None = None  # told of topics whose message expired
         self.keeping: Keeping | None = None
         self.overflowed: list[Taker] = []  # sessions to be ended for their queue being full
 
@@ -220,6 +221,8 @@ class Router:
     def _expire(self, topic: str) -> None:
         del self._expiries[topic]
         gone = self.retained.remove(topic)
+        if self.expired is not None:
+            self.expired(topic)
         if gone is not None:
             self._counters.retained_messages = self.retained.size
             self._counters.retained_bytes -= gone.size_bytes

@@ -34,6 +34,7 @@ from broker.mqtt.reasons import Reason
 from broker.mqtt.router import Prefix
 from broker.mqtt.sockets import Socket
 from broker.mqtt.writing import wall_ms
+from broker.rights.table import QuotaTable
 from broker.store import Store
 
 FILES_BESIDE = 128  # open files of the process that are no MQTT connections
@@ -220,6 +221,10 @@ class MqttServer:
     def counters(self) -> dict[str, Any]:
         """What was counted, see `broker.mqtt.counters`."""
         return self._hub.counters.as_dict()
+
+    def set_quotas(self, table: QuotaTable) -> None:
+        """Judge by these quotas from now on; what clients have already they keep."""
+        self._hub.quotas.replace(table)
 
     def _started(self) -> Driver:
         if self._driver is None:

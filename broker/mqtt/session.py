@@ -6,14 +6,21 @@ one connection, and belongs to the user who made it.
 
 from typing import TYPE_CHECKING
 
+from broker.mqtt.logins import host_of
 from broker.mqtt.outgoing import Outgoing
 from broker.mqtt.packets import Will
 from broker.mqtt.router import Subscription
 from broker.mqtt.timers import Timer
+from broker.rights.quotas import Holder
 
 if TYPE_CHECKING:
     from broker.mqtt.application import ClientInfo, Token
     from broker.mqtt.connection import Connection
+
+
+def holder_of(client: "ClientInfo") -> Holder:
+    """Return against whose quotas counts what a client takes."""
+    return Holder(client.user, host_of(client.address))
 
 
 class Session:
@@ -26,6 +33,7 @@ class Session:
         "expiry_ms",
         "expiry_timer",
         "gone_ms",
+        "holder",
         "outgoing",
         "stored",
         "subscriptions",
@@ -36,6 +44,7 @@ class Session:
 
     def __init__(self, client: "ClientInfo", outgoing: Outgoing) -> None:
         self.client = client
+        self.holder = holder_of(client)  # of its subscriptions, wherever its client is later
         self.outgoing = outgoing
         self.connection: Connection | None = None
         self.expiry_ms = 0  # how long it outlives its connection

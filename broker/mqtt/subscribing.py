@@ -83,6 +83,10 @@ def _refusal(connection: "Connection", item: Filter) -> Reason | None:
         or hub.counters.subscriptions >= hub.limits.subscriptions_max
     ):
         return Reason.QUOTA_EXCEEDED
+    if item.topic_filter not in session.subscriptions and hub.quotas.take(
+        "subscriptions", session.holder
+    ):
+        return Reason.QUOTA_EXCEEDED
     return None
 
 
@@ -95,6 +99,7 @@ def unsubscribe(connection: "Connection", packet: Unsubscribe) -> None:
         if session.subscriptions.pop(topic_filter, None) is None:
             codes.append(Reason.NO_SUBSCRIPTION_EXISTED)
         else:
+            connection.hub.quotas.give("subscriptions", session.holder)
             connection.hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
             session.outgoing.forget_replay(topic_filter)
             if session.outgoing.kept is not None:

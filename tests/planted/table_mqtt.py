@@ -431,6 +431,34 @@ keep-alive-of-none: a client without a keep-alive is not told one
     ),
 ]
 
+QUOTAS = [
+    *part(
+        "broker/rights/quotas.py",
+        """
+quota-edge: one more than the quota is let in
+- if count + amount > count_max:
+-                     return f"the user
++ if count + amount > count_max + 1:
++                     return f"the user
+
+quota-not-given-back: what another has written still counts for who wrote before
+- self.unretain(topic)
+-             self._retained[topic] = holder
++ self._retained[topic] = holder
+""",
+        tests=("tests/broker/mqtt/test_quotas.py",),
+    ),
+    *part(
+        "broker/mqtt/leaving.py",
+        """
+ended-still-counted: the subscriptions of a session that is over still count
+- hub.quotas.give("subscriptions", session.holder, len(session.subscriptions))
++ hub.quotas.give("subscriptions", session.holder, 0)
+""",
+        tests=("tests/broker/mqtt/test_quotas.py",),
+    ),
+]
+
 RIGHTS = part(
     "broker/rights/topics.py",
     r"""
@@ -453,5 +481,5 @@ TABLE = [
     *(WIRE + DECODE + ENCODE + CODEC + TOPICS),
     *(OUTGOING + ROOM + ROUTER + TIMERS + SUBSCRIBING),
     *(KEEPING + KEPT + RESTORING + WAITING + SLOWING + SOCKETS + RIGHTS),
-    *(NARROWED + ALIASES),
+    *(NARROWED + ALIASES + QUOTAS),
 ]
