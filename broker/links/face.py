@@ -27,6 +27,7 @@ from broker.core.links import (
     Held,
     LinkLimits,
     Links,
+    NameInUse,
     Offered,
     Opened,
     Received,
@@ -53,7 +54,7 @@ SILENT_PLAIN = "it closed without a word; it may ask for TLS"
 
 logger = logging.getLogger(__name__)
 
-LinkNews: TypeAlias = Up | Down | Delivered | Congested | Refused
+LinkNews: TypeAlias = Up | Down | NameInUse | Delivered | Congested | Refused
 
 
 class Receiver(Protocol):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from broker.config import Config
 from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
-from broker.core.links import Congested, Delivered, Down, Refused, Up
+from broker.core.links import Congested, Delivered, Down, NameInUse, Refused, Up
 from broker.core.network.messages import (
     DrainRequested,
     ForgetRequested,
@@ -22,6 +22,7 @@ from broker.core.network.messages import (
     LinkDown,
     LinkRefused,
     LinkUp,
+    NameRefused,
 )
 from broker.core.network.network_broker import NetworkBroker
 from broker.links import LinkConfigError, LinkFace
@@ -125,6 +126,8 @@ class Networking:
                 self._runner.put(LinkDown(peer))
             case Refused(peer):
                 self._runner.put(LinkRefused(peer))
+            case NameInUse(peer, reason):
+                self._runner.put(NameRefused(peer, reason))
             case Congested():
                 pass  # what waits is bounded by the link; what it refuses is offered again
 

@@ -33,6 +33,7 @@ class BrokerProcess(Process):
         send: Callable[[SendFrame], None],
         *,
         identity: int = 0,
+        first_wait_ms: int = 0,
     ) -> None:
         self._frames: dict[tuple[str, bool], deque[SendFrame]] = {}
         self._send = send
@@ -40,7 +41,9 @@ class BrokerProcess(Process):
         self._handled = 0
         super().__init__(world, machine, around, 0)
         self._begun = True
-        self.network = NetworkBroker(self.core, epoch, identity=identity)
+        self.network = NetworkBroker(
+            self.core, epoch, first_wait_ms=first_wait_ms, identity=identity
+        )
         self._perform(self.network.begun(), None)
 
     def _handle(self, message: Any) -> None:

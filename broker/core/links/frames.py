@@ -97,9 +97,10 @@ class Ping(Struct, frozen=True, array_like=True, tag=6):
 
 
 class Bye(Struct, frozen=True, array_like=True, tag=7):
-    """Why whoever speaks closes the connection."""
+    """Why whoever speaks closes the connection. `taken`: another process of that name is there."""
 
     reason: str
+    taken: bool = False
 
 
 Frame: TypeAlias = Hello | Proof | Welcome | Accept | Data | Ack | Ping | Bye

@@ -35,6 +35,7 @@ from broker.core.links.told import (
     Effect,
     Forgotten,
     Held,
+    NameInUse,
     Offered,
     Opened,
     Received,
@@ -42,6 +43,11 @@ from broker.core.links.told import (
     Told,
     Woken,
     Write,
+)
+
+TAKEN = (
+    'another process called "{}" has a link to this broker, which is in order: each broker needs a '
+    "name and a disk of its own; if this one is to take its place, end the other first"
 )
 
 
@@ -164,6 +170,8 @@ class Links:
                 return effects
         session = one.session
         frames, wrong = _frames(one.reader)
+        taken = [frame for frame in frames if isinstance(frame, Bye) and frame.taken]
+        effects += [NameInUse(session.peer, bye.reason) for bye in taken]
         effects += self._after(session.heard(told.connection, frames, now_ms))
         if wrong is not None and told.connection in self._connections:
             effects += session.failed(told.connection, wrong)
@@ -190,6 +198,9 @@ class Links:
             session = LinkSession(self.me, self.epoch, hello.broker, self.limits)
             session.hold(now_ms, on=self._held)
             self.sessions[hello.broker] = session
+        elif session.up and hello.epoch != session.peer_epoch:
+            # The other has proven the name as well, and so shall this end: it stops admitting.
+            return [*effects, *self._refuse(connection, TAKEN.format(hello.broker), taken=True)]
         one.session = session
         one.reader.trust(self.limits.frame_bytes_max)
         candidate = Candidate(connection, hello, one.dialled, one.opened_ms)
@@ -203,7 +214,13 @@ class Links:
         return self._after(one.session.closed(told.connection, told.reason))
 
     def _refuse(
-        self, connection: int, reason: str, *, fault: bool = True, spoken: bool = False
+        self,
+        connection: int,
+        reason: str,
+        *,
+        fault: bool = True,
+        spoken: bool = False,
+        taken: bool = False,
     ) -> list[Effect]:
         """Close a connection that belongs to no session."""
         one = self._connections.pop(connection)
@@ -212,7 +229,7 @@ class Links:
         if fault:
             self._count("refused_by_other" if spoken else "refused")
         close = Close(connection, reason, fault, "" if other is None else other.broker)
-        return [close] if spoken else [Write(connection, encode(Bye(reason))), close]
+        return [close] if spoken else [Write(connection, encode(Bye(reason, taken))), close]
 
     def _after(self, effects: list[Effect]) -> list[Effect]:
         """Sessions close connections by themselves: of these nothing more is known."""

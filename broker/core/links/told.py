@@ -131,6 +131,13 @@ class Down(Struct, frozen=True):
     lost: bool = False
 
 
+class NameInUse(Struct, frozen=True):
+    """A neighbour has a link to another process of this broker's name, which was there before."""
+
+    peer: str
+    reason: str
+
+
 class Delivered(Struct, frozen=True, gc=False):
     """Messages of a neighbour, each once and in order within its class."""
 
@@ -162,4 +169,4 @@ REFUSALS = {
     "no_neighbour": "there is no such neighbour",
 }
 
-Effect: TypeAlias = Write | Close | Up | Down | Delivered | Congested | Refused
+Effect: TypeAlias = Write | Close | Up | Down | NameInUse | Delivered | Congested | Refused

@@ -28,6 +28,10 @@ from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
 from broker.network.replication.incarnation import Incarnation
 
+NAME_LEFT = (
+    "another broker of this name was announced before; give each a name and a disk of its own, or "
+    "end the other and start this one again"
+)
 NAMED_MAX = 20  # brokers in one line of the log
 
 
@@ -62,10 +66,26 @@ class Deciding(Protocol):
         """What was decided since this was asked last."""
 
 
-def name_taken(me: str, linked_to: Sequence[str]) -> Note:
-    """Make the line of the log on another broker of this name."""
-    words: dict[str, str | int] = {"broker": me, "linked_to": ", ".join(linked_to[:NAMED_MAX])}
-    return Note("error", "name_taken", words)
+class NameBearer(Protocol):
+    """A broker whose name another may have."""
+
+    me: str
+    counts: dict[str, int]
+    incarnation: Incarnation
+
+
+def name_taken(broker: NameBearer, linked_to: Sequence[str], why: str) -> list[Note]:
+    """Count, and tell once, that another has the name; with a reason `why`, it was there before."""
+    refused_by = () if why == NAME_LEFT else linked_to
+    if why and not broker.incarnation.displace(why, refused_by):
+        return []
+    broker.counts["name_taken"] += 1
+    words: dict[str, str | int] = {
+        "broker": broker.me,
+        "linked_to": ", ".join(linked_to[:NAMED_MAX]),
+        "reason": why,
+    }
+    return [Note("error", "name_taken", words)]
 
 
 def drain(deciding: Deciding | None, *, drained: bool) -> None:
@@ -175,9 +195,9 @@ class Linking:
                         self._forget(broker)
                 case topologies.Objected():
                     self.counts["objected"] += 1
-                case topologies.NameTaken(others):
-                    self.counts["name_taken"] += 1
-                    self._out.append(name_taken(self.me, others))
+                case topologies.NameTaken(others, earlier):
+                    why = NAME_LEFT if earlier else ""
+                    self._out += name_taken(self, others, why)
 
     def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
         self.counts["trees"] += 1

@@ -31,6 +31,13 @@ class LinkRefused(Struct, frozen=True):
     peer: str
 
 
+class NameRefused(Struct, frozen=True):
+    """A neighbour has no link for this process, as it has one to another of the same name."""
+
+    peer: str
+    reason: str
+
+
 class FramesReceived(Struct, frozen=True):
     """Frames of a neighbour came, in order."""
 
@@ -62,5 +69,12 @@ class CellPlaced(Struct, frozen=True):
 
 
 FromNetwork: TypeAlias = (
-    LinkUp | LinkDown | LinkRefused | FramesReceived | ForgetRequested | CellPlaced | DrainRequested
+    LinkUp
+    | LinkDown
+    | LinkRefused
+    | NameRefused
+    | FramesReceived
+    | ForgetRequested
+    | CellPlaced
+    | DrainRequested
 )

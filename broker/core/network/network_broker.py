@@ -31,7 +31,7 @@ from broker.core.network.cell_view import CellView, is_cell
 from broker.core.network.cell_views import network_status, said_of, views
 from broker.core.network.folding import FoldingBroker
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
-from broker.core.network.linking import drain
+from broker.core.network.linking import drain, name_taken
 from broker.core.network.messages import (
     CellPlaced,
     DrainRequested,
@@ -41,9 +41,10 @@ from broker.core.network.messages import (
     LinkDown,
     LinkRefused,
     LinkUp,
+    NameRefused,
 )
 from broker.core.network.offers import offers
-from broker.core.network.own import incarnated, incarnation_of, noted
+from broker.core.network.own import incarnated, incarnation_of, noted, run_of
 from broker.core.network.relaying import TICK_MS
 from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
@@ -57,8 +58,7 @@ Message = core_messages.Message | FromNetwork
 class NetworkBroker(FoldingBroker):
     """See the module. `epoch` ascends with each process of this broker.
 
-    `first_wait_ms`: for how long the first events of a type wait; see `announcing`. `identity`: a
-    random number for its life, if it has to begin one; 0: it asks nobody, and goes on.
+    `first_wait_ms`: see `announcing`; `identity`: see `Incarnation`.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class NetworkBroker(FoldingBroker):
     ) -> None:
         super().__init__(durable, epoch, times)
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
+        self.topology.identify(run_of(epoch, identity))
         self._announcing = Announcing(first_wait_ms)
         self._begin_relaying()
         self._begin_folding()
@@ -80,6 +81,9 @@ class NetworkBroker(FoldingBroker):
                 self.topology.handle(topologies.LinkDown(down.peer), self._now)
             ),
             LinkRefused: self._link_refused,
+            NameRefused: lambda taken: self._out.extend(
+                name_taken(self, (taken.peer,), taken.reason)
+            ),
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
@@ -156,7 +160,8 @@ class NetworkBroker(FoldingBroker):
         part, hops, via = self.incarnation, self.topology.tree.hops, self.ways.via
         for recall in part.recalls(self.me, [name for name in via if name in hops], self._now):
             self._say(via[recall.to], recall)
-        settled = part.settle([name for name in hops if name != self.me], self._now)
+        others = [name for name in self.topology.known if name != self.me]
+        settled = part.settle([name for name in others if name in hops], others, self._now)
         if settled is None:
             return
         self._out += noted(settled, self.me, self.counts)
@@ -271,16 +276,12 @@ class NetworkBroker(FoldingBroker):
         self._out.append(what)
 
     def cells(self) -> tuple[CellView, ...]:
-        """Of the submissions of this broker those that run as cells, and the cells that run here.
-
-        To be asked between two messages.
-        """
+        """The cells of submissions of this broker, and those that run here."""
         return views(self.durable.network, self._cells, self.me)
 
     def status(self) -> dict[str, Any]:
         """The tree, the ways to origins, and who waits for whom, as plain data."""
-        return {
-            **network_status(self.durable.network, self.topology, self.ways, self.needs),
+        return network_status(self.durable.network, self.topology, self.ways, self.needs) | {
             "cells": [said_of(one) for one in self.cells()],
             "run_here": {name: cell.status() for name, cell in self._cells.items()},
             "incarnation": self.incarnation.status(),

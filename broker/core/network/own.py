@@ -25,6 +25,7 @@ from broker.core.network_clocks import NetworkClocks
 from broker.network.replication.descent import Descent
 from broker.network.replication.incarnation import Incarnation, Settlement
 
+RUN_BITS = 16  # drawn, where two processes began in the same millisecond
 UNHEARD_NAMED_MAX = 20  # brokers in one line of the log
 
 
@@ -168,6 +169,11 @@ class OwnLog:
 def types_of(events: Iterable[Event]) -> dict[tuple[str, str], None]:
     """(source, type) of events, each once."""
     return dict.fromkeys([(one.source or "", one.event_type) for one in events])
+
+
+def run_of(epoch: int, identity: int) -> int:
+    """Return the number by which brokers tell processes of one name; a later one's is greater."""
+    return epoch << RUN_BITS | identity & (1 << RUN_BITS) - 1 if identity else 0
 
 
 def incarnation_of(identity: int, own: OwnLog, limits: Limits) -> Incarnation:

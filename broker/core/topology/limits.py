@@ -36,6 +36,14 @@ class TopologyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             "told as an error; the next after outdo_ms, then twice as long each time",
         ),
     ] = 5
+    rivals_max: Annotated[
+        int,
+        said(
+            "so often may a state come of one other process of this name, as one left over from "
+            "before does",
+            "it has a namesake; the one announced later leaves the name to the other",
+        ),
+    ] = 1
     outdo_ms: Annotated[
         int, said("as long as changes of the tree are let be", "at most an hour apart", 0)
     ] = 1_000

@@ -19,7 +19,8 @@ class LinkState(Struct, frozen=True, array_like=True, gc=False):
     """The links of one broker as it saw them: neighbours with the cost of each.
 
     A later `epoch`, then a higher `seq`, is newer; of the same, `forgotten` is: somebody has said
-    that the broker will not come back.
+    that the broker will not come back. `run` is of the broker's process, a later one's is greater;
+    0: it does not say.
     """
 
     origin: str
@@ -27,11 +28,12 @@ class LinkState(Struct, frozen=True, array_like=True, gc=False):
     seq: int
     links: tuple[tuple[str, int], ...] = ()
     forgotten: bool = False
+    run: int = 0
 
     @property
-    def version(self) -> tuple[int, int, bool]:
+    def version(self) -> tuple[int, int, bool, int]:
         """By which of two states of one broker the newer is found."""
-        return (self.epoch, self.seq, self.forgotten)
+        return (self.epoch, self.seq, self.forgotten, self.run)
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -65,5 +67,5 @@ def _check(state: LinkState, limits: TopologyLimits) -> None:
         raise ValueError(f'a link of "{state.origin}" with a cost that none can have')
     if len(names) > limits.links_max:
         raise ValueError(f'{len(names)} links of "{state.origin}", at most {limits.links_max}')
-    if state.epoch < 0 or state.seq < 0:
+    if min(state.epoch, state.seq, state.run) < 0:
         raise ValueError(f'links of "{state.origin}" with an impossible number')

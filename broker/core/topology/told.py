@@ -83,9 +83,13 @@ class Objected(Struct, frozen=True):
 
 
 class NameTaken(Struct, frozen=True):
-    """Another broker is called as this one, and tells of links to these again and again."""
+    """Another broker is called as this one, and tells of links to these again and again.
+
+    `earlier`: its process was announced before this one, which leaves the name to it.
+    """
 
     neighbours: tuple[str, ...]
+    earlier: bool = False
 
 
 Effect: TypeAlias = Tell | TreeChanged | KnownChanged | Objected | NameTaken

@@ -51,6 +51,9 @@ class Topology:
         self.unreachable: dict[str, int] = {}
         self.counts = {"stale": 0, "objected": 0}
         self._outdone = 0  # states under this broker's name that were not of this process
+        self.run = 0
+        self._rivals: dict[int, int] = {}  # by run: how often it outdid this process
+        self._leaves_name = False  # another process was announced before
         self._to_outdo: LinkState | None = None
         self._outdo_at = 0
         self._links: dict[str, int] = {}  # to neighbours, with their cost
@@ -70,6 +73,12 @@ class Topology:
             ForgetRequested: self._forget,
             Woken: self._woken,
         }
+
+    def identify(self, run: int) -> None:
+        """Tell others by this number which process of the broker it is; before anything else."""
+        own = self._states[self.me]
+        self.run = run
+        self._states[self.me] = LinkState(self.me, own.epoch, own.seq, own.links, run=run)
 
     def handle(self, told: Told, now_ms: int) -> list[Effect]:
         """What is to be done now that this was told."""
@@ -145,7 +154,7 @@ class Topology:
         """This broker's links are others: tell all neighbours."""
         own = self._states[self.me]
         links = tuple(sorted(self._links.items()))
-        self._states[self.me] = LinkState(self.me, own.epoch, own.seq + 1, links)
+        self._states[self.me] = LinkState(self.me, own.epoch, own.seq + 1, links, run=self.run)
         self._change(now_ms)
         return self._flood([self._states[self.me]], but)
 
@@ -191,6 +200,13 @@ class Topology:
 
         Where that does not end, another broker has the same name and outdoes this one as well.
         """
+        if self._leaves_name:
+            return []
+        if self.run and state.run and not state.forgotten and state.run != self.run:
+            count = self._rivals[state.run] = self._rivals.get(state.run, 0) + 1
+            if count > self.limits.rivals_max and state.run < self.run:
+                self._leaves_name = True
+                return [NameTaken(tuple(name for name, _ in state.links), earlier=True)]
         if state.forgotten or self._outdone < self.limits.outdone_max:
             self._outdone += not state.forgotten
             return self._outdo(state, now_ms)
@@ -203,7 +219,9 @@ class Topology:
 
     def _outdo(self, state: LinkState, now_ms: int) -> list[Effect]:
         own = self._states[self.me]
-        self._states[self.me] = LinkState(self.me, max(own.epoch, state.epoch), state.seq)
+        self._states[self.me] = LinkState(
+            self.me, max(own.epoch, state.epoch), state.seq, run=self.run
+        )
         return self._say_own(now_ms)
 
     def _forget(self, told: ForgetRequested, now_ms: int) -> list[Effect]:

@@ -95,6 +95,7 @@ class Incarnation:
         self._hosts = tuple(hosts)
         self._wait_ms = wait_ms
         self._due_ms: int | None = None
+        self._refused_by: tuple[str, ...] = ()
         self._asked: dict[str, bool] = {}  # brokers, and whether they have answered
         self._watermarks: dict[str, int] = {}
         self._messages: list[Any] = []
@@ -143,6 +144,10 @@ class Incarnation:
 
     def recalls(self, me: str, reachable: Collection[str], now: int) -> list[Recall]:
         """Ask those who can be reached and were not asked before."""
+        if self.phase == "displaced" and any(name in reachable for name in self._refused_by):
+            # A link stands: the other is gone. So all is asked anew.
+            self.phase, self.why, self._due_ms = "asking", "", None
+            self._asked.clear()
         if self._due_ms is None:
             self._due_ms = now + self._wait_ms
         # Who was lost on the way may have lost the question, too.
@@ -185,12 +190,18 @@ class Incarnation:
 
     # --- the settlement -----------------------------------------------------------------------
 
-    def settle(self, brokers: Collection[str], now: int) -> Settlement | None:
-        """Return the way to go on, once `brokers`, to which a way may lead, have answered."""
-        expected = dict.fromkeys([*sorted(brokers), *self._hosts])
+    def settle(
+        self, reachable: Collection[str], known: Collection[str], now: int
+    ) -> Settlement | None:
+        """Return the way to go on, once all `known` have answered, or the wait is over.
+
+        Who is known and not reachable may be so before long; after the wait no doubt rests on it.
+        """
+        expected = dict.fromkeys([*sorted(reachable), *self._hosts])
         unheard = tuple([name for name in expected if not self._asked.get(name)])
+        is_heard = bool(expected) and all(self._asked.get(name) for name in [*expected, *known])
         is_over = self._due_ms is not None and now >= self._due_ms
-        if self.phase != "asking" or not (is_over or (expected and not unheard)):
+        if self.phase != "asking" or not (is_over or is_heard):
             return None
         self.phase = "settled"
         life = self._descent.life
@@ -202,17 +213,15 @@ class Incarnation:
 
     # --- namesakes -------------------------------------------------------------------------
 
-    def displace(self, why: str) -> bool:
-        """Another broker of this name was announced before; whether that is news."""
-        is_new, self.why = not self.why, why
-        self.phase = "displaced"
-        return is_new
+    def displace(self, why: str, refused_by: Collection[str]) -> bool:
+        """Another broker of this name was announced before; return True where that is news.
 
-    def replace(self) -> None:
-        """The other is gone: ask again, and begin."""
-        if self.phase == "displaced":
-            self.phase, self.why, self._due_ms = "asking", "", None
-            self._asked.clear()
+        Neighbours that refuse a link may take it later; with none, it is for good.
+        """
+        is_news, self.why = not self.why, why
+        self.phase = "displaced"
+        self._refused_by = tuple(refused_by)
+        return is_news
 
     # --- what is to be seen ----------------------------------------------------------------
 

@@ -4,9 +4,10 @@ import asyncio
 import json
 import shutil
 
+import aiomqtt
 import pytest
 
-from tests.broker.network.fleet import Fleet
+from tests.broker.network.fleet import CONFIG, Fleet, FleetBroker
 from tests.broker.running import PATIENCE_S, ask, client
 
 TEXT = "event Dust(val: int)\nsubscription Heard from one to alerts\ndetect Dust\n"
@@ -31,10 +32,11 @@ def heard(fleet):
     return [row["events"]["Dust"][0] for row in fleet.results("b0")]
 
 
-async def linked(folder):
-    fleet = Fleet(folder, LINE)
+async def linked(folder, parents=LINE):
+    fleet = Fleet(folder, parents)
     await fleet.start()
-    await fleet.until(lambda: all(len(fleet.network(name)["tree"]) == 1 for name in fleet.names))
+    count = len(parents)
+    await fleet.until(lambda: all(len(fleet.network(n)["known"]) == count for n in fleet.names))
     async with client(fleet.brokers["b0"].port()) as one:
         assert (await ask(one, "submit", TEXT))["state"] == "active"
     return fleet
@@ -95,3 +97,46 @@ def test_a_directory_restored_from_an_older_copy_loses_no_event_that_is_stored(t
 def test_a_namesake_with_an_empty_disk_is_heard_from_its_first_event_on(tmp_path):
     line, _ = asyncio.run(put_back(tmp_path, copied=False))
     assert line["positions_from"] == 1
+
+
+async def cloned(folder, neighbour):
+    """A copy of a running broker's disk begins beside it, and ends; the original goes on."""
+    fleet = await linked(folder, {"b1": "b0", "b2": "b0"})
+    clone = None
+    try:
+        await publish(fleet, 1, 10)
+        await stopped(fleet, "b1")
+        (folder / "clone").mkdir()
+        shutil.copytree(folder / "b1" / "data", folder / "clone" / "data")
+        await begun(fleet, "b1")
+        await publish(fleet, 11, 20)
+        await fleet.until(lambda: len(heard(fleet)) == 20)
+        port = fleet.links_port(neighbour)
+        peers = f'[links.peers]\n{neighbour} = "127.0.0.1:{port}"'
+        config = CONFIG.format(name="b1", folder=folder / "clone", peers=peers)
+        clone = await asyncio.to_thread(FleetBroker(folder / "clone", config).__enter__)
+        await fleet.until(lambda: "another" in str(clone.get("/readyz")))
+        assert clone.get("/readyz")[0] == 503
+        event = json.dumps({"id": "never", "val": 1, "timestamp": BEGIN_MS})
+        with pytest.raises(aiomqtt.MqttError):
+            async with client(clone.port()) as one:
+                await one.publish("headwater/events/Dust/s", event, qos=1, timeout=1.0)
+        await publish(fleet, 21, 30)
+        await fleet.until(lambda: len(heard(fleet)) == 30)
+        assert fleet.brokers["b1"].get("/readyz")[0] == 200
+        clone.__exit__()
+        await publish(fleet, 31, 40)
+        await fleet.until(lambda: len(heard(fleet)) >= 40)
+        assert heard(fleet) == ids_of(1, 40)
+        assert fleet.network("b1")["incarnation"]["rewound"] == []
+    finally:
+        if clone is not None:
+            clone.__exit__()
+        await fleet.stop()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("neighbour", ["b0", "b2"])
+def test_a_cloned_card_beside_its_original_admits_nothing_and_does_no_harm(tmp_path, neighbour):
+    """Of the original's events some were lost, and after the clone's end all."""
+    asyncio.run(cloned(tmp_path, neighbour))

@@ -14,6 +14,7 @@ from broker.core.links import (
     Delivered,
     Down,
     Links,
+    NameInUse,
     Opened,
     Received,
     Refused,
@@ -107,6 +108,8 @@ class World:
                 self.log[name].append(("down", effect.peer, effect.lost))
             elif isinstance(effect, Refused):
                 self.log[name].append(("refused", effect.why, effect.messages))
+            elif isinstance(effect, NameInUse):
+                self.log[name].append(("in_use", effect.peer))
             else:
                 assert isinstance(effect, Congested)
                 self.log[name].append(("congested", effect.on))

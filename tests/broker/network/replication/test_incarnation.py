@@ -24,9 +24,9 @@ def test_it_goes_on_in_its_life_when_all_have_answered_and_none_has_seen_more():
     assert incarnation.holds("event")
     assert incarnation.recalls("me", ["h"], 0) == [Recall("me", "h")]
     assert incarnation.recalls("me", ["h"], 1) == []
-    assert incarnation.settle(["h"], 1) is None
+    assert incarnation.settle(["h"], ["h"], 1) is None
     incarnation.recalled(Recalled("h", "me", [(7, 100)], {"A": 5}))
-    settled = incarnation.settle(["h"], 2)
+    settled = incarnation.settle(["h"], ["h"], 2)
     assert (settled.life, settled.is_new, settled.gap) == (7, False, None)
     assert not incarnation.holds("another")
     assert incarnation.messages() == ["event"]
@@ -36,7 +36,7 @@ def test_who_was_rewound_begins_a_new_life_and_says_which_positions_are_gone():
     incarnation = begun()
     incarnation.recalls("me", ["h"], 0)
     incarnation.recalled(Recalled("h", "me", [(7, 115)], {"A": 5}))
-    settled = incarnation.settle(["h"], 1)
+    settled = incarnation.settle(["h"], ["h"], 1)
     assert (settled.life, settled.is_new, settled.shared) == (9, True, 100)
     assert (settled.gap.first, settled.gap.last, settled.gap.seen_by) == (101, 115, "h")
     assert settled.watermarks == {"A": 5}
@@ -45,17 +45,17 @@ def test_who_was_rewound_begins_a_new_life_and_says_which_positions_are_gone():
 def test_with_nobody_to_reach_it_begins_a_new_life_after_a_bounded_wait():
     incarnation = begun(hosts=())
     assert incarnation.recalls("me", [], 0) == []
-    assert incarnation.settle([], 1_999) is None
+    assert incarnation.settle([], [], 1_999) is None
     assert incarnation.next_wake() == 2_000
-    assert incarnation.settle([], 2_000).is_new
+    assert incarnation.settle([], [], 2_000).is_new
 
 
 def test_a_host_that_the_disk_names_is_waited_for_and_without_it_a_new_life_begins():
     incarnation = begun(hosts=("h", "far"))
     incarnation.recalls("me", ["h"], 0)
     incarnation.recalled(Recalled("h", "me", [(7, 90)], {}))
-    assert incarnation.settle(["h"], 1) is None
-    settled = incarnation.settle(["h"], 2_000)
+    assert incarnation.settle(["h"], ["h"], 1) is None
+    settled = incarnation.settle(["h"], ["h"], 2_000)
     assert settled.is_new
     assert settled.unheard == ("far",)
 
@@ -64,7 +64,7 @@ def test_a_question_waits_and_tells_how_far_its_host_is():
     incarnation = begun()
     incarnation.recalls("me", [], 0)
     assert incarnation.doubts("peer", 1, Asked("h", 7, 130), 100)
-    assert incarnation.settle([], 2_000).gap.last == 130
+    assert incarnation.settle([], [], 2_000).gap.last == 130
     assert [asked.host for _, _, asked in incarnation.questions()] == ["h"]
 
 
@@ -72,10 +72,10 @@ def test_a_host_that_is_heard_of_late_has_a_life_begin_that_it_does_not_mistake(
     incarnation = begun()
     incarnation.recalls("me", ["h"], 0)
     incarnation.recalled(Recalled("h", "me", [], {}))
-    assert not incarnation.settle(["h"], 1).is_new
+    assert not incarnation.settle(["h"], ["h"], 1).is_new
     assert not incarnation.doubts("peer", 1, Asked("h", 7, 105), 105)
     assert incarnation.doubts("peer", 1, Asked("late", 7, 130), 105)
-    settled = incarnation.settle(["h"], 5)
+    settled = incarnation.settle(["h"], ["h"], 5)
     assert (settled.life, settled.shared) == (9, 100)
 
 
@@ -91,3 +91,14 @@ def test_without_an_identity_nobody_is_asked():
     incarnation = begun(identity=0)
     assert incarnation.is_settled
     assert not incarnation.holds("event")
+
+
+def test_who_is_known_and_comes_within_the_wait_is_heard_too():
+    """Links come up one after the other: what is behind the second is no less there."""
+    incarnation = begun(life=0, hosts=())
+    incarnation.recalls("me", ["h"], 0)
+    incarnation.recalled(Recalled("h", "me", [], {}))
+    assert incarnation.settle(["h"], ["h", "far"], 1) is None
+    incarnation.recalls("me", ["h", "far"], 2)
+    incarnation.recalled(Recalled("far", "me", [(7, 115)], {}))
+    assert incarnation.settle(["h", "far"], ["h", "far"], 3).gap.last == 115
