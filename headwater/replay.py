@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -142,7 +143,9 @@ class Replay:
             self._refuse_bad()
             pipeline.foresee(whole)
             release = Release()
-            for number, events in enumerate(_chunks(sort.in_order())):
+            ordered = sort.in_order()
+            chunks = iter(lambda: list(islice(ordered, BATCH_EVENTS)), [])
+            for number, events in enumerate(chunks):
                 release.add(pipeline.admit(events))
                 if number % FRONTIER_BATCHES == FRONTIER_BATCHES - 1:
                     self._write(release.due(pipeline.frontier()))
@@ -244,14 +247,3 @@ def kinds_of(specification: Specification) -> dict[str, dict[str, str]]:
 
 def _order(event: Event) -> Any:
     return event.order
-
-
-def _chunks(events: Iterator[Event]) -> Iterator[list[Event]]:
-    chunk: list[Event] = []
-    for event in events:
-        chunk.append(event)
-        if len(chunk) == BATCH_EVENTS:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

@@ -134,7 +134,7 @@ def product() -> Modules:
 def imported(module: Module) -> dict[str, str]:
     """Return what each imported name of `module` stands for, as `package.module.name`."""
     names = {}
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
@@ -177,9 +177,15 @@ def depth(key: str, known: dict[str, Class]) -> int:
     return max((1 + depth(base, known) for base in known[key].bases), default=0)
 
 
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return all nodes of `tree`; cached, as a walk costs more than all that is asked of it."""
+    return tuple(ast.walk(tree))
+
+
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Iterate over all functions of `tree`, nested ones too."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -260,13 +266,13 @@ def private_reaches(modules: Modules) -> Figures:
     for module in modules:
         own = {
             node.attr if isinstance(node, ast.Attribute) else node.name
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
             or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         }
         reaches = [
             node
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if isinstance(node, ast.Attribute)
             and node.attr.startswith("_")
             and not node.attr.startswith("__")
@@ -324,20 +330,16 @@ def function_lines(modules: Modules) -> Figures:
 # --- law 3: one meaning, one place --------------------------------------------------------------
 
 
-class _Shape(ast.NodeTransformer):
-    """Take names of locals out of a function, so that two of one shape compare equal."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, str] = {}
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        """Number the names in the order in which they come."""
-        number = self._numbers.setdefault(node.id, f"n{len(self._numbers)}")
-        return ast.Name(number, node.ctx)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        """Number arguments like names; annotations say nothing of the work done."""
-        return ast.arg(self._numbers.setdefault(node.arg, f"n{len(self._numbers)}"), None)
+def shape(node: object, numbers: dict[str, int]) -> object:
+    """Return `node` as nested tuples in which names of locals are numbers in their order."""
+    if isinstance(node, list):
+        return tuple(shape(item, numbers) for item in node)
+    if isinstance(node, ast.Name):
+        return numbers.setdefault(node.id, len(numbers))
+    if isinstance(node, ast.AST):
+        values = [getattr(node, name, None) for name in node._fields if name != "annotation"]
+        return (type(node).__name__, *(shape(value, numbers) for value in values))
+    return repr(node)
 
 
 def twins(modules: Modules) -> Figures:
@@ -346,14 +348,12 @@ def twins(modules: Modules) -> Figures:
     for module in modules:
         for node in functions(module.tree):
             body = node.body[1:] if ast.get_docstring(node) else node.body
-            if sum(isinstance(n, ast.stmt) for s in body for n in ast.walk(s)) < (
-                TWIN_STATEMENTS_MIN
-            ):
+            # The lines come first: most functions are too short, and counting statements walks.
+            if (node.end_lineno or 0) - node.lineno < TWIN_STATEMENTS_MIN:
                 continue
-            shape = ast.dump(
-                _Shape().visit(ast.parse(ast.unparse(ast.Module(body, []))))  # a copy to change
-            )
-            places[shape].append(f"{module.path}:{node.name}")
+            statements = sum(isinstance(n, ast.stmt) for s in body for n in ast.walk(s))
+            if statements >= TWIN_STATEMENTS_MIN:
+                places[shape(body, {})].append(f"{module.path}:{node.name}")
     return {" = ".join(sorted(where)): len(where) for where in places.values() if len(where) > 1}
 
 
@@ -408,7 +408,7 @@ def vague_names(modules: Modules) -> Figures:
     for module in modules:
         vague = [
             node
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE
         ]
         if vague:
@@ -422,7 +422,7 @@ def questions(modules: Modules) -> Figures:
     for module in modules:
         asked = [
             node
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
             and QUESTION.match(ast.get_docstring(node) or "")
         ]

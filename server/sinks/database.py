@@ -9,7 +9,8 @@ numbers begin anew and mean other rows: that is refused, and not taken for what 
 
 import os
 import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from server.errors import JobsError, ServerError
@@ -54,7 +55,7 @@ class Database:
             plain = _plain(rows)
             if engine.dialect.name == "postgresql":
                 plain = map(_without_nul, plain)
-            for chunk in _chunks(plain):
+            for chunk in iter(lambda: list(islice(plain, CHUNK_ROWS)), []):
                 connection.execute(sa.insert(table), chunk)
             count = rows.num_rows + (0 if known is None else known["rows"])
             said = {"checkpoint": self._checkpoint, "batch": batch, "rows": count}
@@ -156,14 +157,3 @@ def _without_nul(row: dict[str, Any]) -> dict[str, Any]:
         name: value.replace("\0", "\ufffd") if isinstance(value, str) else value
         for name, value in row.items()
     }
-
-
-def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    chunk: list[dict[str, Any]] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == CHUNK_ROWS:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

@@ -109,11 +109,14 @@ def test_a_batch_that_fails_leaves_nothing(url, monkeypatch):
     written(url, (0, batch("a")))
     import server.sinks.database as module
 
+    whole = module._plain
+
     def torn(rows):
-        yield [{"id": "x"}]
+        yield from whole(rows)
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(module, "_chunks", torn)
+    monkeypatch.setattr(module, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(module, "_plain", torn)
     with pytest.raises(OSError, match="full"):
         written(url, (1, batch("b")))
     monkeypatch.undo()
