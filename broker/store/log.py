@@ -42,6 +42,11 @@ def standing(connection: Connection) -> Standing:
     return Standing(*connection.execute(_STANDING).one())
 
 
+def renew(connection: Connection, epoch: str) -> None:
+    """Give the log another epoch: offsets of the one before mean nothing any more."""
+    connection.execute(update(LOG).values(epoch=epoch))
+
+
 def append(connection: Connection, rows: Sequence[Row], now_ms: int) -> int:
     """Put rows behind the end; how many of them were there already and are passed over.
 

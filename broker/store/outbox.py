@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -82,6 +83,11 @@ class Outbox:
         if now_ms is not None:
             one.look_from_time_to_time(now_ms)
         return one
+
+    def renew(self) -> None:
+        """Begin another epoch: the disk went back, and readers hold offsets beyond its end."""
+        epoch = self.epoch = secrets.token_hex(8)
+        self._store.submit(lambda connection: self._log.renew(connection, epoch))
 
     def append(self, rows: Sequence[Row], now_ms: int, done: Done | None = None) -> None:
         """Put rows behind the end, in order; `done` is told when they are durable.

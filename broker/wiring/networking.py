@@ -56,6 +56,8 @@ class Networking:
             load()
             self.planning = planning_of(config.coordinator, self.broker, epoch)
         self.too_long = 0
+        self.on_rewound: Callable[[], None] = lambda: None
+        self._rewound = 0
         self._durable = 0
         self._waiting: deque[SendFrame] = deque()
         self._runner: Runner
@@ -94,6 +96,9 @@ class Networking:
     def durable(self, number: int) -> None:
         """All records up to the number are durable."""
         self._durable = number
+        if self.broker.counts["rewound"] > self._rewound:
+            self._rewound = self.broker.counts["rewound"]
+            self.on_rewound()
         while self._waiting and self._waiting[0].after <= number:
             self._offer(self._waiting.popleft())
 

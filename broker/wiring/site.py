@@ -198,6 +198,7 @@ class Site:
         runner.send_by(one.send)
         promises.hold = one.holding(promises.hold)
         keeping.on_durable = one.durable
+        one.on_rewound = keeping.log.renew
         one.attach(runner)
         return runner
 

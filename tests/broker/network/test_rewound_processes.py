@@ -63,6 +63,7 @@ async def put_back(folder, copied):
         if copied:
             shutil.copytree(data, folder / "copy")
         await begun(fleet, "b1")
+        epoch = fleet.brokers["b1"].get("/v1/log/offsets")[1]["epoch"]
         await publish(fleet, 11, 30)
         await fleet.until(lambda: len(heard(fleet)) == 30)
         await stopped(fleet, "b1")
@@ -71,6 +72,8 @@ async def put_back(folder, copied):
             shutil.copytree(folder / "copy", data)
         await begun(fleet, "b1")
         await publish(fleet, 31, 70)
+        renewed = fleet.brokers["b1"].get("/v1/log/offsets")[1]["epoch"]
+        assert renewed != epoch
         await fleet.until(lambda: len(heard(fleet)) >= 70)
         assert heard(fleet) == ids_of(1, 70)
         line = await asyncio.to_thread(fleet.brokers["b1"].line, "rewound")
