@@ -1,4 +1,4 @@
-"""What the engine does in a second for six patterns, beside a loop written for each one alone.
+"""What the engine does in a second for drawn shapes, and for six patterns beside their loops.
 
 Owns the measuring and the table. Must not know brokers or sockets, nor what lies behind the
 engine's public face but to say where its time goes. Invariant: events are made before the clock
@@ -16,6 +16,7 @@ from statistics import median
 from time import process_time
 from typing import Any
 
+from bench import drawn
 from bench.brute import BRUTE, Named, of_engine, of_loop
 from bench.report import Goal, Options, Report, Table, run
 from bench.workload import (
@@ -155,12 +156,14 @@ def report(options: Options) -> Report:
             in_order.append(ratios[0])
             disordered.append(ratios[1])
         parts.append([name, *(f"{us:.2f}" for us in phases(text, rows))])
+    drawn_tables, drawn_goals = drawn.tables(options)
     rates = ["loop, k/s", "in order, k/s", "2 s late, k/s"]
     columns = ["pattern", "results", *rates, "ratio", "ratio, late"]
     return Report(
-        "Six patterns through the engine",
+        "Patterns through the engine",
         [
-            Table(f"{len(rows):,} events, thousands a second of CPU", columns, lines),
+            *drawn_tables,
+            Table(f"Six patterns, {len(rows):,} events, thousands a second of CPU", columns, lines),
             Table("Apart: nearly a result for each event", columns, apart),
             Table(
                 "Where the time goes, µs of CPU an event, in order",
@@ -169,6 +172,7 @@ def report(options: Options) -> Report:
             ),
         ],
         [
+            *drawn_goals,
             Goal(
                 "engine's rate in order beside a loop for the pattern alone",
                 ORDERED_LEAST,
@@ -184,6 +188,10 @@ def report(options: Options) -> Report:
         ],
         [
             "Events are `headwater.Event`s made beforehand and pushed in batches of 1,000.",
+            (
+                "The first 500 events of each drawn shape are compared with the reference matcher"
+                " of the tests; what is found in all of them is the same late and from JSON."
+            ),
             "The loops go over tuples of the same texts and numbers, in order, and give tuples.",
             (
                 "Every result of both is compared with a search through everything: for the engine"

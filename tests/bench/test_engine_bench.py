@@ -1,13 +1,18 @@
 """The benches of the engine: what they compare is the same, and faults in it would show."""
 
+import re
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 
 from bench import __main__ as whole
-from bench import engine, ranges, state, window_average
+from bench import drawn, engine, ranges, state, window_average
 from bench.brute import BRUTE, of_loop
 from bench.report import Goal
+from bench.shapes import AGGREGATES as FUNCTIONS
+from bench.shapes import INTERVALS as RELATIONS
+from bench.shapes import Drawing
 from bench.workload import (
     HEAVY,
     HEAVY_TEXT,
@@ -19,8 +24,11 @@ from bench.workload import (
     workload,
 )
 from language import check_text
+from tests.oracles import spec
+from tests.oracles.render import text_of
 
 ROWS = workload(20_000)
+CONTEXTS = get_args(spec.Context)[1:]  # the first is that of who names none
 
 
 def test_the_readings_are_shared_out_and_each_is_later_than_the_one_before():
@@ -61,6 +69,39 @@ def test_a_result_too_few_stops_the_bench():
         engine.engine_s(TEXTS["filter"], ROWS[:-1_000], 0, len(wanted))
     with pytest.raises(SystemExit, match="filter: the loop has"):
         engine.loop_s("filter", ROWS[:-1_000], wanted)
+
+
+SHAPES = {shape.name: shape for shape in Drawing().shapes()}
+
+
+def test_the_drawn_shapes_cover_the_language_and_are_the_same_each_time():
+    """What is slow must not be missing, and a figure must be of the same texts as the last."""
+    assert len(SHAPES) >= 60
+    texts = " ".join(text_of(shape.spec) for shape in SHAPES.values())
+    assert texts == " ".join(text_of(shape.spec) for shape in Drawing().shapes())
+    words = {*RELATIONS, *CONTEXTS, *FUNCTIONS, "without", "absent", "or", "where", "within"}
+    words |= {"nth", "last", "first", "distinct", "outer", "consuming", "one", "collect", "post"}
+    words |= {"every", "range", "session", "max", "next"}
+    assert [word for word in sorted(words) if not re.search(rf"\b{word}\b", texts)] == []
+    assert set(drawn.LOOPS) <= set(SHAPES)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_drawn_shape_gives_what_the_reference_gives(name):
+    drawn.check(SHAPES[name], ROWS[:200])
+
+
+@pytest.mark.parametrize("name", drawn.LOOPS)
+def test_the_loop_of_a_drawn_shape_finds_as_much_as_the_engine(name):
+    rows = ROWS[:5_000]
+    results, _ = drawn.of_events(text_of(SHAPES[name].spec), rows, 0)
+    assert drawn.LOOPS[name](rows, SHAPES[name].spec) == results > 0
+
+
+def test_a_shape_that_finds_another_thing_stops_the_bench(monkeypatch):
+    monkeypatch.setattr(drawn, "run", lambda *_: [])
+    with pytest.raises(SystemExit, match="differs from the reference"):
+        drawn.check(SHAPES["or"], ROWS[:300])
 
 
 def test_a_burst_is_one_list_of_all_candidates():
