@@ -21,7 +21,7 @@ from headwater.errors import explain as explained
 from headwater.errors import for_programs, titles
 from headwater.given import functions_of
 from headwater.tables import tables_beside
-from language import check_text, format_text
+from language import Specification, check_text, format_text
 from language.errors import LanguageError
 
 GOOD, PROBLEMS, FAULTY = 0, 1, 2
@@ -48,11 +48,26 @@ def check(names: Sequence[str], *, as_json: bool = False, functions: str = "") -
         count += len(errors)
         if errors and not as_json:
             complain(checked.report().rstrip("\n"))
+        elif checked.specification is not None:
+            warnings = _warnings(name, checked.specification)
+            if as_json and warnings:
+                told[-1]["warnings"] = warnings
+            elif warnings:
+                complain("\n".join(warnings))
     if as_json:
         print_json(told)
     elif count:
         complain(f"{count} error{'s' if count > 1 else ''}")
     return status or (PROBLEMS if count else GOOD)
+
+
+def _warnings(name: str, specification: Specification) -> list[str]:
+    from broker.core.bounds import unbounded
+
+    return [
+        f"{name}: warning: what `{task.name}` holds has no limit by its text: {why}"
+        for task, why in unbounded(specification.graph)
+    ]
 
 
 def explain(code: str | None, *, as_json: bool = False) -> int:

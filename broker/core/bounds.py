@@ -116,6 +116,15 @@ def bounds_of(
     return found
 
 
+def unbounded(graph: TaskGraph, limits: Limits | None = None) -> list[tuple[Task, str]]:
+    """List the tasks of whose cases one has no limit by its text, each with the reasons."""
+    reasons: dict[str, tuple[Task, str]] = {}
+    for task, _, bound in bounds_of(graph, Inputs(), limits):
+        if bound.most() is None:
+            reasons.setdefault(task.key, (task, "; ".join(bound.reasons)))
+    return list(reasons.values())
+
+
 def _far_more(most: int | None, least: int | None) -> bool:
     return least is not None and (most is None or most > 2 * least)
 

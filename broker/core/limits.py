@@ -92,6 +92,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     specification_bytes_max: Annotated[
         int, said("a thousand subscriptions are some 400,000 bytes", "submission refused")
     ] = 1_048_576
+    unbounded_allowed: Annotated[
+        int,
+        said(
+            "0 is no; else texts may be submitted whose partial matches nothing but"
+            " `occurrences_held_max` limits (`headwater check --bounds` tells which)",
+            "submission refused",
+            0,
+        ),
+    ] = 1
     install_effort_max: Annotated[
         int,
         said(
@@ -130,7 +139,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         said(
             "candidates that one step of an agent looks at, besides 160 for each event that it"
-            " takes: a quarter of a second, in which nothing else happens",
+            " takes: an eighth of a second, in which nothing else happens",
             "its task suspended: too_much_work",
         ),
     ] = CANDIDATES_MAX

@@ -67,6 +67,10 @@ TABLE: Final[dict[str, Sentence]] = {
     NOT_SUSPENDED: Sentence(
         "subscription {name} is not suspended", "what runs goes on; `headwater ls` shows its state"
     ),
+    UNBOUNDED: Sentence(
+        "what {name} holds has no limit by its text: {why}",
+        "bound it with `within`, a context such as `[recent]`, or a window",
+    ),
     DEFECT: Sentence("the broker failed on this request", "its log says more; please report it"),
 }
 

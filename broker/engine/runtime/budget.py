@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
-CANDIDATES_MAX = 1_000_000  # of one step: a quarter of a second
-CANDIDATES_ALONE = 40 * CANDIDATES_MAX  # of one step where nobody else waits: ten seconds
+CANDIDATES_MAX = 500_000  # of one step: an eighth of a second
+CANDIDATES_ALONE = 80 * CANDIDATES_MAX  # of one step where nobody else waits: ten seconds
 BYTES_MAX = 64 * 1024 * 1024  # of what one step makes
 UNLIMITED = 2**62
 AGAIN = 4  # times the budget is had by steps of messages that are handled again
