@@ -23,6 +23,7 @@ from broker.core.store import Store
 from broker.core.verdicts import Doubt, spanning
 from language.tree import Attribute, Call, Name
 
+SORTED = 4  # candidates that each occurrence costs where they are put in order
 Select = Callable[[Sequence[Event]], list[Event]]
 
 
@@ -187,6 +188,7 @@ class Program:
             if right and program.stores_right and not program.right_first:
                 _take(right_store, right, composite=program.right >= self.leaf_count)
         if self._sorted and len(made) > 1:
+            self.layout.budget.spend(SORTED * len(made))
             sort_in_order(made)
         return made
 

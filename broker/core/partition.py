@@ -22,7 +22,7 @@ from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
 from language.tree import Case
 
-TURN = 12  # candidates that each costs that waits for its turn, where one is chosen
+TURN = 20  # candidates that each costs that waits for its turn, where one is chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,105 @@
+"""Accepted texts and random events: no step takes long, or much memory, whatever the text asks."""
+
+import random
+import resource
+import time
+
+import pytest
+
+from broker.engine.runtime.budget import CANDIDATES_MAX
+from headwater import Engine, WorkError
+from language import check_text
+
+DECLARED = "event Temp(val: float)\nevent Key(val: float)\nevent Door(val: float)\n"
+TYPES = ("Temp", "Temp", "Temp", "Key", "Door")
+STEP_S_MAX = 0.5
+MEMORY_MB_MAX = 256
+EVENTS = 120
+
+
+def pattern(draw, depth, count):
+    """A pattern over fewer and fewer events; `count` numbers the aliases."""
+    if depth == 0 or draw.random() < 0.15:
+        count[0] += 1
+        name = f"{draw.choice(TYPES)} as e{count[0]}"
+        return draw.choice((name, name, name, f"{name.split(maxsplit=1)[0]}+ as e{count[0]}"))
+    operator = draw.choice(("then", "then", "and", "and", "or", "before", "during", "without"))
+    if draw.random() < 0.3 and operator in {"then", "and"}:
+        operator += f"[{draw.choice(('recent', 'first', 'latest', 'chronicle', '..5 s'))}]"
+    left, right = pattern(draw, depth - 1, count), pattern(draw, depth - 1, count)
+    if draw.random() < 0.1:
+        right = f"last({right})"
+    inner = f"({left} {operator} {right})"
+    return f"({inner} within {draw.choice((1, 10, 100))} s)" if draw.random() < 0.2 else inner
+
+
+def wild_text(seed):
+    """A text that is accepted, and how many were drawn until then."""
+    draw = random.Random(seed)
+    while True:
+        count = [0]
+        kind = draw.random()
+        if kind < 0.25:
+            size = draw.randint(2, 30)
+            operator = draw.choice((" then ", " and ", " before "))
+            body = operator.join(f"{draw.choice(TYPES[:4])} as e{at}" for at in range(size))
+        else:
+            body = pattern(draw, draw.randint(1, 4), count)
+        if draw.random() < 0.3:
+            body += f" within {draw.choice((1, 10, 100, 1000))} s"
+        if draw.random() < 0.3 and "e1" in body and "e2" in body:
+            body += f" where e1.val {draw.choice('<>')} e2.val"
+        context = draw.choice(("", "", "", "[first]", "[latest]", "[recent]", "[chronicle]"))
+        report = draw.choice(("", "", "", " consuming e1"))
+        text = f"{DECLARED}subscription Wild seq 1 from me to x\ndetect{context} {body}{report}\n"
+        if check_text(text).specification is not None:
+            return text
+
+
+def worst_step_s(seed):
+    """The longest step that the events of a seed make, in seconds of CPU, and if it is bounded."""
+    text = wild_text(seed)
+    draw = random.Random(f"events {seed}")
+    engine = Engine(text, lateness_ms=draw.choice((0, 0, 3_000)), step_candidates=CANDIDATES_MAX)
+    worst_s, now_ms = 0.0, 0
+    for _ in range(EVENTS):
+        now_ms += draw.choice((0, 1, 100, 1_000))
+        kind, value = draw.choice(TYPES), float(draw.randint(0, 9))
+        began_s = time.process_time()
+        try:
+            engine.push([{"type": kind, "timestamp": now_ms, "val": value}])
+        except WorkError:
+            return max(worst_s, time.process_time() - began_s), True, text
+        worst_s = max(worst_s, time.process_time() - began_s)
+    return worst_s, False, text
+
+
+def memory_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def check(seeds):
+    worst_s, beyond, begun_mb, slow = 0.0, 0, memory_mb(), []
+    for seed in seeds:
+        step_s, exceeded, text = worst_step_s(seed)
+        beyond += exceeded
+        worst_s = max(worst_s, step_s)
+        if step_s > STEP_S_MAX:
+            slow.append((seed, step_s, text))
+    grown_mb = memory_mb() - begun_mb
+    figures = f"{beyond} suspended, worst {1000 * worst_s:.0f} ms, {grown_mb:.0f} MB"
+    assert not slow, (figures, slow)
+    assert grown_mb < MEMORY_MB_MAX, figures
+    return figures
+
+
+@pytest.mark.timeout(120)
+def test_no_step_of_a_generated_text_takes_long():
+    assert check(range(40))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("part", range(10))
+def test_no_step_of_ten_thousand_generated_texts_takes_long(part):
+    assert check(range(part * 1_000, (part + 1) * 1_000))
