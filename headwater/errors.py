@@ -45,17 +45,6 @@ REFUSALS: Final[dict[str, Meaning]] = {
         "no such subscription",
         "What should be cancelled is not installed under this name for this client.",
     ),
-    "HW510": Meaning(
-        "not suspended",
-        "Only a subscription that was suspended, as one step of it would have taken too much work,"
-        " can be resumed.",
-    ),
-    "HW511": Meaning(
-        "no limit by its text",
-        "The broker takes no text whose tasks hold more the longer they run, up to"
-        " `limits.occurrences_held_max` (`limits.unbounded_allowed` is 0 there);"
-        " `headwater check --bounds` tells what each task holds at most.",
-    ),
     "HW506": Meaning(
         "several subscriptions of that name",
         "The client has submitted subscriptions of one name for several subscribers, so that the"
@@ -73,6 +62,17 @@ REFUSALS: Final[dict[str, Meaning]] = {
         "a defect of the broker",
         "The broker met an error of its own on this request. Nothing was changed, and everything"
         " else runs on.",
+    ),
+    "HW510": Meaning(
+        "not suspended",
+        "Only a subscription that was suspended, as one step of it would have taken too much work,"
+        " can be resumed.",
+    ),
+    "HW511": Meaning(
+        "no limit by its text",
+        "The broker takes no text whose tasks hold more the longer they run, up to"
+        " `limits.occurrences_held_max` (`limits.unbounded_allowed` is 0 there);"
+        " `headwater check --bounds` tells what each task holds at most.",
     ),
 }
 

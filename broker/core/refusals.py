@@ -64,6 +64,7 @@ TABLE: Final[dict[str, Sentence]] = {
     BUSY: Sentence(
         "too many requests wait already", "ask again when the answers to earlier ones are there"
     ),
+    DEFECT: Sentence("the broker failed on this request", "its log says more; please report it"),
     NOT_SUSPENDED: Sentence(
         "subscription {name} is not suspended", "what runs goes on; `headwater ls` shows its state"
     ),
@@ -71,7 +72,6 @@ TABLE: Final[dict[str, Sentence]] = {
         "what {name} holds has no limit by its text: {why}",
         "bound it with `within`, a context such as `[recent]`, or a window",
     ),
-    DEFECT: Sentence("the broker failed on this request", "its log says more; please report it"),
 }
 
 
