@@ -68,6 +68,7 @@ KEYWORDS = frozenset(
         "then",
         "to",
         "until",
+        "wait",
         "where",
         "within",
         "without",

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from language import tree
-from language.printing.expressions import name_text
+from language.printing.expressions import duration_text, name_text
 from language.printing.items import item_text
 from language.walk import atoms, bare, rewrite
 
@@ -37,6 +37,8 @@ class Task:
     of places in the text it has its own alone.
     `types` are those of `inputs`, by name as written; `output` is what a definition makes.
     `needs` are the keys of the definitions among the inputs; `place` counts items of the file.
+    `wait_ms` is for how long brokers that are away are waited for, here and in all that is needed;
+    None: without end. Tasks of different waits have clocks of their own, and so share no state.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Task:
     inputs: tuple[str, ...]
     needs: dict[str, str]
     place: int
+    wait_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,18 +90,33 @@ def task_graph(file: tree.File, order: Iterable[str], names: Names) -> TaskGraph
     places = {id(item): place for place, item in enumerate(file.items)}
     definitions = {item.name: item for item in file.items if isinstance(item, tree.Definition)}
     tasks: dict[str, Task] = {}
-    made: dict[str, str] = {}
-    for name in order:
-        task = _task(definitions[name], places[id(definitions[name])], names, made)
-        made[name] = task.key
-        tasks.setdefault(task.key, task)
-    roots = []
-    for item in file.items:
-        if isinstance(item, tree.Subscription):
-            task = _task(item, places[id(item)], names, made)
+    subscriptions = [item for item in file.items if isinstance(item, tree.Subscription)]
+    ordered = [definitions[name] for name in order]
+    made: dict[int | None, dict[str, str]] = {None: {}}
+    for wait_ms in dict.fromkeys([None, *(item.wait_ms for item in subscriptions)]):
+        keys = made.setdefault(wait_ms, {})
+        users = [item for item in subscriptions if item.wait_ms == wait_ms]
+        for item in ordered if wait_ms is None else _needed(ordered, users):
+            task = _task(item, places[id(item)], names, keys, wait_ms)
+            keys[item.name] = task.key
             tasks.setdefault(task.key, task)
-            roots.append(task.key)
+    roots = []
+    for root in subscriptions:
+        task = _task(root, places[id(root)], names, made[root.wait_ms], root.wait_ms)
+        tasks.setdefault(task.key, task)
+        roots.append(task.key)
     return TaskGraph(tasks, tuple(roots))
+
+
+def _needed(
+    ordered: list[tree.Definition], users: Iterable[tree.Subscription]
+) -> list[tree.Definition]:
+    """Return the definitions that `users` need, directly or through others, in their order."""
+    wanted = {name for item in users for name in inputs_of(item)}
+    for definition in reversed(ordered):
+        if definition.name in wanted:
+            wanted.update(inputs_of(definition))
+    return [definition for definition in ordered if definition.name in wanted]
 
 
 def inputs_of(item: tree.Definition | tree.Subscription) -> tuple[str, ...]:
@@ -116,7 +134,11 @@ def cases_of(item: tree.Definition | tree.Subscription) -> tuple[tree.Case, ...]
 
 
 def _task(
-    item: tree.Definition | tree.Subscription, place: int, names: Names, made: Mapping[str, str]
+    item: tree.Definition | tree.Subscription,
+    place: int,
+    names: Names,
+    made: Mapping[str, str],
+    wait_ms: int | None,
 ) -> Task:
     inputs = inputs_of(item)
     node = replace(bare(resolved(item, names)), span=item.span)
@@ -126,6 +148,8 @@ def _task(
     lines.extend(_declared(types[name], needs.get(name)) for name in sorted(inputs))
     lines.extend(_tables(node, names))
     lines.extend(_functions(node))
+    if wait_ms is not None and isinstance(item, tree.Definition):
+        lines.append(f"# wait {duration_text(wait_ms)}")
     lines.append(item_text(node))
     text = "\n".join(lines) + "\n"
     defines = isinstance(item, tree.Definition)
@@ -140,6 +164,7 @@ def _task(
         inputs=inputs,
         needs=needs,
         place=place,
+        wait_ms=wait_ms,
     )
 
 

@@ -332,7 +332,8 @@ class Thinning(Node):
 class Subscription(Node):
     """`subscription Name seq n from subscriber to actor …`; `case.number` is 0.
 
-    `for_ms` and `until_ms` (milliseconds since the epoch) end it; at most one is given.
+    `for_ms` and `until_ms` (milliseconds since the epoch) end it; at most one is given. Brokers
+    that are away for longer than `wait_ms` are not waited for; None waits without end.
     """
 
     name: str
@@ -343,6 +344,7 @@ class Subscription(Node):
     for_ms: int | None = None
     until_ms: int | None = None
     at_most: Thinning | None = None
+    wait_ms: int | None = None
 
 
 Declaration = EventDeclaration | SetDeclaration | RegionDeclaration | TableDeclaration

@@ -87,6 +87,16 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             at_most=60_000,
         ),
     ] = 500
+    back_within_ms: Annotated[
+        int,
+        About(
+            "when it is told to end, this broker promises the others to be back within so long: "
+            "until then they report that it is away without raising an alarm; 0: no promise",
+            unit="ms",
+            at_least=0,
+            at_most=604_800_000,
+        ),
+    ] = 0
     reconnect_ms_max: Annotated[
         int,
         About(

@@ -45,10 +45,7 @@ PASSES_MAX = 100_000  # each decides something open; what opens itself without e
 
 
 class Broker:
-    """One broker; see the module.
-
-    `handle` takes one message; afterwards `next_wake` tells when `Woken` is due at the latest.
-    """
+    """One broker: `handle` takes a message, then `next_wake` tells when `Woken` is due."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         self.options = options or BrokerOptions()
@@ -180,11 +177,12 @@ class Broker:
         return self._intake.foreseen(type_name, self._now)
 
     def _emission(self, one: Result) -> Emission:
-        said = one.to_dict()
-        said["detected_at"] = self._intake.time_of_day(self._now)
+        said = one.to_dict() | {"detected_at": self._intake.time_of_day(self._now)}
         subscriber, subscription = said["subscriber"], said["subscription"]
         installed = self.catalogue.subscriptions[subscriber, subscription]
         installed.results += 1
+        if installed.clocks and self.options.networked:
+            said.update(self._intake.waiting.mark(installed, one, self._now))
         if installed.nearest:
             said["actor"] = self._nearest(said["actor"])
         return Emission(subscriber, subscription, said["actor"], _encode(said))

@@ -8,10 +8,18 @@ which outlast an end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
+
+from broker.engine.clock_names import clock_name
+from language.tree import Definition
+
+if TYPE_CHECKING:
+    from language.taskgraph import Task
+
+LONGEST_DAY_MS = 25 * 3_600_000  # when clocks are put back an hour
 
 # Of a subscription: its home has taken it on; it runs at every broker that it needs; and it was
 # active, and nothing can be a result of it any more.
@@ -44,11 +52,34 @@ class Installed(Struct):
     ends: int | None = None
     nearest: bool = False  # results go to the nearest of the actors below `actor`
     suspended: str = ""  # what a step of it exceeded, until it is resumed
+    # Of one that does not wait without end for brokers that are away: the clocks of its types, and
+    # how far from its own times a result may reach.
+    clocks: tuple[str, ...] = ()
+    reach_ms: int = 0
 
     @property
     def key(self) -> tuple[str, str]:
         """(subscriber, name), which is unique."""
         return (self.subscriber, self.name)
+
+
+def waiting_on(tasks: Sequence[Task]) -> tuple[tuple[str, ...], int]:
+    """Return the clocks of the types that `tasks` need, where these have a wait, and their reach.
+
+    A result reaches as far from its own times as the windows of all its definitions are long.
+    """
+    clocks: dict[str, None] = {}
+    reach_ms = 0
+    for task in tasks:
+        if task.wait_ms is not None:
+            types = [name for name in task.types if name not in task.needs]
+            clocks |= {clock_name(name, task.wait_ms): None for name in types}
+            window = task.node.window if isinstance(task.node, Definition) else None
+            if window is not None and window.aggregated:
+                days_ms = (window.every_days or 0) * LONGEST_DAY_MS
+                lengths = (window.range_ms, window.every_ms, window.session_ms, days_ms)
+                reach_ms += max(length or 0 for length in lengths)
+    return tuple(clocks), reach_ms
 
 
 class Uses:

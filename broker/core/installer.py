@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.core import refusals, returned
-from broker.core.catalogue import TOO_MUCH_WORK, Catalogue, Installed
+from broker.core.catalogue import TOO_MUCH_WORK, Catalogue, Installed, waiting_on
 from broker.core.effort import effort
 from broker.core.identity import digest
 from broker.core.intake import ConflictError, Intake
@@ -159,6 +159,8 @@ class Installer:
                     troubles.append(wrong)
                     continue
                 plan.leaving.append(before)
+            needed = _needed(graph, key, order)
+            clocks, reach_ms = waiting_on([graph.tasks[name] for name in (*needed, key)])
             plan.coming.append(
                 Installed(
                     subscriber=node.subscriber,
@@ -169,10 +171,12 @@ class Installer:
                     task=key,
                     client=asker.client,
                     proven=asker.proven,
-                    definitions=_needed(graph, key, order),
+                    definitions=needed,
                     declared=declared,
                     since=now,
                     ends=node.until_ms if node.for_ms is None else now + node.for_ms,
+                    clocks=clocks,
+                    reach_ms=reach_ms,
                 )
             )
         if troubles:

@@ -33,6 +33,7 @@ from broker.core.normalise import Normaliser, Origin
 from broker.core.registry import ConflictError, Format, TypeRegistry
 from broker.core.repeats import Repeats
 from broker.core.source_clocks import SourceClocks
+from broker.network.replication.waiting_clocks import WaitingClocks
 
 if TYPE_CHECKING:
     from language.specification import EventType
@@ -93,6 +94,9 @@ class Intake:
         self._repeats = Repeats(limits.repeat_memory_events_max)
         self._forgotten = 0
         self._clock = _clock(options, limits)
+        self._by_name: Clock | WaitingClocks = self._clock  # also clocks that have a wait
+        if isinstance(self._clock, NetworkClocks):
+            self._by_name = WaitingClocks(self._clock, options.lateness_ms or 0)
         self._ahead_ms = 0
 
     # --- types ---------------------------------------------------------------------------
@@ -250,23 +254,23 @@ class Intake:
 
     def watermark(self, type_name: str, now: int = 0) -> int:
         """Every event of the type that will be admitted ends after this; it is given out."""
-        return self._clock.watermark(type_name, now)
+        return self._by_name.watermark(type_name, now)
 
     def foreseen(self, type_name: str, now: int = 0) -> int:
         """The watermark that would be given out; asking changes nothing."""
-        return self._clock.foreseen(type_name, now)
+        return self._by_name.foreseen(type_name, now)
 
     def hindmost(self, type_name: str, now: int = 0) -> str:
         """Whose clock holds the type's watermark, for people; empty where nobody's does."""
-        return self._clock.hindmost(type_name, now)
+        return self._by_name.hindmost(type_name, now)
 
     def next_wake(self, now: int, due: Mapping[str, int]) -> int | None:
         """When time alone may bring a type to the watermark in `due`; None if never."""
-        return self._clock.next_wake(now, due)
+        return self._by_name.next_wake(now, due)
 
     def pass_over(self, due: Mapping[str, int], now: int) -> bool:
         """Take types whose last source was withdrawn past what is open; whether any moved."""
-        return self._clock.pass_over(due, now)
+        return self._by_name.pass_over(due, now)
 
     def finish(self) -> None:
         """Nothing more will come: watermarks are at their end, and events would be late."""
@@ -282,7 +286,7 @@ class Intake:
         """
         return {
             "advertised": self._advertised.state(),
-            "clock": self._clock.state(),
+            "clock": self._by_name.state(),
             "ahead_ms": self._ahead_ms,
             "repeats": packed(self._repeats.events()),
             "prune_at": self._repeats.prune_at,
@@ -291,13 +295,13 @@ class Intake:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up such a state, in the place of all that is here."""
         self._advertised.restore(state["advertised"])
-        self._clock.restore(state["clock"])
+        self._by_name.restore(state["clock"])
         self._ahead_ms = state.get("ahead_ms", 0)
         self._repeats.restore(unpacked(state["repeats"]), state.get("prune_at"))
 
     def resume(self, before: int, now: int) -> None:
         """What was silent or waited for from `before` until now is so from now on instead."""
-        self._clock.resume(before, now)
+        self._by_name.resume(before, now)
         self._ahead_ms = 0  # a process that begins tells how far it is
 
     @property
@@ -305,6 +309,12 @@ class Intake:
         """The clocks of one that is networked."""
         assert isinstance(self._clock, NetworkClocks)
         return self._clock
+
+    @property
+    def waiting(self) -> WaitingClocks:
+        """The clocks that have a wait, of one that is networked."""
+        assert isinstance(self._by_name, WaitingClocks)
+        return self._by_name
 
     @property
     def remembered(self) -> int:

@@ -23,7 +23,17 @@ from broker.core.limits import Limits
 from broker.core.pattern import lay_out
 from broker.core.promises import reached_at
 from broker.core.results import sort_results
-from broker.core.seats import Direct, Domain, Domains, Seat, Suspensions, at_once, next_due
+from broker.core.seats import (
+    Direct,
+    Domain,
+    Domains,
+    Seat,
+    Suspensions,
+    at_once,
+    next_due,
+    on_time,
+)
+from broker.engine.clock_names import clock_name
 from broker.engine.runtime.budget import TooMuchWorkError
 from language.tree import Case, Definition
 
@@ -57,6 +67,7 @@ class Matcher:
         self.suspensions = Suspensions(self._by_task, self._agents, self._direct)
         self.classes = self._agents.classes
         self.durations = self._agents.durations
+        self.passed: WatermarkOf | None = None  # of clocks that have a wait; None: nobody waits
 
     # --- tasks ---------------------------------------------------------------------------
 
@@ -171,7 +182,8 @@ class Matcher:
 
     def _domain(self, task: Task, case: Case) -> Domain:
         used = sorted({leaf.event_type for leaf in lay_out(case).leaves})
-        types = tuple(name for name in used if name not in task.needs)
+        wait_ms = None if self.passed is None else task.wait_ms
+        types = tuple(clock_name(name, wait_ms) for name in used if name not in task.needs)
         definitions = tuple(task.needs[name] for name in used if name in task.needs)
         below = [seat.domain.level for key in definitions for seat in self._by_task[key]]
         return self._domains.of(types, definitions, 1 + max(below, default=-1))
@@ -262,7 +274,12 @@ class Matcher:
                 if seat.at_once is not None:
                     results += seat.at_once(matched)
                     continue
-                active[seat.domain.level].setdefault(seat.index, []).append((leaf, matched))
+                fed: Sequence[Event] = matched
+                if seat.domain.clocks and self.passed is not None:
+                    fed = on_time(seat.domain, matched, self.passed)
+                    self._ledger.note("late_for_waits", len(matched) - len(fed))
+                if fed:
+                    active[seat.domain.level].setdefault(seat.index, []).append((leaf, fed))
 
     def _wake(
         self,

@@ -146,7 +146,9 @@ class Started(Struct, frozen=True):
 
 
 class Stopped(Struct, frozen=True):
-    """The broker is about to end."""
+    """The broker is about to end, and promises to be back in so many ms; 0: it promises nothing."""
+
+    back_within_ms: int = 0
 
 
 class Woken(Struct, frozen=True):

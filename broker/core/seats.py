@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from broker.core.agent import WATERMARK_END, Agent, Result
 from broker.core.agents import output_name
 from broker.core.event import Event
+from broker.engine.clock_names import SEPARATOR, parts_of
 from broker.engine.runtime.standin import SUSPENDED, SuspendedAgent
 from language.tree import Case
 
@@ -30,13 +31,17 @@ BENEATH = "what it needs is suspended"
 
 @dataclass(slots=True)
 class Domain:
-    """Agents with the same inputs share a watermark, and a heap of who is due at which."""
+    """Agents with the same inputs share a watermark, and a heap of who is due at which.
+
+    `types` are the names of their clocks (`broker.engine.clock_names`).
+    """
 
     types: tuple[str, ...]
     definitions: tuple[str, ...]
     level: int
     due: list[tuple[int, int]] = field(default_factory=list)
     seats: int = 0
+    clocks: dict[str, str] = field(default_factory=dict)  # by type, where they have a wait
 
 
 class Domains:
@@ -51,6 +56,7 @@ class Domains:
         domain = self._known.get((types, definitions))
         if domain is None:
             domain = self._known[types, definitions] = Domain(types, definitions, level)
+            domain.clocks = {parts_of(name)[0]: name for name in types if SEPARATOR in name}
             while len(self.levels) <= level:
                 self.levels.append([])
             self.levels[level].append(domain)
@@ -63,7 +69,7 @@ class Domains:
 
     def types(self) -> list[str]:
         """The primitive types among all inputs, in order."""
-        return sorted({name for types, _ in self._known for name in types})
+        return sorted({parts_of(name)[0] for types, _ in self._known for name in types})
 
 
 @dataclass(slots=True)
@@ -103,9 +109,21 @@ def at_once(seat: Seat) -> AtOnce | None:
     from broker.core.pattern_agent import PatternAgent
 
     agent = seat.agent
-    if seat.task.kind == "definition" or not isinstance(agent, PatternAgent):
+    if seat.task.kind == "definition" or seat.domain.clocks or not isinstance(agent, PatternAgent):
         return None
     return agent.maker() if agent.is_lone else None
+
+
+def on_time(
+    domain: Domain, events: Sequence[Event], passed: Callable[[str], int]
+) -> Sequence[Event]:
+    """Return those of `events` that are not late for a domain whose clocks have a wait."""
+    clocks = domain.clocks
+    return [
+        event
+        for event in events
+        if (clock := clocks.get(event.event_type)) is None or event.end > passed(clock)
+    ]
 
 
 class Direct:

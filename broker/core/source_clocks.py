@@ -237,9 +237,7 @@ class SourceClocks:
         least = self._least(type_name, now)
         clock = self._without_source(type_name, now) if least is None else least[0]
         given = self._given.get(type_name, WATERMARK_NONE)
-        if clock <= WATERMARK_NONE:
-            return given
-        reached = clock - self._lateness_ms - 1
+        reached = clock - self._lateness_ms - 1 if clock > WATERMARK_NONE else given
         if reached <= given:
             return given
         self._given[type_name] = reached
@@ -320,7 +318,7 @@ class SourceClocks:
             if one.heard or not self._idle(one, before):  # else it is passed over until it speaks
                 one.newest, one.at = self._clock(one, before), now
         away_ms = now - before
-        self._foremost, self._foremost_at = self._foremost_clock(before), now
+        self._foremost, self._foremost_at = self.foremost_clock(before), now
         self._ended = {
             name: (clock, since + away_ms) for name, (clock, since) in self._ended.items()
         }
@@ -335,9 +333,10 @@ class SourceClocks:
         since = self._asked.setdefault(type_name, now)
         if self._idle_ms is None or now - since < self._idle_ms:
             return WATERMARK_NONE
-        return self._foremost_clock(now)
+        return self.foremost_clock(now)
 
-    def _foremost_clock(self, now: int) -> int:
+    def foremost_clock(self, now: int) -> int:
+        """Return the clock of the foremost source, which runs on while that is silent."""
         silent_ms = now - self._foremost_at
         if self._idle_ms is None or silent_ms < self._idle_ms or self._foremost <= WATERMARK_NONE:
             return self._foremost

@@ -41,6 +41,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     link_events: Mapping[str, int] = {}
     network: Mapping[str, int] = {}
     limits_broken: Mapping[str, int] = {}
+    waited_for: Mapping[str, int] = {}
     intake_held: int = 0
     clock_jumps: int = 0
     clock_gap_s: float = 0

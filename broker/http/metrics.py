@@ -80,6 +80,13 @@ FAMILIES = (
     Family("link_events", "headwater_link_events", "Events sent to a broker's link", "peer"),
     Family("network", "headwater_network", "What happened among brokers", "what"),
     Family(
+        "waited_for",
+        "headwater_waited_for",
+        "1 while subscriptions here wait for a broker that is away, 0 while its promise holds",
+        "broker",
+        counter=False,
+    ),
+    Family(
         "limits_broken",
         "headwater_plan_limits_broken",
         "1 for each limit of a broker that the plan breaks, whichever broker is asked",

@@ -42,6 +42,7 @@ SCHEMAS: dict[str, Schema] = {
         client=TEXT,
         since={"type": "integer"},
         ends={"type": "integer"},
+        waits_for=NAMES,
     ),
     "Subscriptions": shape_of(
         "subscriptions",

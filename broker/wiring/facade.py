@@ -86,6 +86,7 @@ class Facade:
             links=self._networking.links_up() if self._networking else {},
             link_events=self._networking.sent() if self._networking else {},
             network=dict(self._networking.broker.counts) if self._networking else {},
+            waited_for=self._networking.waited_for() if self._networking else {},
             limits_broken=self._networking.limits_broken() if self._networking else {},
             intake_held=int(self._keeping.gate.is_shut) if self._keeping else 0,
             clock_jumps=self._runner.clock.status()["jumps"],

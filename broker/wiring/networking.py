@@ -27,6 +27,7 @@ from broker.core.network.messages import (
 from broker.core.network.network_broker import NetworkBroker
 from broker.links import LinkConfigError, LinkFace
 from broker.links.face import LinkNews
+from broker.network.replication.absence_watch import away
 from broker.wiring.errors import StartError
 from broker.wiring.runner import Runner
 
@@ -164,6 +165,15 @@ class Networking:
     def links_up(self) -> dict[str, int]:
         """1 for each link that is up, by neighbour."""
         return {name: int(one["state"] == "up") for name, one in self._face.status().items()}
+
+    def waited_for(self) -> dict[str, int]:
+        """Return 1 for each broker that somebody here waits for, 0 while its promise holds."""
+        brokers = away(self.broker.durable.network, self.broker.now)
+        return {
+            name: int(absence["overdue"])
+            for name, absence in brokers.items()
+            if absence["subscriptions"]
+        }
 
     def limits_broken(self) -> dict[str, int]:
         """Return 1 for each limit of a broker that the plan breaks."""

@@ -251,7 +251,7 @@ class Site:
         """Say that the broker ends, where it has begun, and close everything."""
         self._runner.settle()
         if self._started:
-            self._runner.handle(Stopped())
+            self._runner.handle(Stopped(self._config.links.back_within_ms))
         self._runner.close()
         self._listening.close()
         self._watch.close()

@@ -42,6 +42,7 @@ COMMANDS = {
     "tail": "follow the results of a running broker",
     "plan": "find where the tasks of a network run best, or see where they run",
     "drain": "have the tasks that run at a broker go elsewhere",
+    "forget": "have nobody wait any more for a broker that will not come back",
     "server run": "run jobs on Spark over the results of brokers",
     "server status": "say how far the jobs of a running server are",
     "config show": "print a broker's configuration and where it comes from",

@@ -40,15 +40,18 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(listed)
     elif listed:
         # One that is over stays listed until it is cancelled; so ends are told where there are any.
-        columns = (*COLUMNS, "ends") if any("ends" in one for one in listed) else COLUMNS
+        further = [name for name in ("ends", "waits_for") if any(name in one for one in listed)]
+        columns = (*COLUMNS, *further)
         rows = [[_cell(entry, column) for column in columns] for entry in listed]
-        print_table([column.upper() for column in columns], rows)
+        print_table([column.upper().replace("_", " ") for column in columns], rows)
     else:
         print("no subscriptions; `headwater submit SPEC.hw` installs one")
     return 0
 
 
 def _cell(entry: Mapping[str, Any], column: str) -> object:
+    if column == "waits_for":
+        return ", ".join(map(str, entry.get(column, []))) or "-"
     if column != "ends":
         return entry.get(column)
     return time_of(entry["ends"]) if "ends" in entry else "-"

@@ -7,8 +7,8 @@ or in its place the table or the differences that were asked for, and nothing el
 import argparse
 
 from headwater.cli.frame import entry
-from headwater.cli.functions import functions_option
 from headwater.cli.reach import add_options
+from headwater.cli.settings import functions_option
 
 EXAMPLE = """  headwater plan examples/placement.json --time-limit 2 --table
   headwater plan --from examples/fog.hw --network examples/placement/brittany.network.json

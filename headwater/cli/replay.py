@@ -9,7 +9,7 @@ import re
 
 from broker.engine.runtime.budget import CANDIDATES_ALONE
 from headwater.cli.frame import entry
-from headwater.cli.functions import functions_option
+from headwater.cli.settings import functions_option
 
 EXAMPLE = "  headwater replay examples/fog.hw --events examples/data/molene.csv.gz"
 ERRORS_ASIDE = True  # standard output is for results alone

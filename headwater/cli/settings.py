@@ -1,11 +1,12 @@
-"""The options with which a broker's configuration is named, for every command that reads one.
+"""Options that several commands share: a broker's configuration, and functions of a file.
 
-Owns these options. Must not know any setting. Invariant: all commands read it in the same way.
+Owns these options. Must not know any setting, nor read the file of functions: `headwater.given`
+does. Invariant: all commands read them in the same way.
 """
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headwater.cli.output import CommandError
 
@@ -23,6 +24,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="override one setting; may be given again",
+    )
+
+
+class OptionTaker(Protocol):
+    """A parser, or a group of its options."""
+
+    def add_argument(self, *names: str, **options: Any) -> object:
+        """Add an option."""
+
+
+def functions_option(parser: OptionTaker) -> None:
+    """`--functions FILE.py`, in `arguments.functions`; empty where it is not given."""
+    parser.add_argument(
+        "--functions",
+        metavar="FILE.py",
+        default="",
+        help="a Python file of functions of one's own that the specification may call; it is run",
     )
 
 

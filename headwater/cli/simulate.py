@@ -7,8 +7,8 @@ to it. Invariant: the same files and options give the same bytes.
 import argparse
 
 from headwater.cli.frame import entry
-from headwater.cli.functions import functions_option
 from headwater.cli.output import CommandError
+from headwater.cli.settings import functions_option
 
 EXAMPLE = """  headwater simulate examples/propagation/table-1.json --output loads.json
   headwater simulate --spec examples/steam.hw --network examples/rehearsal/steam.network.json \\

@@ -70,8 +70,11 @@ def _wait(broker: Broker, names: list[str]) -> None:
     while True:
         _status, listed = http_client.ask(broker, "GET", "/v1/subscriptions")
         states: dict[str, list[str]] = {name: [] for name in names}
+        away: dict[str, None] = {}
         for one in listed.get("subscriptions", []):
             states.get(one.get("subscription"), []).append(str(one.get("state")))
+            if one.get("subscription") in states:
+                away |= dict.fromkeys(map(str, one.get("waits_for", [])))
         waiting = {name: found for name, found in states.items() if not _all_active(found)}
         if not waiting:
             return
@@ -79,7 +82,8 @@ def _wait(broker: Broker, names: list[str]) -> None:
             told = [
                 f"{name} ({', '.join(found) or 'not listed'})" for name, found in waiting.items()
             ]
-            raise CommandError(1, f"{NOT_IN_TIME}: {', '.join(told)}")
+            waits = f"; it waits for {', '.join(away)}, away" if away else ""
+            raise CommandError(1, f"{NOT_IN_TIME}: {', '.join(told)}{waits}")
         time.sleep(LOOK_EVERY_S)
 
 

@@ -111,7 +111,7 @@ ENTRIES: tuple[Entry, ...] = (
         "HW110",
         "clauses out of order",
         "`{clause}` comes too late",
-        "the order is detect, assign, consuming, group by, at most",
+        "the order is detect, assign, consuming, group by, at most, wait",
         (
             detecting("detect A\nconsuming A\n‸assign x = A.x"),
             bad("event A(x: int)\ndefine D(y)\n  detect A\n  group by x\n  ‸assign y = A.x"),
@@ -240,12 +240,13 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "HW125",
-        "at most outside a subscription",
-        "`at most` thins the results of a subscription, and this is a definition",
+        "clause of a subscription in a definition",
+        "`{clause}` concerns the results of a subscription, and this is a definition",
         "put it into the subscription",
         (
             bad("event A(x: int)\ndefine D()\n  detect A\n  ‸at most 1 per 5 s"),
             bad("event A(x: int)\ndefine D()\ncase 0:\n  detect A\n  ‸at most 1 per 5 s"),
+            bad("event A(x: int)\ndefine D()\n  detect A\n  ‸wait 5 mins"),
         ),
     ),
     Entry(

@@ -185,6 +185,8 @@ def _subscription(item: tree.Subscription) -> Iterable[Line]:
     if item.at_most is not None:
         thinned = f"at most {item.at_most.count} per {duration_text(item.at_most.per_ms)}"
         yield _simple(2, thinned, item.at_most.span.start)
+    if item.wait_ms is not None:
+        yield _simple(2, f"wait {duration_text(item.wait_ms)}", item.case.place("wait").start)
 
 
 def instant_text(instant_ms: int) -> str:

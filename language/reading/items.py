@@ -68,13 +68,12 @@ class CaseParts(NamedTuple):
     clauses: list[Clause]
 
 
-ORDER = ("detect", "assign", "consuming", "group by", "at most")
+ORDER = ("detect", "assign", "consuming", "group by", "at most", "wait")
+OF_SUBSCRIPTIONS = ("at most", "wait")
 
 
 class Items(Patterns, WindowActions):
     """Actions of the sections `declarations` and `definitions and subscriptions`."""
-
-    # --- declarations ---
 
     def attribute(self, children: list[Any]) -> tuple[Token, Token]:
         return children[0], children[1]
@@ -169,6 +168,9 @@ class Items(Patterns, WindowActions):
         span = between(word, duration)
         return Clause("at most", word, tree.Thinning(count, duration_ms(duration), span=span))
 
+    def wait(self, children: list[Any]) -> Clause:
+        return Clause("wait", children[0], duration_ms(children[1]))
+
     def case(self, children: list[Any]) -> CaseParts:
         return CaseParts(children[0], children[1], children[2:])
 
@@ -176,17 +178,17 @@ class Items(Patterns, WindowActions):
 
     def header(self, children: list[Any]) -> Header:
         tokens = children[:-1]
-        names = unique_names(tokens, "the header", attributes=True)
-        return Header(names, marks_of(tokens, "header"))
+        return Header(
+            unique_names(tokens, "the header", attributes=True), marks_of(tokens, "header")
+        )
 
     def post(self, children: list[Any]) -> tree.Post:
         word, where, assigned, *rest = children
         grouping: Clause | None = rest[0] if rest else None
         group_by = grouping.value if grouping else ()
         marks = (("group by", span_of(grouping.word)), *grouping.marks) if grouping else ()
-        span = between(word, assigned[-1])
         words = (("post", span_of(word)), ("where", span_of(where)))
-        return tree.Post(assigned, group_by, span=span, marks=words + marks)
+        return tree.Post(assigned, group_by, span=between(word, assigned[-1]), marks=words + marks)
 
     def definition(self, children: list[Any]) -> tree.Definition | None:
         word, token, header, *rest = children
@@ -202,8 +204,7 @@ class Items(Patterns, WindowActions):
         if any(case is None for case in cases):
             return None
         marks = (("name", span_of(token)), *header.marks)
-        if pre is not None:
-            marks += (("pre", span_of(pre)),)
+        marks += () if pre is None else (("pre", span_of(pre)),)
         return tree.Definition(
             name,
             header.names,
@@ -215,8 +216,6 @@ class Items(Patterns, WindowActions):
             marks=marks,
         )
 
-    # --- subscriptions ---
-
     def actor(self, children: list[Any]) -> tree.Actor:
         nearest = children[0].type == "NEAREST"
         token, *rest = children[1:] if nearest else children
@@ -225,11 +224,11 @@ class Items(Patterns, WindowActions):
         marks = (("group", span_of(rest[-1])),) if rest else ()
         return tree.Actor(_place_name(token), key, nearest, span=span, marks=marks)
 
-    def ending_for(self, children: list[Any]) -> Ending:
-        return Ending("for_ms", duration_ms(children[1]), children[0])
-
-    def ending_until(self, children: list[Any]) -> Ending:
-        return Ending("until_ms", _instant_ms(children[1]), children[0])
+    def ending(self, children: list[Any]) -> Ending:
+        word, time = children
+        if word.type == "FOR":
+            return Ending("for_ms", duration_ms(time), word)
+        return Ending("until_ms", _instant_ms(time), word)
 
     def subscription(self, children: list[Any]) -> tree.Subscription | None:
         word, name, *rest = children
@@ -242,14 +241,15 @@ class Items(Patterns, WindowActions):
             return None
         marks: Marks = (("name", span_of(name)), ("subscriber", span_of(subscriber)))
         marks += tuple(("ending", span_of(ending.word)) for ending in endings)
-        at_most = next((c.value for c in clauses if c.kind == "at most"), None)
+        own = {clause.kind: clause.value for clause in reversed(clauses)}
         return tree.Subscription(
             _place_name(name),
             seq,
             _place_name(subscriber),
             actor,
             case,
-            at_most=at_most,
+            at_most=own.get("at most"),
+            wait_ms=own.get("wait"),
             span=between(word, name),
             marks=marks,
             **cast("Any", {ending.key: ending.value for ending in endings}),
@@ -316,8 +316,8 @@ def _case(
     reached = 0
     for clause in clauses:
         rank = ORDER.index(clause.kind)
-        if clause.kind == "at most" and not subscription:
-            note("HW125", span_of(clause.word))
+        if clause.kind in OF_SUBSCRIPTIONS and not subscription:
+            note("HW125", span_of(clause.word), clause=clause.kind)
         elif clause.kind in found:
             note("HW109", span_of(clause.word), clause=clause.kind)
             continue

@@ -60,7 +60,7 @@ _TERMINALS = {
 _ALIAS = "an alias stands right behind an event type or a repetition, as in `A+ as many`"
 _CONSTANTS = frozenset(("INT", "FLOAT", "STRING", "DURATION", "DISTANCE", "TRUE", "FALSE"))
 _PREFIXES = frozenset(("NTH", "ABSENT", "LAST", "FIRST", "OUTER", "DISTINCT"))
-_CLAUSES = frozenset(("ASSIGN", "CONSUMING", "GROUP", "AT", "DETECT", "CASE", "POST"))
+_CLAUSES = frozenset(("ASSIGN", "CONSUMING", "GROUP", "AT", "WAIT", "DETECT", "CASE", "POST"))
 _SIGNS = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "EQUALS", "COMPARATOR", "IN"))
 _GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     (frozenset(("DEFINE", "EVENT")), frozenset(("DEFINE", "EVENT", "REGION", "SET", "SUBSCRIPTION",

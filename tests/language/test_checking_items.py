@@ -226,6 +226,17 @@ def test_clauses_of_a_subscription_in_their_order():
     assert_define("define D()\n  detect A\n  «HW125»at most 1 per 1 h")
 
 
+def test_how_long_a_subscription_waits_is_a_time_above_zero():
+    assert_detect("detect A\ngroup by x\nat most 3 per 1 h\nwait 5 mins")
+    assert_detect("detect A\nwait «HW313»0 s")
+    assert_detect("detect A\nwait «HW313»-5 s")
+    assert_detect("detect A\nwait «HW113»5")
+    assert_detect("detect A\nwait «HW113»5 km")
+    assert_detect("detect A\nwait 5 s\n«HW109»wait 5 s")
+    assert_detect("detect A\nwait 5 s\n«HW110»at most 3 per 1 h")
+    assert_define("define D()\n  detect A\n  «HW125»wait 5 s")
+
+
 def test_consuming_names_what_is_bound_and_excludes_collect():
     assert_detect("detect A then B as b\nconsuming A, b")
     assert_detect("detect A then B as b\nconsuming «HW212»B")

@@ -253,3 +253,27 @@ def test_a_tasks_tree_knows_its_own_place_and_no_other(text):
         for part in descendants(task.node):
             assert part is task.node or part.span == tree.NO_SPAN
             assert part.marks == ()
+
+
+# --- waiting for brokers ----------------------------------------------------------------------
+
+
+def test_who_waits_shorter_shares_nothing_with_who_waits_longer():
+    """Their watermarks differ, and so do the windows that are complete."""
+    text = EVENTS + GOOD + MEAN + "define Twice(m)\n  detect Mean\n  assign m = Mean.m\n"
+    text += subscribed("Mean", "P") + subscribed("Twice", "Q") + "wait 5 mins\n"
+    text += subscribed("Mean", "R") + "wait 300 s\n" + subscribed("Mean", "S") + "wait 5 s\n"
+    graph = graph_of(text)
+    mean = {}
+    for root in graph.roots:
+        needed = [graph.tasks[key] for key in graph.active([root])]
+        assert {task.wait_ms for task in needed} == {graph.tasks[root].wait_ms}
+        mean[graph.tasks[root].name] = next(task.key for task in needed if task.name == "Mean")
+    assert mean["Q"] == mean["R"]
+    assert len(set(mean.values())) == 3
+    assert mean["P"] == keys(EVENTS + GOOD + MEAN)["Mean"]
+
+
+def test_a_definition_that_nobody_needs_is_there_once():
+    text = EVENTS + GOOD + MEAN + subscribed("A") + "wait 5 s\n"
+    assert [task.wait_ms for task in graph_of(text).tasks.values()] == [None, 5_000]

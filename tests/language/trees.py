@@ -248,6 +248,7 @@ def subscriptions(draw):
         for_ms=draw(milliseconds) if ending == "for" else None,
         until_ms=draw(st.integers(0, 4 * 10**12)) if ending == "until" else None,
         at_most=draw(st.none() | st.builds(tree.Thinning, st.integers(1, 99), milliseconds)),
+        wait_ms=draw(st.none() | milliseconds),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.planted import (
+    table_absence,
     table_bounds,
     table_door,
     table_ended,
@@ -34,4 +35,5 @@ FAULTS = [
     *table_links.TABLE,
     *table_times.TABLE,
     *table_ended.TABLE,
+    *table_absence.TABLE,
 ]

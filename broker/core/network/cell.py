@@ -337,7 +337,7 @@ class Cell(Hosting):
         return {
             "active": self.complete,
             "origins": {name: one.position for name, one in network.upstream.items()},
-            "waits": network.waits(),
+            "waits": network.clocks.origins_behind(network.wanted()),
             "results_waiting": self.results_waiting,
             "snapshot_bytes": self.saver.size_bytes,
             "held": self.durable.held(),

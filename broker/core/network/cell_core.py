@@ -60,11 +60,11 @@ class CellKeepingBroker(ActivatingBroker):
         super()._activate(message, answer, out)
 
     def _begin_cells(self, fresh: Sequence[Key], message: messages.SpecificationSubmitted) -> None:
-        """Have these run as cells from now on, in at most as many as the message says."""
+        """Have these run as cells, but those with a `wait`: whom their home sees away counts."""
         room = self.limits.cells_max // PARTED_SHARE - len(self.book.cells)
-        installed = [self.catalogue.subscriptions[key] for key in fresh]
-        tasks = self.tasks()
-        for part in parts(installed, tasks, min(message.cells, room)):
+        subscriptions, tasks = self.catalogue.subscriptions, self.tasks()
+        installed = [subscriptions[key] for key in fresh if not subscriptions[key].clocks]
+        for part in parts(installed, tasks, min(message.cells, room)) if installed else ():
             needed = dict.fromkeys([key for one in part for key in (*one.definitions, one.task)])
             splits = message.split and may_split(message.text, {key: tasks[key] for key in needed})
             self.book.begin([one.key for one in part], self._now, splits=splits)

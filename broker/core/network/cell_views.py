@@ -16,6 +16,7 @@ from broker.core.network.needs import Needs
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.ways import Ways
 from broker.core.topology import Topology
+from broker.network.replication.absence_watch import away
 
 
 def views(core: NetworkedBroker, running: Mapping[str, Cell], me: str) -> tuple[CellView, ...]:
@@ -124,6 +125,7 @@ def network_status(
         "actors": core.actors(),
         "copies": len(core.copies),
         "roaming": len(core.roaming),
-        "waits": core.waits(),
+        "waits": core.clocks.origins_behind(core.wanted()),
+        "away": away(core, core.now),
         "inactive": {name: list(waits) for (_, name), waits in needs.waits.items()},
     }

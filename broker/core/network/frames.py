@@ -53,9 +53,10 @@ class Here(Struct, array_like=True, frozen=True, tag="here"):
 
 
 class Gone(Struct, array_like=True, frozen=True, tag="gone"):
-    """This way leads to the origin no more."""
+    """This way leads to the origin no more; it promised to be back in so many ms, 0: it did not."""
 
     origin: str
+    back_within_ms: int = 0
 
 
 class Reoffer(Struct, array_like=True, frozen=True, tag="reoffer"):

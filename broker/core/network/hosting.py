@@ -21,6 +21,7 @@ from broker.core.network.needs import Needs
 from broker.core.operators.heard import keys_for
 from broker.core.operators.times import Times
 from broker.core.routing.messages import LOCAL
+from broker.network.replication.absence_watch import AbsenceWatch
 
 STORED_MS = 500  # positions are told to origins at most so often
 ASK_AGAIN_MS = 10_000  # a question that is not answered for so long is asked again
@@ -38,6 +39,7 @@ class Hosting(Linking):
         self.needs = Needs(times or _times(durable), epoch << 20, joins_ms)
         self._stored: dict[str, int] = {}  # by origin: the position that it was told
         self._stored_at = 0
+        self.absence = AbsenceWatch(durable.network.absent, durable.network.upstream, self._now)
         self._ended = durable.network.ended  # subscriptions whose end was looked at
         self._on_frame[frames.Offered] = self._offered
 
@@ -79,6 +81,7 @@ class Hosting(Linking):
 
     def _lost(self, origin: str) -> None:
         self.needs.asked.pop(origin, None)
+        self.absence.lose(origin, self._now, self._back_within.get(origin, 0))
 
     def _forget(self, broker: str) -> None:
         network = self.durable.network
@@ -87,6 +90,7 @@ class Hosting(Linking):
             self._tell_network(told.BrokerForgotten(broker))
         self._stored.pop(broker, None)
         self.needs.forget(broker)
+        self.absence.forget(broker)
         self._activate()
 
     # --- asking ----------------------------------------------------------------------------
@@ -152,14 +156,9 @@ class Hosting(Linking):
         """The origins that are waited for in vain of which partners may come."""
         joins = [one for one, _ in self.router.operators(LOCAL) if one.correlated]
         types = {key.type_name for one in joins for key in one.keys}
-        return tuple(
-            [
-                name
-                for name, known in self.durable.network.upstream.items()
-                if not types.isdisjoint(known.types)
-                and (name not in self.ways.via or name in self.needs.asked)
-            ]
-        )
+        origins, via, asked = self.durable.network.upstream, self.ways.via, self.needs.asked
+        silent = [name for name in origins if name not in via or name in asked]
+        return tuple([name for name in silent if not types.isdisjoint(origins[name].types)])
 
     def _activate(self) -> None:
         if self.needs.waits:

@@ -111,6 +111,7 @@ class Linking:
         self._out: list[Effect] = []
         self._now = 0
         self._own_types: tuple[str, ...] = ()
+        self._back_within: dict[str, int] = {}  # by origin that leaves: its promise, in ms
         self._refused: dict[str, None] = {}  # neighbours for whom a frame was lost
         self._inside: dict[str, None] = {}  # neighbours that are no brokers: see `cell_hosts`
         self._behind = 0  # the record that must be durable before what is said now leaves
@@ -141,11 +142,10 @@ class Linking:
         """Send a frame of the session with a neighbour; `events` from 0 on: of that class."""
         if peer in self.sessions:
             data = frames.encoded(frames.Frame(*self.sessions.seal(peer), body))
-            control = events < 0
             if events > 0 and peer not in self._inside:
                 self.sent_events[peer] = self.sent_events.get(peer, 0) + events
-            behind = max(after, self._behind)
-            self._out.append(SendFrame(peer, data, control, max(events, 0), behind))
+            place = max(events, 0), max(after, self._behind)
+            self._out.append(SendFrame(peer, data, events < 0, *place))
 
     def _pass_on(self, peer: str, to: str, body: frames.Sealed, events: int = -1) -> None:
         """Say what came from a neighbour on the way to a broker, unless that leads back."""
@@ -284,12 +284,13 @@ class Linking:
 
     def _gone_from(self, peer: str, one: frames.Gone) -> None:
         if self.ways.via.get(one.origin) == peer:
+            self._back_within[one.origin] = max(0, one.back_within_ms)
             self._gone(one.origin, peer)
 
     def _gone(self, origin: str, peer: str) -> None:
         self.ways.gone(origin)
         self._lost(origin)
-        self._say_all(peer, frames.Gone(origin))
+        self._say_all(peer, frames.Gone(origin, self._back_within.pop(origin, 0)))
         if self.deciding is not None:
             self.deciding.gone(origin)
 

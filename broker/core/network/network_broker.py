@@ -144,6 +144,8 @@ class NetworkBroker(FoldingBroker):
                 self._look_at_cells()
             elif isinstance(message, core_messages.ActorsListening):
                 self._actors_changed()
+            elif isinstance(message, core_messages.Stopped):
+                self._say_all("", frames.Gone(self.me, message.back_within_ms))
         self._look_at_what_ended()
         if self.durable.network.sources_changed:
             self._advertise()
@@ -209,7 +211,7 @@ class NetworkBroker(FoldingBroker):
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
-        wakes += [self._announcing.due, self.incarnation.next_wake()]
+        wakes += [self._announcing.due, self.incarnation.next_wake(), self.absence.next_wake()]
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         if self._unstored():
@@ -253,8 +255,6 @@ class NetworkBroker(FoldingBroker):
             self._say_all("", frames.Here(self.me, types))
             self._be_uncertain()
 
-    # --- what is to be seen ----------------------------------------------------------------
-
     def knows(self, broker: str) -> bool:
         """Whether another broker is known, be it by what is kept for it or waited for alone."""
         network = self.durable.network
@@ -287,8 +287,6 @@ class NetworkBroker(FoldingBroker):
             "incarnation": self.incarnation.status(),
             "counts": dict(self.counts),
         }
-
-    # --- questions of hosts -----------------------------------------------------------------------
 
     def _comes_from(self, host: str, peer: str) -> bool:
         """Whether a neighbour can know what a host says; a cell's home may speak for the cell."""
@@ -360,8 +358,6 @@ class NetworkBroker(FoldingBroker):
         if self.durable.core.due_to_settle(self._now):
             self._tell(message)
 
-    # --- time ------------------------------------------------------------------------------
-
     def _woken(self, message: core_messages.Woken) -> None:
         now = self._now
         if self._announcing.due is not None and self._announcing.due <= now:
@@ -384,6 +380,10 @@ class NetworkBroker(FoldingBroker):
         if now - self._stored_at >= STORED_MS:
             self._tell_stored()
         self._ask_again()
+        for what in self.absence.handle(now, network, self.ways.via, self.needs):
+            self._tell_network(what)
+        self._out += [Note(*line) for line in self.absence.take_lines()]
+        self._activate()
         self._wake_for_cells()
         self._ask_for_questions()
         if self._leaving:

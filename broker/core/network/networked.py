@@ -31,6 +31,7 @@ from broker.core.network.own import OwnLog, types_of
 from broker.core.network.upstream import Upstream
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
+from broker.network.replication import absence
 from language import EventType
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._promised_at = 0
         self.types_sent: dict[str, int] = {}  # how many sources here send a type
         self._handlers[messages.NetworkTold] = self._network_told
+        self.clocks = self._intake.waiting
+        self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
         self._by_what: dict[type[Any], Any] = {
             told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
@@ -87,6 +90,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.CopiesTaken: self._copies_taken,
             told.CopyUnheard: self._copy_unheard,
             told.OutOfReach: self._out_of_reach,
+            absence.OriginAway: lambda one, _: self.absent.handle(one),
+            absence.OriginBack: lambda one, _: self.absent.handle(one),
             told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
             cell_told.CellMoved: self._cell_moved,
             cell_told.CellNamed: self._cell_named,
@@ -262,12 +267,6 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         """
         self._intake.forget_late(self._matcher.wanted())
 
-    def waits(self) -> dict[str, str]:
-        """By type that is wanted here: the origin that is furthest behind."""
-        clock = self._intake.clock
-        hindmost = {name: clock.waited_for(name) for name in self._matcher.wanted()}
-        return {name: some[0][1] for name, some in hindmost.items() if some}
-
     def wanted_by(self, key: Key) -> set[str]:
         """The primitive types that a subscription needs, its definitions' included."""
         one = self.catalogue.subscriptions[key]
@@ -330,6 +329,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self._intake.release(f"broker {one.broker}")
         self.upstream.pop(one.broker, None)
         self._intake.clock.forget_origin(one.broker)
+        self.absent.come_back(one.broker)
         self._actors_forgotten(one.broker, out)
         self._feed((), out)
 

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from broker.core.network.cell_told import CellMoved, CellNamed, CellResults, CellSaved, CellSettled
+from broker.network.replication.absence import OriginAway, OriginBack
 from language.lexicon import QUOTED_NAME
 from language.tree import AttributeType
 
@@ -208,6 +209,8 @@ Told: TypeAlias = (
     | HostStored
     | Activated
     | BrokerForgotten
+    | OriginAway
+    | OriginBack
     | CopiesTaken
     | CopyUnheard
     | OutOfReach

@@ -1,8 +1,9 @@
-"""What origins and hosts know of each other's events: lives, positions and incarnations.
+"""What origins and hosts know of each other's events, and how a host goes on without an origin.
 
-Owns the lives of an origin (`descent`) and the beginning of each of its processes (`incarnation`):
+Owns the lives of an origin (`descent`), the beginning of each of its processes (`incarnation`:
 which positions two lives share, how far the network has seen a broker, and when that may admit its
-first event.
+first event), and what a host does while an origin is away (`absence`, `absence_watch`,
+`waiting_clocks`).
 
 Must not know events, sessions or links, and nothing of the broker that it is composed into: what
 it wants said it hands back as frames, and what it has to know comes in as plain values.
@@ -18,6 +19,14 @@ makes it *displaced*; it asks again once that one is gone.
     displaced --the link is free again--> asking
     settled --a host has seen more of this very life--> asking, for no time
 
+A host has the time of the origin that is furthest behind, so that one which is away holds all
+others. A subscription that says how long it waits has clocks of its own, which pass it over.
+
+    reachable --no way any more--> lost --for AWAY_MS--> away --for `wait`--> passed over
+    lost, away, passed over --a way, and the question is answered--> reachable
+
 Invariant: two processes that admit events under one name and one life have never both been able to
-be heard by one host; so a position of a life means one event, everywhere.
+be heard by one host; so a position of a life means one event, everywhere. Who is away is a message
+in the journal, as events are; so a host that recovers passes over the same origins at the same
+times, and gives the same results.
 """

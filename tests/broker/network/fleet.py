@@ -5,6 +5,7 @@ import contextlib
 import queue
 import time
 from functools import partial
+from typing import ClassVar
 
 from tests.broker.running import PATIENCE_S, RunningBroker
 
@@ -101,6 +102,7 @@ class Fleet:
     """See the module; `gaps` are by child. `parents`: of each broker but the first, in order."""
 
     more = ""  # of each broker's configuration
+    links: ClassVar[dict[str, str]] = {}  # by broker: more of its section [links]
 
     def __init__(self, folder, parents=PARENTS):
         self.folder = folder
@@ -126,6 +128,7 @@ class Fleet:
         if name in self.parents:
             address = f"127.0.0.1:{self.gaps[name].port}"
             peers = f'[links.peers]\n{self.parents[name]} = "{address}"'
+        peers = f"{self.links.get(name, '')}\n{peers}"
         config = CONFIG.format(name=name, folder=folder, peers=peers)
         self.brokers[name] = FleetBroker(folder, config + self.more)
 
