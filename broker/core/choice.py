@@ -34,8 +34,8 @@ from broker.engine.runtime.budget import Budget
 # the oldest go first.
 DECIDED_MAX = 100_000
 DECIDED_MIN = 64
-WAITING = 8  # candidates that each costs that waits, in each step,
-CHOOSING = 16  # and besides, where `first` or `last` chooses among them
+WAITING = 12  # candidates that each costs that waits, in each step,
+CHOOSING = 48  # and besides, where `first` or `last` chooses among them
 
 
 @dataclass(frozen=True, slots=True)
