@@ -59,10 +59,9 @@ def result(number: int, end_ms: int) -> bytes:
 
 async def serve(folder: Path, rows: int) -> None:
     """A log of so many rows; then each number on standard input adds as many, live."""
-    from broker.credentials import Users
     from broker.http import HttpOptions, listen, make_app
     from broker.store import RESULTS, Outbox, Store, row_of
-    from tests.broker.http.fakes import FakeBroker
+    from tests.broker.http.fakes import OPEN, FakeBroker
 
     store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
     outbox = await Outbox.open(store)
@@ -82,7 +81,10 @@ async def serve(folder: Path, rows: int) -> None:
     for begin in range(0, rows, 10_000):
         await add(min(10_000, rows - begin))
     listener = await listen(
-        make_app(FakeBroker(), Users({}), log=outbox), "127.0.0.1", 0, HttpOptions()
+        make_app(FakeBroker(), OPEN, log=outbox),
+        "127.0.0.1",
+        0,
+        HttpOptions(),
     )
     print(listener.port, flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):

@@ -2,7 +2,8 @@
 
 Owns signals, the event loop, the log's set-up and the word to the supervisor. Must not know what a
 broker does. Invariant: a broker that cannot start leaves nothing open and says why in one sentence;
-SIGTERM, SIGINT and the terminal's end end it as they should, clients told and listeners closed.
+SIGTERM and SIGINT end it as they should, clients told and listeners closed; SIGHUP has it read
+rights, certificates and secrets again.
 """
 
 import asyncio
@@ -15,12 +16,15 @@ from pathlib import Path
 from broker.config import Config
 from broker.wiring import logs
 from broker.wiring.data_dir import claimed
+from broker.wiring.reload import ReloadError
 from broker.wiring.site import Site
 from broker.wiring.supervisor import Supervisor
 
+_RELOADS: set[asyncio.Task[None]] = set()  # the loop itself would let go of them
+
 
 def run(config: Config) -> None:
-    """Run a broker until SIGTERM, SIGINT or SIGHUP. Raises StartError."""
+    """Run a broker until SIGTERM or SIGINT. Raises StartError."""
     logs.set_up(config.log, config.broker.name)
     with (
         claimed(config.broker.data_dir) as folder,
@@ -32,16 +36,14 @@ def run(config: Config) -> None:
 async def _serve(config: Config, folder: Path | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        # Whoever starts it under `nohup` wants it to outlive the terminal.
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            loop.add_signal_handler(number, stop.set)
-    users = None
-    if config.mqtt.users:
-        from broker.credentials import Users
-
-        users = Users(config.mqtt.users)
-    site = Site(config, users, folder)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    # Whoever starts it under `nohup` has it ignored; for others it must not end a broker that
+    # is starting, either: what it reads then is new anyway.
+    hangup_heard = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+    if hangup_heard:
+        loop.add_signal_handler(signal.SIGHUP, _nothing)
+    site = Site(config, folder)
     where = await _started(site, stop)
     if where is None:
         return
@@ -51,6 +53,8 @@ async def _serve(config: Config, folder: Path | None) -> None:
         # What is there now stays; to look through it again and again would only delay events.
         gc.collect()
         gc.freeze()
+        if hangup_heard:
+            loop.add_signal_handler(signal.SIGHUP, _reload, site)
         logs.announce("ready", **where)
         supervisor.ready()
         await stop.wait()
@@ -59,6 +63,22 @@ async def _serve(config: Config, folder: Path | None) -> None:
         alive.cancel()
         await site.stop()
         logs.tell("info", "stopped")
+
+
+def _nothing() -> None:
+    """Do nothing on a signal."""
+
+
+def _reload(site: Site) -> None:
+    """Have a site read its rights again; what is wrong with them stands in the log."""
+    task = asyncio.get_running_loop().create_task(_reloaded(site), name="reload")
+    _RELOADS.add(task)
+    task.add_done_callback(_RELOADS.discard)
+
+
+async def _reloaded(site: Site) -> None:
+    with suppress(ReloadError):
+        await site.reload()
 
 
 async def _started(site: Site, stop: asyncio.Event) -> dict[str, str] | None:

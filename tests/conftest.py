@@ -7,6 +7,7 @@ where HEADWATER_REQUIRE_PROGRAMS=1 is set (continuous integration) any skip fail
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,6 +20,10 @@ from tests.printed import generated_tables, planted_table, told
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
 LONGEST = ("tests/server/test_on_spark.py", "tests/simulation/", "tests/test_engine")
 SKIPS_FAIL = os.environ.get("HEADWATER_REQUIRE_PROGRAMS") == "1"
+
+# The secret of links between a user's own brokers is made there: not among the files of whoever
+# runs the tests.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="headwater-state-")
 
 _calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", derandomize=True, database=None, **_calm)

@@ -16,7 +16,7 @@ class About(msgspec.Struct, frozen=True):
     whole text and `pattern_says` puts it in words; a `path` is relative to the configuration file;
     a `secret` is never shown, and where it is `never_a_flag` not taken from a command line either;
     a text that has a default can be empty only if it `may_be_empty`; the entries of a table are
-    users with their password hashes, peers with their addresses or attributes with their paths.
+    peers with their addresses or attributes with their paths.
     """
 
     meaning: str
@@ -29,4 +29,4 @@ class About(msgspec.Struct, frozen=True):
     secret: bool = False
     may_be_empty: bool = False
     never_a_flag: bool = False
-    entries: Literal["user", "peer", "attribute"] = "user"
+    entries: Literal["peer", "attribute"] = "peer"

@@ -13,8 +13,8 @@ from broker.config.table import Config
 
 OPEN_DOOR = (
     '"{host}" can be reached from other machines, and no user is configured; add one '
-    "(`headwater user add NAME` prints the line for [mqtt.users]) "
-    'or listen on "127.0.0.1"'
+    "(`headwater user add NAME --role administrate --file rights.toml`, with "
+    '`rights = "rights.toml"` under [broker]) or listen on "127.0.0.1"'
 )
 LINKS_SECURED = "set `secret_file`, or `tls_cert`, `tls_key` and `tls_ca`,"
 
@@ -36,7 +36,9 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
     if http.enabled:
         listening["http.host"] = http.host
     for key, host in listening.items():
-        if not (is_loopback(host) or mqtt.users or (key == "mqtt.host" and _certified(config))):
+        if not (
+            is_loopback(host) or config.broker.rights or (key == "mqtt.host" and _certified(config))
+        ):
             yield key, OPEN_DOOR.format(host=host)
     if mqtt.tls_cert and not mqtt.tls_key:
         yield "mqtt.tls_cert", "a certificate needs its key; set `tls_key`"

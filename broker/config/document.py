@@ -31,12 +31,24 @@ class Document:
             raise ConfigError(f"{path}:1:1: nested too deeply to be a configuration") from None
         self.path = path
         self.folder = str(path.parent)
+        self._lines = text.split("\n")
         self._places = places(text)
 
+    def position(self, *keys: str) -> tuple[int, int]:
+        """Return line and column of a key, or of the nearest of its tables that has a line."""
+        return nearest_place(self._places, keys)
+
     def place(self, *keys: str) -> str:
-        """`file:line:column` of a key, or of the nearest of its tables that has a line."""
-        line, column = nearest_place(self._places, keys)
+        """Return `file:line:column` of a key, see `position`."""
+        line, column = self.position(*keys)
         return f"{self.path}:{line}:{column}"
+
+    def caret(self, *keys: str) -> str:
+        """Return the key of that line, never its value, and below it a caret."""
+        line, column = self.position(*keys)
+        # A value may be a password's hash, or the password that somebody took for one.
+        shown = self._lines[line - 1].partition("=")[0].rstrip()
+        return f"    {shown}\n    {' ' * (column - 1)}^"
 
 
 def _text(path: Path) -> str:

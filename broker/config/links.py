@@ -45,7 +45,9 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
         str,
         About(
             "file whose first line is the secret that all brokers of the network share, 16 "
-            "characters or more; it is never sent",
+            "characters or more; it is never sent. A second line is a secret that is valid, too, "
+            "while brokers get another one. Without a file: one that all brokers of this user on "
+            "this machine share, see docs/links.md",
             path=True,
         ),
     ] = ""

@@ -21,10 +21,14 @@ from broker.config.links import PEERS_MAX, peers_of_text
 from broker.config.mappings import ATTRIBUTES_MAX, attributes_of_text
 from broker.config.named import not_named, section_names, tables_of
 from broker.config.table import Config, Setting, sections, settings
-from broker.config.values import check_attribute, check_peer, check_user, checked, from_text
+from broker.config.values import check_attribute, check_peer, checked, from_text
 
 PREFIX = "HEADWATER__"
 NO_FLAG = "every user of this machine can read a command line; set it in the environment or a file"
+
+MOVED = {
+    "mqtt.users": "; users stand in the file that `rights` under [broker] names, see docs/rights.md"
+}
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -130,18 +134,12 @@ def _assembled(
 
 
 def _settled(setting: Setting, given: _Given) -> Any:
-    """The value itself: checked, users read from their file, paths made whole."""
+    """The value itself: checked, paths made whole."""
     value, origin = given.value, given.origin
     if origin.kind in {"env", "flag"} and isinstance(value, str):
         value = from_text(setting, value)
-    if setting.kind is dict and setting.about.entries != "user":
-        return _listed(setting, given)
     if setting.kind is dict:
-        if isinstance(value, str) and "\0" not in value:
-            document = Document(Path(origin.folder, value))
-            return _entries(document.tables, document.place, check_user)
-        if given.entry_place is not None and isinstance(value, dict):
-            return _entries(value, given.entry_place, check_user)
+        return _listed(setting, given)
     value = checked(setting, value)
     if setting.about.path and value:
         return str(Path(origin.folder, value))
@@ -257,7 +255,7 @@ def _unknown_section(section: str, table: object, rows: _Rows) -> str:
 def _unknown_key(section: str, name: str, rows: _Rows) -> str:
     here = [row.name for row in rows.values() if row.section == section]
     elsewhere = [row.key for row in rows.values() if row.name == name]
-    hint = did_you_mean(name, here)
+    hint = MOVED.get(f"{section}.{name}") or did_you_mean(name, here)
     if not hint and elsewhere:
         hint = f"; did you mean {_or(elsewhere)}?"
     return f"[{section}] has no key `{name}`{hint}"

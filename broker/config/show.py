@@ -29,8 +29,8 @@ A key or section that does not exist is refused with its place and the nearest n
 so is a value of the wrong type or beyond its limits: a broker never starts on a configuration that
 it understood by half. `headwater config show --origin` prints every value with where it came from.
 
-Paths in the file are relative to the file's directory. Passwords are kept as scrypt hashes;
-`headwater user add NAME` makes one.
+Paths in the file are relative to the file's directory. Users, their passwords' hashes and what each
+may do stand in a file of their own, see [Rights](rights.md).
 """
 
 
@@ -44,7 +44,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def shown(loaded: Loaded) -> list[Shown]:
-    """Every value in the order of the table; of users only the names."""
+    """Every value in the order of the table, without secrets."""
     rows = []
     for row in settings(loaded.config.named()):
         value = getattr(loaded.config.section(row.section), row.name)

@@ -57,6 +57,14 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
             may_be_empty=True,
         ),
     ] = "headwater-data"
+    rights: Annotated[
+        str,
+        About(
+            "file of users, tokens, roles and quotas (see docs/rights.md); read again on SIGHUP "
+            "and `headwater reload`; without users in it, or without one, everybody may do all",
+            path=True,
+        ),
+    ] = ""
     tables: Annotated[
         str,
         About(
@@ -176,14 +184,6 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
         Literal["required", "optional"],
         About("whether the TLS listener closes who brings none; used once `tls_client_ca` is set"),
     ] = "required"
-    rights: Annotated[
-        str,
-        About(
-            "file of rights, who may publish and subscribe where, as docs/mqtt.md tells; "
-            "without one whoever is let in may do all",
-            path=True,
-        ),
-    ] = ""
     prefix: Annotated[
         str,
         About(
@@ -192,14 +192,6 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
             pattern_says="a topic without wildcards that neither begins nor ends with `/`",
         ),
     ] = "headwater"
-    users: Annotated[
-        dict[str, str],
-        About(
-            "who may connect, by MQTT and HTTP: a table of name = password hash as "
-            "`headwater user add` prints it, or the name of a file of such lines",
-            secret=True,
-        ),
-    ] = msgspec.field(default_factory=dict)
 
 
 class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,7 +288,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     broker: BrokerSection = BrokerSection()
     journal: JournalSection = JournalSection()
     data: DataSection = DataSection()
-    mqtt: MqttSection = msgspec.field(default_factory=MqttSection)
+    mqtt: MqttSection = MqttSection()
     http: HttpSection = HttpSection()
     intake: IntakeSection = IntakeSection()
     limits: Limits = Limits()
@@ -355,10 +347,8 @@ class Setting(msgspec.Struct, frozen=True):
             return "true or false"
         if self.kind is dict and self.about.entries == "peer":
             return "a table of broker name = address with port"
-        if self.kind is dict and self.about.entries == "attribute":
-            return "a table of attribute = path"
         if self.kind is dict:
-            return "a table of name = password hash, or the name of a file"
+            return "a table of attribute = path"
         if self.choices:
             return "one of " + ", ".join(f'"{choice}"' for choice in self.choices)
         if self.kind is str:

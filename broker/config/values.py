@@ -12,7 +12,6 @@ from broker.config.links import ADDRESS_SAYS, address_of
 from broker.config.mappings import PATH_SAYS
 from broker.config.mappings import check_attribute as good_attribute
 from broker.config.table import Setting
-from broker.credentials import check_hash
 from broker.rights.names import NAME_PATTERN, NAME_SAYS
 
 BITS_SHOWN_MAX = 128  # of a number that is refused
@@ -48,22 +47,6 @@ def from_text(setting: Setting, text: str) -> Any:
     if setting.kind is int and re.fullmatch(r"[+-]?\d{1,18}", text.replace("_", "")):
         return int(text)
     return text
-
-
-def check_user(name: str, encoded: object) -> str:
-    """The password hash of a user, or `RefusedError`."""
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise RefusedError(f"the user name `{name}` will not do, expected {NAME_SAYS}")
-    if not isinstance(encoded, str):
-        # Only the kind: it may be the password itself.
-        raise RefusedError(f"found {_kind(encoded)}, expected a password hash in quotes")
-    try:
-        check_hash(encoded)
-    except ValueError as error:
-        raise RefusedError(
-            f"{error}; `headwater user add {name}` prints a line that will do"
-        ) from None
-    return encoded
 
 
 def check_peer(name: str, address: object) -> str:

@@ -30,6 +30,8 @@ BUSY: Final = "HW508"
 DEFECT: Final = "HW509"
 NOT_SUSPENDED: Final = "HW510"
 UNBOUNDED: Final = "HW511"
+NOT_GRANTED: Final = "HW512"
+ANSWER_ELSEWHERE: Final = "HW513"
 
 
 class Sentence(NamedTuple):
@@ -71,6 +73,13 @@ TABLE: Final[dict[str, Sentence]] = {
     UNBOUNDED: Sentence(
         "what {name} holds has no limit by its text: {why}",
         "bound it with `within`, a context such as `[recent]`, or a window",
+    ),
+    NOT_GRANTED: Sentence(
+        "{client} may not {what}", "the broker's rights file grants that by {key} of a role"
+    ),
+    ANSWER_ELSEWHERE: Sentence(
+        "the answer would go to a topic that this client may not subscribe to",
+        "name another response topic, or ask under the name of the user",
     ),
 }
 

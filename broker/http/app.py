@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from broker.credentials import Users
 from broker.http.connections import IDLE_WAIT_S, SERVER, Patience, acceptor, log
 from broker.http.facade import BrokerFacade
-from broker.http.guard import foreign_pages_kept_out, told_as_json, users_only
+from broker.http.guard import foreign_pages_kept_out, rights_kept, told_as_json
 from broker.http.handlers import Handlers
 from broker.http.log_facade import ResultLog
 from broker.http.log_handlers import LogHandlers
@@ -22,6 +21,7 @@ from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
+from broker.rights.current import CurrentRights
 
 ENDLESS = frozenset(("results",))  # streams, of which HEAD would never come to an end
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
@@ -48,30 +48,28 @@ class ListenError(OSError):
 
 def make_app(
     facade: BrokerFacade,
-    users: Users,
+    rights: CurrentRights,
     options: HttpOptions | None = None,
     failures: Logins | None = None,
     *,
     log: ResultLog | None = None,
 ) -> web.Application:
-    """The application for a broker. Where `users` is empty nobody is asked for a password.
+    """Return the application for a broker. Where `rights` are open nobody is asked for a name.
 
     `failures` remembers failed logins; `log` is where the broker keeps results, if it does.
     """
     options = options or HttpOptions()
-    open_paths = frozenset(route.path for route in ROUTES if route.open)
     patience = Patience(options.head_wait_s, options.take_wait_s)
     middlewares: list[Any] = [
         patience.middleware(),
         told_as_json,
-        foreign_pages_kept_out(with_users=bool(users)),
+        foreign_pages_kept_out(rights),
+        rights_kept(rights, failures or Logins(Limits())),
     ]
-    if users:
-        middlewares.append(users_only(users, open_paths, failures or Logins(Limits())))
     app = web.Application(middlewares=middlewares, client_max_size=options.text_bytes_max)
     app[_PATIENCE] = patience
     app.on_response_prepare.append(_say_no_more_than_needed)
-    handlers = Handlers(facade, text_bytes_max=options.text_bytes_max, with_users=bool(users))
+    handlers = Handlers(facade, rights, text_bytes_max=options.text_bytes_max)
     log_handlers = LogHandlers(log)
     app.on_shutdown.append(log_handlers.shutdown)
     for route in ROUTES:

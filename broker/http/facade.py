@@ -81,19 +81,22 @@ class BrokerFacade(Protocol):
     def ledger(self) -> Ledger:
         """The counters as they stand."""
 
-    def subscriptions(self) -> Sequence[Mapping[str, Any]]:
-        """Each with `subscription`, `subscriber`, `actor`, `seq`, `state` and `results`."""
+    def subscriptions(self, user: str | None) -> Sequence[Mapping[str, Any]]:
+        """Those of which `user` may know.
+
+        Each with `subscription`, `subscriber`, `actor`, `seq`, `state` and `results`.
+        """
 
     def status(self) -> Mapping[str, Any]:
         """What a person wants to know of this broker, as JSON."""
 
-    async def submit(self, text: str, client: str) -> Reply:
+    async def submit(self, text: str, client: str, user: str | None) -> Reply:
         """Checks a specification and installs all of it or nothing."""
 
-    async def cancel(self, name: str, client: str) -> Reply:
+    async def cancel(self, name: str, client: str, user: str | None) -> Reply:
         """Ends a subscription."""
 
-    async def resume(self, name: str, client: str) -> Reply:
+    async def resume(self, name: str, client: str, user: str | None) -> Reply:
         """Begins a suspended subscription anew."""
 
     def forget(self, broker: str) -> bool:
@@ -105,8 +108,11 @@ class BrokerFacade(Protocol):
     def drain(self, *, drained: bool) -> bool:
         """Has all tasks go elsewhere, or lets them come again; False where nobody could decide."""
 
-    def follow(self, subscription: str | None) -> Follower:
-        """The results from now on, of one subscription or of all.
+    async def reload(self) -> Mapping[str, Any]:
+        """Take up rights, certificates and secrets again; `ok` false: nothing was changed."""
+
+    def follow(self, subscription: str | None, user: str | None) -> Follower:
+        """The results from now on that `user` may see, of one subscription or of all.
 
         Raises FollowersFullError where too many follow already.
         """

@@ -6,6 +6,7 @@ follower that does not keep up is cut off and told so; it never slows the broker
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 JSON_LINE_END = b"\n"
 
@@ -17,8 +18,15 @@ class FollowersFullError(Exception):
 class Follower:
     """One reader of live results. Use `take` in a loop until it returns nothing, then `close`."""
 
-    def __init__(self, fan: "ResultFan", subscription: str | None, queue_max: int) -> None:
+    def __init__(
+        self,
+        fan: "ResultFan",
+        subscription: str | None,
+        queue_max: int,
+        may_see: Callable[[str, str], bool],
+    ) -> None:
         self.subscription = subscription
+        self.may_see = may_see
         self.overflowed = False
         self._fan = fan
         self._queue_max = queue_max
@@ -67,20 +75,28 @@ class ResultFan:
     def __len__(self) -> int:
         return len(self._followers)
 
-    def follow(self, subscription: str | None = None) -> Follower:
-        """A new follower; None follows everything. Raises FollowersFullError."""
+    def follow(
+        self,
+        subscription: str | None = None,
+        may_see: Callable[[str, str], bool] = lambda _subscriber, _subscription: True,
+    ) -> Follower:
+        """Add a follower of a subscription; None: of all. Raises FollowersFullError.
+
+        `may_see` says if it may have results, given a subscriber and a subscription's name.
+        """
         if len(self._followers) >= self._followers_max:
             raise FollowersFullError(
                 f"{self._followers_max} clients follow results already (http_limits.streams_max)"
             )
-        follower = Follower(self, subscription, self._queue_max)
+        follower = Follower(self, subscription, self._queue_max, may_see)
         self._followers[follower] = None
         return follower
 
-    def publish(self, subscription: str, line: bytes) -> None:
-        """One result, encoded as JSON, to its followers; free of cost where there is none."""
+    def publish(self, subscriber: str, subscription: str, line: bytes) -> None:
+        """Offer one result, encoded as JSON, to its followers; no cost where there is none."""
         for follower in tuple(self._followers):
-            if follower.subscription is None or follower.subscription == subscription:
+            wanted = follower.subscription is None or follower.subscription == subscription
+            if wanted and follower.may_see(subscriber, subscription):
                 follower.offer(line)
                 self.overflows += follower.overflowed
 

@@ -1,14 +1,16 @@
 """Who may ask, and what becomes of a request that goes wrong.
 
-Owns the check of users, of foreign web pages and the form of errors. Must not know what a route
-does. Invariant: no route but an open one is reached without a user, where there are users; and
-where there are none, a web page cannot reach the broker through its visitor's browser.
+Owns the check of users, tokens and foreign web pages, and the form of errors. Must not know what a
+route does, nor what it needs: `broker.rights` does. Invariant: where there are users, no route is
+reached without what the table of requests says that it needs; where there are none, a web page
+cannot reach the broker through its visitor's browser.
 """
 
 import asyncio
 import base64
 import binascii
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from urllib.parse import urlsplit
@@ -17,15 +19,18 @@ import msgspec
 from aiohttp import web
 
 from broker.config import is_loopback
-from broker.credentials import Users
 from broker.mqtt.logins import Logins
+from broker.rights.current import CurrentRights
+from broker.rights.judge import Principal
+from broker.rights.requests import BY_ROUTE, RequestEntry
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 
 LOGINS_AT_A_TIME = 4  # each takes 16 MiB and a thread for tens of milliseconds
 USER: ContextVar[str | None] = ContextVar("user", default=None)  # whose request this task serves
-NEEDED = "a user's name and password are needed"
+NEEDED = "a user's name and password, or a token, are needed"
+UNKNOWN_OR_OVER = "the token is unknown or over; `headwater token add` makes another"
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="headwater", charset="UTF-8"'}
 
 log = logging.getLogger("headwater.http")
@@ -69,7 +74,7 @@ def _sentence(request: web.Request, error: web.HTTPException) -> str:
     return (error.text or error.reason).strip()
 
 
-def foreign_pages_kept_out(*, with_users: bool) -> Middleware:
+def foreign_pages_kept_out(rights: CurrentRights) -> Middleware:
     """Refuses what a web page of another site makes a visitor's browser ask.
 
     Where no users are configured a name that an attacker made to mean 127.0.0.1 is refused too.
@@ -81,7 +86,7 @@ def foreign_pages_kept_out(*, with_users: bool) -> Middleware:
         origin = request.headers.get("Origin")
         if origin is not None and _netloc(origin) != host.lower():
             return problem(403, f"a page of {origin[:100]} may not ask this broker")
-        if host and not with_users and not is_loopback(_hostname(host)):
+        if host and not rights and not is_loopback(_hostname(host)):
             return problem(403, f"this broker answers to loopback names, not {host[:100]}")
         return await handler(request)
 
@@ -102,39 +107,76 @@ def _hostname(host: str) -> str:
         return ""
 
 
-def users_only(users: Users, open_paths: frozenset[str], failures: Logins) -> Middleware:
-    """Lets in whom `users` knows, and anybody to the open paths.
+def rights_kept(rights: CurrentRights, failures: Logins) -> Middleware:
+    """Let those in who may do what they ask for, as the table of requests and `rights` say.
 
     An address from which too many logins failed of late is let in by those known to be good alone.
     """
     gate = asyncio.Semaphore(LOGINS_AT_A_TIME)
 
-    async def known(name: str, password: str) -> bool:
+    async def good(name: str, password: str) -> bool:
         async with gate:
-            return await asyncio.to_thread(users.login, name, password)
+            return await asyncio.to_thread(rights.login, name, password)
+
+    async def user_of(request: web.Request) -> str | web.Response:
+        """The name that the request proves, or the refusal."""
+        header, address = request.headers.get("Authorization", ""), f"{request.remote}:"
+        token, login = _token(header), _credentials(header)
+        if token is None and login is None:
+            return problem(401, NEEDED, CHALLENGE)
+        if login is not None and rights.remembered(*login):
+            return login[0]
+        if failures.barred(address, _now_ms()):
+            return problem(429, "too many logins from this address failed; wait a while")
+        if token is not None:
+            name = rights.judge.user_of_token(token, time.time_ns() // 1_000_000)
+            if name is not None:
+                return name
+        elif login is not None and await good(*login):
+            return login[0]
+        failures.failed(address, _now_ms())
+        return problem(401, NEEDED if token is None else UNKNOWN_OR_OVER, CHALLENGE)
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path in open_paths:
+        if not rights:
             return await handler(request)
-        login = _credentials(request.headers.get("Authorization", ""))
-        if login is None:
-            return problem(401, NEEDED, CHALLENGE)
-        if not users.remembered(*login):
-            address = f"{request.remote}:"
-            if failures.barred(address, _now_ms()):
-                return problem(429, "too many logins from this address failed; wait a while")
-            if not await known(*login):
-                failures.failed(address, _now_ms())
-                return problem(401, NEEDED, CHALLENGE)
-        USER.set(login[0])
+        wanted = entry_of(request)
+        if wanted is not None and wanted.need == "nothing":
+            return await handler(request)
+        user = await user_of(request)
+        if isinstance(user, web.Response):
+            return user
+        if wanted is not None and not rights.judge.allows(Principal(user), wanted.need):
+            return problem(403, refusal(user, wanted))
+        USER.set(user)
         return await handler(request)
 
     return check
 
 
+def entry_of(request: web.Request) -> RequestEntry | None:
+    """Return what the table says of a request; None where no such thing is served."""
+    resource = request.match_info.route.resource
+    if resource is None:
+        return None
+    method = "GET" if request.method == "HEAD" else request.method
+    return BY_ROUTE[f"{method} {resource.canonical}"]
+
+
+def refusal(user: str, wanted: RequestEntry) -> str:
+    """Return the sentence for `user`, who may not ask for what is `wanted`."""
+    return f"`{user}` may not ask for this: it needs the right `{wanted.need}`, see docs/rights.md"
+
+
 def _now_ms() -> int:
     return int(asyncio.get_running_loop().time() * 1000)
+
+
+def _token(header: str) -> str | None:
+    """The token of a Bearer authorization; nothing where there is none."""
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _credentials(header: str) -> tuple[str, str] | None:

@@ -16,6 +16,7 @@ from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import FollowersFullError
 from broker.http.guard import USER, Handler, problem
 from broker.http.openapi import document
+from broker.rights.current import CurrentRights
 
 BODY_WAIT_S = 30.0  # a body of the allowed size needs less even over a bad line
 WRITE_WAIT_S = 30.0  # a client that takes nothing for so long is gone
@@ -34,10 +35,10 @@ def _json(body: object, status: int = 200) -> web.Response:
 class Handlers:
     """One coroutine for each row of the table of routes, under the row's name."""
 
-    def __init__(self, facade: BrokerFacade, *, text_bytes_max: int, with_users: bool) -> None:
+    def __init__(self, facade: BrokerFacade, rights: CurrentRights, *, text_bytes_max: int) -> None:
         self._facade = facade
+        self._rights = rights
         self._text_bytes_max = text_bytes_max
-        self._with_users = with_users
         self._exposition: tuple[Callable[[], bytes], str] | None = None
 
     def by_name(self, name: str) -> Handler:
@@ -70,7 +71,7 @@ class Handlers:
 
     async def list_subscriptions(self, _request: web.Request) -> web.Response:
         """The subscriptions."""
-        return _json({"subscriptions": list(self._facade.subscriptions())})
+        return _json({"subscriptions": list(self._facade.subscriptions(USER.get()))})
 
     async def submit(self, request: web.Request) -> web.Response:
         """A specification in, a reply out."""
@@ -91,7 +92,7 @@ class Handlers:
         client = self._client(request)
         if client is None:
             return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
-        reply = await self._facade.submit(text, client)
+        reply = await self._facade.submit(text, client, USER.get())
         return _json(reply, 200 if reply["ok"] else 422)
 
     async def cancel(self, request: web.Request) -> web.Response:
@@ -103,12 +104,12 @@ class Handlers:
         return await self._of_named(request, self._facade.resume)
 
     async def _of_named(
-        self, request: web.Request, ask: Callable[[str, str], Awaitable[Reply]]
+        self, request: web.Request, ask: Callable[[str, str, str | None], Awaitable[Reply]]
     ) -> web.Response:
         client = self._client(request)
         if client is None:
             return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
-        reply = await ask(request.match_info["name"], client)
+        reply = await ask(request.match_info["name"], client, USER.get())
         return _json(reply, 200 if reply["ok"] else 404)
 
     async def forget(self, request: web.Request) -> web.Response:
@@ -136,6 +137,11 @@ class Handlers:
             return problem(409, UNCOORDINATED)
         return _json({"ok": True})
 
+    async def reload(self, _request: web.Request) -> web.Response:
+        """Have rights, certificates and secrets taken up."""
+        outcome = await self._facade.reload()
+        return _json(outcome, 200 if outcome["ok"] else 422)
+
     async def dashboard(self, _request: web.Request) -> web.Response:
         """The page for people; it is loaded at the first look."""
         from broker.http.dashboard import PAGE, POLICY
@@ -145,12 +151,12 @@ class Handlers:
 
     async def openapi(self, _request: web.Request) -> web.Response:
         """The description of all this."""
-        return _json(document(version("headwater"), with_users=self._with_users))
+        return _json(document(version("headwater"), with_users=bool(self._rights)))
 
     async def results(self, request: web.Request) -> web.StreamResponse:
         """Results as they come, until either side has had enough."""
         try:
-            follower = self._facade.follow(request.query.get("subscription"))
+            follower = self._facade.follow(request.query.get("subscription"), USER.get())
         except FollowersFullError as full:
             return problem(503, str(full))
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
@@ -178,7 +184,7 @@ class Handlers:
         return response
 
     def _client(self, request: web.Request) -> str | None:
-        """Who asks: the user, else what the request says; nothing where that is too long."""
+        """The asker: the user, else what the request says; nothing where that is too long."""
         user = USER.get()
         if user is not None:
             return user

@@ -8,6 +8,7 @@ from typing import Any
 
 from broker.http.route import Answer, Parameter, Route
 from broker.http.routes import ROUTES, SCHEMAS
+from broker.rights.requests import BY_ROUTE
 
 OTHERWISE = Answer("refused, as by a page of another site, or failed; the message says why")
 
@@ -19,7 +20,10 @@ def document(version: str, *, with_users: bool) -> dict[str, Any]:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, with_users)
     components: dict[str, Any] = {"schemas": SCHEMAS}
     if with_users:
-        components["securitySchemes"] = {"user": {"type": "http", "scheme": "basic"}}
+        components["securitySchemes"] = {
+            "user": {"type": "http", "scheme": "basic"},
+            "token": {"type": "http", "scheme": "bearer"},
+        }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -34,8 +38,10 @@ def document(version: str, *, with_users: bool) -> dict[str, Any]:
 
 def _operation(route: Route, with_users: bool) -> dict[str, Any]:
     answers = dict(route.answers)
-    if with_users and not route.open:
-        answers[401] = Answer("a user's name and password are needed")
+    if with_users and not is_open(route):
+        answers[401] = Answer("a user's name and password, or a token, are needed")
+        need = BY_ROUTE[f"{route.method} {route.path}"].need
+        answers.setdefault(403, Answer(f"the user's roles do not grant `{need}`"))
         answers[429] = Answer("too many logins from this address failed of late")
     responses = {str(code): _response(one) for code, one in sorted(answers.items())}
     operation: dict[str, Any] = {
@@ -51,9 +57,14 @@ def _operation(route: Route, with_users: bool) -> dict[str, Any]:
             "description": route.body,
             "content": {"text/plain": {"schema": {"type": "string"}}},
         }
-    if with_users and not route.open:
-        operation["security"] = [{"user": []}]
+    if with_users and not is_open(route):
+        operation["security"] = [{"user": []}, {"token": []}]
     return operation
+
+
+def is_open(route: Route) -> bool:
+    """Return if anybody is answered, also where there are users."""
+    return BY_ROUTE[f"{route.method} {route.path}"].need == "nothing"
 
 
 def _parameter(one: Parameter) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One row. `open` routes need no user; `body` says what a text/plain body holds."""
+    """One row; `body` says what a text/plain body holds."""
 
     method: str
     path: str
@@ -52,4 +52,3 @@ class Route(msgspec.Struct, frozen=True):
     answers: dict[int, Answer]
     parameters: tuple[Parameter, ...] = ()
     body: str = ""
-    open: bool = False

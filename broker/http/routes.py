@@ -53,6 +53,15 @@ SCHEMAS: dict[str, Schema] = {
     "Readiness": shape_of("ready missing", ready={"type": "boolean"}, missing=NAMES),
     "Status": shape_of(""),
     "Result": shape_of("subscription", subscription=TEXT),
+    "Reload": shape_of(
+        "ok",
+        ok={"type": "boolean", "enum": [True]},
+        users=COUNT,
+        tokens=COUNT,
+        clients_closed=COUNT,
+        subscriptions_stopped=COUNT,
+        stopped=NAMES,
+    ),
     "OpenApi": shape_of("openapi", openapi=TEXT),
     "Text": TEXT,
     **LOG_SCHEMAS,
@@ -69,7 +78,6 @@ ROUTES: tuple[Route, ...] = (
         "healthz",
         "Whether the process is alive",
         {200: Answer("it is", "Health"), 503: Answer("it has failed", "Health")},
-        open=True,
     ),
     Route(
         "GET",
@@ -77,7 +85,6 @@ ROUTES: tuple[Route, ...] = (
         "readyz",
         "Whether clients are served, and what is missing otherwise",
         {200: Answer("they are", "Readiness"), 503: Answer("not yet", "Readiness")},
-        open=True,
     ),
     Route(
         "GET",
@@ -185,6 +192,16 @@ ROUTES: tuple[Route, ...] = (
         {
             200: Answer("they may come", "Reply"),
             409: Answer("no coordinator decides here where tasks run"),
+        },
+    ),
+    Route(
+        "POST",
+        "/v1/reload",
+        "reload",
+        "Take up users, tokens, rights, certificates and secrets as their files say now",
+        {
+            200: Answer("they are in force; clients and subscriptions were judged again", "Reload"),
+            422: Answer("a file is faulty; every error with its place, and nothing was changed"),
         },
     ),
     Route(

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 import secrets
+import ssl
 from collections import deque
 from typing import Any, Protocol, TypeAlias
 
@@ -80,7 +81,8 @@ class LinkFace:
     ) -> None:
         self.settings = settings
         self.security: Security = load_security(settings)
-        self.links = Links(name, epoch, limits, self.security.secret)
+        self.links = Links(name, epoch, limits)
+        self.links.rekey(self.security.secrets)
         self.faults = 0
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
@@ -135,6 +137,14 @@ class LinkFace:
     ) -> None:
         """Send messages to a neighbour; `Refused` tells of those that are not taken."""
         self.tell(Offered(peer, messages, control, events))
+
+    def secure(self, security: Security) -> None:
+        """Use other secrets and certificates; links made with a secret that is gone are made anew.
+
+        Links that stand keep their encryption.
+        """
+        self.security = security
+        self._perform(self.links.rekey(security.secrets))
 
     def hold(self, *, on: bool, peer: str = "") -> None:
         """Take no more events from neighbours than they have credit for, or take them again."""
@@ -281,6 +291,8 @@ class LinkFace:
     async def _listen(self) -> None:
         settings = self.settings
         tls = self.security.listening
+        if tls is not None:
+            tls.sni_callback = self._choose_context
         try:
             self._server = await self._loop.create_server(
                 lambda: Socket(self),
@@ -294,6 +306,11 @@ class LinkFace:
             where = f"{settings.host}:{settings.port}"
             raise LinkConfigError(f"links: cannot listen on {where}: {reason}") from None
         logger.info("listening for brokers on %s:%d", settings.host, self.port)
+
+    def _choose_context(self, connection: ssl.SSLObject, *_: object) -> None:
+        """Use the certificates as they were read last, though the listener has the first."""
+        if self.security.listening is not None:
+            connection.context = self.security.listening
 
     # --- time ----------------------------------------------------------------------------
 

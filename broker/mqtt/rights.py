@@ -1,74 +1,66 @@
-"""Who may publish and subscribe where: rights by user and client, the first that fits decides.
+"""Connections and subscriptions judged once more, after the rights were read again.
 
-Owns what rights mean. Must not know files or connections. Invariant: what no right fits is denied,
-and a subscription is allowed only where every topic that it could match is: a filter is weighed as
-the set of its topics, so no wildcard reaches around a right.
+Owns what becomes of those that are no longer granted. Must not know what rights mean. Invariant:
+afterwards no connection stands whose login would be refused, and no subscription is in the tree
+that would be refused; whoever lost one is disconnected and told why.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from broker.mqtt.reasons import Reason
+from broker.mqtt.topics import split_share
 
-from broker.mqtt.application import Action, ClientInfo
-from broker.rights.topics import covers, filled
+if TYPE_CHECKING:
+    from broker.mqtt.application import Authorize, ClientInfo
+    from broker.mqtt.hub import Hub
+    from broker.mqtt.session import Session
 
-USER, CLIENT = "%u", "%c"  # levels of a right's topics that stand for who asks
-ANSWERS_KEPT = 4_096  # questions whose answers are remembered; the oldest make room
+REASON = "rights_changed"
 
 
-class Right(Struct, frozen=True):
-    """One right: whom it is about, what it says and of which topics.
+def judge_again(
+    hub: "Hub",
+    authorize: "Authorize | None",
+    welcome: "Callable[[ClientInfo, bool], bool]",
+    now_ms: int,
+) -> int:
+    """Put `authorize` in force; return how many clients were disconnected.
 
-    `users` and `clients` name them exactly; empty: anybody. `actions` is what it is about. A level
-    of a topic that is `%u` or `%c` is the asker's user name or client identifier.
+    `welcome` says if a client would be let in now, given if a certificate named it. None as
+    `authorize`: everything is granted.
     """
+    hub.authorize = authorize
+    hub.router.ask_of_publishers(authorized=authorize is not None)
+    closed = 0
+    for session in list(hub.sessions.values()):
+        lost = _forget_refused(hub, session)
+        connection = session.connection
+        if connection is None:
+            continue
+        certified = session.client.user == connection.certificate_user
+        if lost or not welcome(session.client, certified and session.client.user is not None):
+            # A will is for a client that was lost; this one is sent away.
+            session.will = None
+            hub.dismiss(connection, Reason.NOT_AUTHORIZED, REASON, now_ms)
+            closed += 1
+    return closed
 
-    allow: bool
-    actions: tuple[Action, ...]
-    topics: tuple[str, ...]
-    users: tuple[str, ...] = ()
-    clients: tuple[str, ...] = ()
 
-
-class Rights:
-    """See `broker.mqtt.application.Authorize`; the rights do not change while it lives."""
-
-    def __init__(self, rights: Sequence[Right]) -> None:
-        self._rights = tuple(rights)
-        # By the names alone: a client's address says nothing about its rights.
-        self._answer = lru_cache(maxsize=ANSWERS_KEPT)(self._decide)
-
-    def __call__(self, client: ClientInfo, topic: str, action: Action) -> bool:
-        """Whether the client may publish to the topic, or subscribe to the topic filter."""
-        return self._answer(client.user, client.client_id, topic, action)
-
-    def _decide(self, user: str | None, client_id: str, topic: str, action: Action) -> bool:
-        wanted = topic.split("/")  # a topic name is a filter without wildcards
-        for right in self._rights:
-            if (action if action != "receive" else "subscribe") not in right.actions:
-                continue
-            if (right.users and user not in right.users) or (
-                right.clients and client_id not in right.clients
-            ):
-                continue
-            for pattern in right.topics:
-                levels = filled(
-                    pattern.replace(USER, "{user}").replace(CLIENT, "{client}"), user, client_id
-                )
-                if levels is None:
-                    continue
-                if right.allow and covers(levels, wanted):
-                    return True
-                if not right.allow and covers(levels, wanted):
-                    return False
+def _forget_refused(hub: "Hub", session: "Session") -> bool:
+    """Take away the subscriptions that are granted no more; return if there were any."""
+    if hub.authorize is None:
         return False
-
-
-def check_pattern(pattern: str) -> str:
-    """What is wrong with a right's topic beyond what a topic filter must be; empty: nothing."""
-    for level in pattern.split("/"):
-        for name in (USER, CLIENT):
-            if name in level and level != name:
-                return f"`{name}` is not a level of its own"
-    return ""
+    refused = [
+        topic_filter
+        for topic_filter in session.subscriptions
+        if not hub.authorize(session.client, split_share(topic_filter)[1], "subscribe")
+    ]
+    for topic_filter in refused:
+        del session.subscriptions[topic_filter]
+        hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
+        session.outgoing.forget_replay(topic_filter)
+        if session.outgoing.kept is not None:
+            session.outgoing.kept.unsubscribe(session.outgoing.client_id, topic_filter)
+        hub.counters.refuse("subscription_not_authorized")
+    return bool(refused)

@@ -110,6 +110,11 @@ class Router:
             route.version = self.version
         return route
 
+    def ask_of_publishers(self, *, authorized: bool) -> None:
+        """Set if somebody is asked whether a client may publish, as of the next message."""
+        self._authorized = authorized
+        self.routes.clear()
+
     def nobody(self, topic: str) -> bool:
         """Whether the topic is known, and that nobody has a subscription for it."""
         route = self.routes.get(topic)

@@ -8,12 +8,15 @@ import asyncio
 import logging
 import os
 import secrets
+import ssl
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from broker.mqtt.application import (
     Application,
     Authorize,
+    ClientInfo,
     Credentials,
     RetainedMessage,
     Token,
@@ -31,6 +34,7 @@ from broker.mqtt.listening import (
 )
 from broker.mqtt.packets import Properties, Publish
 from broker.mqtt.reasons import Reason
+from broker.mqtt.rights import judge_again
 from broker.mqtt.router import Prefix
 from broker.mqtt.sockets import Socket
 from broker.mqtt.writing import wall_ms
@@ -74,6 +78,7 @@ class MqttServer:
         )
         self._driver: Driver | None = None
         self._servers: list[asyncio.Server] = []
+        self._contexts: list[ssl.SSLContext | None] = []
 
     async def keep_in(self, store: Store) -> int:
         """Go on with what is kept in a store, which was opened with the part KEPT; once, and first.
@@ -116,15 +121,18 @@ class MqttServer:
     async def start(self) -> None:
         """Listen; `ListenError` says in a sentence why not, and then nothing is open."""
         check_listeners(self._listeners, users=bool(self._users))
-        contexts = [None if item.tls is None else tls_context(item.tls) for item in self._listeners]
+        self._contexts = self.read_certificates()
         self._look_at_files()
         loop = asyncio.get_running_loop()
         if self._driver is None:
             self._driver = Driver(self._hub, self._application, self._users)
         driver = self._driver
-        for listener, context in zip(self._listeners, contexts, strict=True):
+        for number, (listener, context) in enumerate(
+            zip(self._listeners, self._contexts, strict=True)
+        ):
             secure: dict[str, Any] = {}
             if context is not None:
+                context.sni_callback = partial(self._choose_context, number)
                 # The loop tells of a connection only after its handshake, so it has to see to that.
                 secure["ssl"] = context
                 secure["ssl_handshake_timeout"] = self._hub.limits.connect_timeout_ms / 1000
@@ -138,11 +146,38 @@ class MqttServer:
             except OSError as error:
                 await self.stop()
                 # The number's own word: asyncio's text says the address once more.
-                number = error.errno or 0
-                reason = os.strerror(number) if number > 0 else error.strerror or str(error)
+                code = error.errno or 0
+                reason = os.strerror(code) if code > 0 else error.strerror or str(error)
                 raise ListenError(
                     f"cannot listen for MQTT on {listener.host}:{listener.port}: {reason.lower()}"
                 ) from None
+
+    def read_certificates(self) -> list[ssl.SSLContext | None]:
+        """Read the certificates of all listeners. Raises ListenError."""
+        return [None if item.tls is None else tls_context(item.tls) for item in self._listeners]
+
+    def judge_again(
+        self,
+        authorize: Authorize | None,
+        welcome: Callable[[ClientInfo, bool], bool],
+        contexts: Sequence[ssl.SSLContext | None],
+    ) -> int:
+        """Put other rights and certificates in force; return how many clients are disconnected.
+
+        See `broker.mqtt.rights.judge_again`. Connections that stand keep their encryption.
+        """
+        self._contexts = list(contexts)
+        self._hub.users_only = bool(self._users)
+        driver = self._started()
+        closed = judge_again(self._hub, authorize, welcome, driver.now_ms())
+        driver.soon()
+        return closed
+
+    def _choose_context(self, number: int, connection: ssl.SSLObject, *_: object) -> None:
+        """Use the certificates as they were read last, though the listener has the first."""
+        context = self._contexts[number]
+        if context is not None:
+            connection.context = context
 
     def _look_at_files(self) -> None:
         """Each connection is an open file; the others of the process have some to spare."""

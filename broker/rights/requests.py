@@ -33,7 +33,7 @@ Need = Literal[
 - `nothing`: answered to anybody; `login`: to whoever is let in.
 - `list`: `look`, or some name to submit as; the answer holds what the asker may know of.
 - `submit`: some name to submit as; then its names, types and actors are judged one by one.
-- `cancel`: as `submit`, or `cancel_any`; then whose subscription it is.
+- `cancel`: as `submit`, or `cancel_any`; then whose subscription it is. Resuming needs the same.
 - `publish`: some topic of readings to publish to; then each reading by type and source.
 - `results`: some topic of results to subscribe to; the answer holds those results alone.
 - `log`: the topic filter `results/#` to subscribe to, as the output log holds all results.
@@ -61,9 +61,11 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("list", "list", ("GET /v1/subscriptions",), "list"),
     RequestEntry("submit", "submit", ("POST /v1/subscriptions",), "submit"),
     RequestEntry("cancel", "cancel", ("DELETE /v1/subscriptions/{name}",), "cancel"),
+    RequestEntry("resume", "cancel", ("POST /v1/subscriptions/{name}/resume",), "resume"),
     RequestEntry("results", "results", ("GET /v1/results",)),
     RequestEntry("drain", "drain", ("POST /v1/drain", "DELETE /v1/drain")),
     RequestEntry("forget", "forget", ("DELETE /v1/brokers/{name}",)),
+    RequestEntry("reload", "reload", ("POST /v1/reload",)),
     RequestEntry("consumers", "consumers", ("POST /v1/log/ack", "DELETE /v1/log/consumers/{name}")),
     RequestEntry("consumers_list", "look", ("GET /v1/log/consumers",)),
     RequestEntry(

@@ -9,11 +9,16 @@ from typing import Final
 from broker.rights.requests import RIGHTS
 from broker.rights.table import RoleEntry
 
-_OWN: Final = ("results/{user}/#", "reply/{user}/#", "actors/{user}/#")  # `#` holds its parent
+_OWN: Final = (
+    "results/{user}/#",
+    "suspended/{user}/#",
+    "reply/{user}/#",
+    "actors/{user}/#",
+)  # `#` holds its parent
 
 BUILT_IN: Final[dict[str, RoleEntry]] = {
     # What runs and how it fares; nothing of what was measured or found.
-    "look": RoleEntry(subscribe=("status/#",), may=frozenset(("look",))),
+    "look": RoleEntry(subscribe=("status/#", "reply/{user}/#"), may=frozenset(("look",))),
     # A gateway: readings of any source. One device has a role of its own, see docs/rights.md.
     "publish": RoleEntry(publish=("events/#", "sources/#")),
     # A person: all readings, own subscriptions and their results, own actors.

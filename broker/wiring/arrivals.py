@@ -22,6 +22,7 @@ from broker.core.messages import (
     SpecificationSubmitted,
     TopicRefused,
 )
+from broker.rights.judge import Principal
 
 if TYPE_CHECKING:
     from broker.core.registry import Format
@@ -59,10 +60,12 @@ class Arrivals:
         prefix: str,
         payload: Callable[[Payload], None],
         message: Callable[[Message], None],
-        request: Callable[[Request], None],
+        request: Callable[[Request, Principal], None],
         flush: Callable[[], None],
     ) -> None:
         self.mappings: Mappings | None = None
+        # Answers if an asker may subscribe to a topic, and so have an answer there.
+        self.may_hear: Callable[[Principal, str], bool] = lambda _asker, _topic: True
         self._own = f"{prefix}/"
         self._skip = len(prefix) + 1
         self._prefix = prefix
@@ -102,9 +105,21 @@ class Arrivals:
         client, request = address.names
         proven = message.client.user is not None
         asker = message.client.user or client
+        who = Principal(message.client.user, message.client.client_id)
         answer_to = self._answer_to(message)
+        if not self.may_hear(who, answer_to.usual):
+            answer_to = msgspec.structs.replace(answer_to, usual=answer_to.topic)
+        if not self.may_hear(who, answer_to.topic):
+            # Told where the asker can hear it, and nobody else is made to.
+            own = (
+                f"{self._prefix}/{topics.reply(f'x/{topics.level(asker)}/{topics.last(request)}')}"
+            )
+            answer_to = AnswerTo(own, own, message.correlation_data)
+            code = refusals.ANSWER_ELSEWHERE
+            self._message(RequestRefused(asker, request, code, answer_to, message.token))
+            return
         if address.kind == topics.LIST:
-            self._request(ListRequested(asker, request, answer_to, message.token))
+            self._request(ListRequested(asker, request, answer_to, message.token), who)
             return
         try:
             text = message.payload.decode()
@@ -114,11 +129,11 @@ class Arrivals:
             return
         if address.kind == topics.SUBMIT:
             rest = (text, answer_to, message.token, proven)
-            self._request(SpecificationSubmitted(asker, request, *rest))
+            self._request(SpecificationSubmitted(asker, request, *rest), who)
         else:
             rest = (text.strip(), answer_to, message.token, proven)
             kind = ResumeRequested if address.kind == topics.RESUME else CancelRequested
-            self._request(kind(asker, request, *rest))
+            self._request(kind(asker, request, *rest), who)
 
     def _answer_to(self, message: "InboundMessage") -> AnswerTo:
         """Where the answer goes: nobody is made to speak on Headwater's own topics in our name."""

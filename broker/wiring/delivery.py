@@ -58,7 +58,7 @@ class Delivery:
             for topic in _ways(prefix, one.subscriber, one.subscription, one.actor):
                 self._send(topic, payload)
             if fan is not None:
-                fan.publish(one.subscription, payload)
+                fan.publish(one.subscriber, one.subscription, payload)
         if effect.results:
             # With the queues of sessions that outlast the process, in one transaction.
             self._server.mark_results(effect.results[-1].offset + 1)

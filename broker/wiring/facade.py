@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from broker.core import topics
 from broker.core.messages import CancelRequested, ResumeRequested, SpecificationSubmitted
 from broker.http import Follower, Ledger, Reply, ResultFan
+from broker.rights.judge import Principal
 from broker.wiring.arrivals import Request
-from broker.wiring.listed import listed
+from broker.wiring.reload import Reload, ReloadError
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
 
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 class Facade:
     """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
 
-    `proven`: clients log in, so that their names can be relied on. `keeping`: what is kept on disk.
-    `joined`: the other MQTT servers. `networking`: the links to other brokers.
+    `keeping`: what is kept on disk. `joined`: the other MQTT servers. `networking`: the links to
+    other brokers. `reload`: the rights, and who reads them again.
     """
 
     def __init__(
@@ -39,10 +41,10 @@ class Facade:
         server: "MqttServer",
         fan: ResultFan,
         *,
-        proven: bool,
         keeping: "Keeping | None" = None,
         joined: "Joined | None" = None,
         networking: "Networking | None" = None,
+        reload: Reload,
     ) -> None:
         self.missing: list[str] = ["the MQTT face", "the HTTP face"]
         self._runner = runner
@@ -50,7 +52,8 @@ class Facade:
         self._requests = requests
         self._server = server
         self._fan = fan
-        self._proven = proven
+        self._rights = reload.rights
+        self._reload = reload
         self._keeping = keeping
         self._joined = joined
         self._networking = networking
@@ -94,9 +97,9 @@ class Facade:
             clock_ahead_s=self._runner.clock.status()["ahead_ms"] / 1000,
         )
 
-    def subscriptions(self) -> Sequence[Mapping[str, Any]]:
+    def subscriptions(self, user: str | None) -> Sequence[Mapping[str, Any]]:
         """In the order of their installation."""
-        return listed(self._core)
+        return self._requests.visible(Principal(user))
 
     def status(self) -> Mapping[str, Any]:
         """What a person wants to know."""
@@ -125,26 +128,23 @@ class Facade:
             "network": self._networking.status() if self._networking else None,
         }
 
-    async def submit(self, text: str, client: str) -> Reply:
+    async def submit(self, text: str, client: str, user: str | None) -> Reply:
         """Check a specification and install all of it or nothing."""
         future = _future()
-        return await self._asked(
-            SpecificationSubmitted(client, "http", text, future, proven=self._proven), future
-        )
+        request = SpecificationSubmitted(client, "http", text, future, proven=user is not None)
+        return await self._asked(request, future, user)
 
-    async def cancel(self, name: str, client: str) -> Reply:
+    async def cancel(self, name: str, client: str, user: str | None) -> Reply:
         """End a subscription."""
         future = _future()
-        return await self._asked(
-            CancelRequested(client, "http", name, future, proven=self._proven), future
-        )
+        request = CancelRequested(client, "http", name, future, proven=user is not None)
+        return await self._asked(request, future, user)
 
-    async def resume(self, name: str, client: str) -> Reply:
+    async def resume(self, name: str, client: str, user: str | None) -> Reply:
         """Begin a suspended subscription anew."""
         future = _future()
-        return await self._asked(
-            ResumeRequested(client, "http", name, future, proven=self._proven), future
-        )
+        request = ResumeRequested(client, "http", name, future, proven=user is not None)
+        return await self._asked(request, future, user)
 
     def forget(self, broker: str) -> bool:
         """Have nobody wait for another broker any more."""
@@ -159,12 +159,28 @@ class Facade:
         """Have all tasks go elsewhere, or let them come again."""
         return self._networking is not None and self._networking.drain(drained=drained)
 
-    def follow(self, subscription: str | None) -> Follower:
-        """The results from now on. Raises FollowersFullError."""
-        return self._fan.follow(subscription)
+    async def reload(self) -> Mapping[str, Any]:
+        """Take up rights, certificates and secrets as their files say now."""
+        try:
+            return await self._reload()
+        except ReloadError as error:
+            return {"ok": False, "errors": [{"message": fault} for fault in error.args]}
 
-    async def _asked(self, request: Request, future: "asyncio.Future[bytes]") -> Reply:
-        self._requests.put(request)
+    def follow(self, subscription: str | None, user: str | None) -> Follower:
+        """The results from now on. Raises FollowersFullError."""
+        asker, rights = Principal(user), self._rights
+
+        def may_see(subscriber: str, name: str) -> bool:
+            # Asked for each result, as the rights may be read again while it follows.
+            topic = f"{rights.prefix}/{topics.result(subscriber, name)}"
+            return rights.judge.may_receive(asker, topic)
+
+        return self._fan.follow(subscription, may_see)
+
+    async def _asked(
+        self, request: Request, future: "asyncio.Future[bytes]", user: str | None
+    ) -> Reply:
+        self._requests.put(request, Principal(user))
         return msgspec.json.decode(await future, type=dict[str, Any])  # type: ignore[return-value]
 
 

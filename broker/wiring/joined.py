@@ -27,6 +27,7 @@ from broker.joining.connection import Terms, sentence, tls_context
 from broker.joining.join import Join
 from broker.joining.messages import Arrived, JoinToken, Outgoing
 from broker.mqtt.application import ClientInfo, InboundMessage
+from broker.rights.judge import JOIN, Principal
 from broker.store import StoreError
 from broker.wiring import logs
 from broker.wiring.arrivals import AnswerTo, Arrivals, Request
@@ -75,8 +76,9 @@ class Way:
         self.supply: Supply | None = None
         join.receiver = self
 
-    def attach(self, runner: Runner, ask: Callable[[Request], None]) -> None:
-        """Have what comes go to the core."""
+    def attach(self, runner: Runner, ask: Callable[[Request, Principal], None]) -> None:
+        """Have what comes go to the core. The server is asked for, as its clients have no names."""
+        server = Principal(f"{JOIN}{self.join.name}")
 
         def message(one: Message) -> None:
             runner.add(self._answered_here(one) if isinstance(one, RequestRefused) else one)
@@ -85,7 +87,7 @@ class Way:
             self._prefix,
             runner.add_payload,
             message,
-            lambda request: ask(self._answered_here(request)),
+            lambda request, _: ask(self._answered_here(request), server),
             runner.flush,
         )
         self._arrivals.mappings = self._mappings
@@ -184,7 +186,7 @@ class Joined:
             join = Join(name, terms, subscribed, Backoff(draw), logs.tell)
             self.ways.append(Way(join, settings, terms.client_id, config.broker.name, mappings))
 
-    def attach(self, runner: Runner, ask: Callable[[Request], None]) -> None:
+    def attach(self, runner: Runner, ask: Callable[[Request, Principal], None]) -> None:
         """Have what comes go to the core; requests by the line in which they are checked."""
         for way in self.ways:
             way.attach(runner, ask)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from broker.config import Config
+from broker.config import Config, ConfigError
 from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
 from broker.core.links import Congested, Delivered, Down, NameInUse, Refused, Up
@@ -27,6 +27,7 @@ from broker.core.network.messages import (
 from broker.core.network.network_broker import NetworkBroker
 from broker.links import LinkConfigError, LinkFace
 from broker.links.face import LinkNews
+from broker.links.securing import Security, load_security
 from broker.network.replication.absence_watch import away
 from broker.wiring.errors import StartError
 from broker.wiring.runner import Runner
@@ -84,6 +85,17 @@ class Networking:
     async def stop(self) -> None:
         """Close all links."""
         await self._face.stop()
+
+    def read_security(self) -> Security:
+        """Read secrets and certificates again. Raises ConfigError."""
+        try:
+            return load_security(self._face.settings)
+        except LinkConfigError as error:
+            raise ConfigError(str(error)) from None
+
+    def secure(self, security: Security) -> None:
+        """Put other secrets and certificates in force."""
+        self._face.secure(security)
 
     # --- frames ----------------------------------------------------------------------------
 

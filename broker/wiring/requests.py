@@ -13,20 +13,39 @@ import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from broker.core import refusals
+from broker.core import refusals, topics
+from broker.core.durable import DurableBroker
 from broker.core.effects import Acknowledge, Effect, Reply
 from broker.core.installer import reader_of
 from broker.core.limits import Limits
-from broker.core.messages import CancelRequested, Message, RequestRefused, SpecificationSubmitted
+from broker.core.messages import (
+    CancelRequested,
+    Message,
+    RequestRefused,
+    ResumeRequested,
+    SpecificationSubmitted,
+)
+from broker.network.replication.absence_watch import waiting_for
+from broker.rights.current import CurrentRights
+from broker.rights.judge import Principal
+from broker.rights.requests import Need
+from broker.rights.submission import not_granted, speaker_for, troubles
 from broker.wiring.arrivals import ListRequested, Request
-from broker.wiring.listed import listed
-from broker.wiring.runner import Runner
+from broker.wiring.runner import Core, Runner
 from language import Checked, check_text
 
+_NEEDS: dict[type[Any], Need] = {
+    SpecificationSubmitted: "submit",
+    CancelRequested: "cancel",
+    ResumeRequested: "cancel",
+    ListRequested: "list",
+}
+NOBODY = Principal(None)
 WAITING_MAX = 100  # requests come from people and scripts
 WAITING_CHARS_MAX = 8_388_608  # of all texts that wait
 HOLD_S_MAX = 1.0
@@ -35,27 +54,28 @@ logger = logging.getLogger(__name__)
 
 
 class Requests:
-    """The line; `serve` is its task."""
+    """The line; `serve` is its task. `rights` judge what each text and each request means."""
 
-    def __init__(self, runner: Runner, limits: Limits) -> None:
+    def __init__(self, runner: Runner, limits: Limits, rights: CurrentRights) -> None:
         self._runner = runner
+        self._rights = rights
         self._text_chars_max = limits.specification_bytes_max
         self._reader = reader_of(runner.core.options.tables)
         self._functions = runner.core.functions
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[tuple[Request, Principal]] = deque()
         self._waiting_chars = 0
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="check")
         self._holding = False
         self._patience: asyncio.TimerHandle | None = None
 
-    def put(self, request: Request) -> None:
-        """Take a request, or refuse it where too many wait."""
+    def put(self, request: Request, asker: Principal = NOBODY) -> None:
+        """Take a request of `asker`, or refuse it where too many wait."""
         size = _size(request)
         if len(self._waiting) >= WAITING_MAX or self._waiting_chars + size > WAITING_CHARS_MAX:
             self._runner.put(_refused(request, refusals.BUSY))
             return
-        self._waiting.append(request)
+        self._waiting.append((request, asker))
         self._waiting_chars += size
         self._arrived.set()
         self._hold()
@@ -67,16 +87,12 @@ class Requests:
                 await self._arrived.wait()
                 while self._waiting:
                     # Taken off the line only when it is done: until then it fills its place.
-                    request = self._waiting[0]
-                    if isinstance(request, ListRequested):
-                        await self._runner.running()
-                        self._off_the_line()
-                        self._runner.perform(self._told(request))
-                    else:
-                        message = await self._prepared(request)
-                        await self._runner.running()
-                        self._off_the_line()
-                        self._runner.handle(message)
+                    request, asker = self._waiting[0]
+                    message = await self._prepared(request)
+                    await self._runner.running()
+                    self._off_the_line()
+                    # Judged now, as the rights may have been read again while it waited.
+                    self._hand_on(message, asker)
                 self._arrived.clear()
                 self._let_go()
         finally:
@@ -84,10 +100,40 @@ class Requests:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _off_the_line(self) -> None:
-        self._waiting_chars -= _size(self._waiting.popleft())
+        self._waiting_chars -= _size(self._waiting.popleft()[0])
 
-    async def _prepared(self, request: SpecificationSubmitted | CancelRequested) -> Message:
-        if isinstance(request, CancelRequested) or len(request.text) > self._text_chars_max:
+    def _hand_on(self, message: Message | ListRequested, asker: Principal) -> None:
+        """Have the core handle a request, or answer what the rights refuse or what is a list."""
+        judge = self._rights.judge
+        need = _NEEDS.get(type(message))
+        if need is not None and not judge.allows(asker, need):
+            refused = [not_granted(asker, f"ask to {need}", "submit_as")]
+            self._runner.perform(_answered(message, refusals.refused(refused).payload()))
+        elif isinstance(message, ListRequested):
+            self._runner.perform(self._told(message, asker))
+        else:
+            self._judge(message, asker)
+
+    def _judge(self, message: Message, asker: Principal) -> None:
+        """Have the core handle a request, but for a text of which the asker may not do all."""
+        judge = self._rights.judge
+        if isinstance(message, CancelRequested | ResumeRequested):
+            installed = self._runner.core.subscriptions
+            client = speaker_for(judge, asker, message.client, message.name, installed)
+            if client != message.client:
+                message = replace(message, client=client, proven=True)
+        elif isinstance(message, SpecificationSubmitted) and message.checked is not None:
+            text = message.checked.specification
+            refused = troubles(judge, asker, text) if text is not None else []
+            if refused:
+                self._runner.perform(_answered(message, refusals.refused(refused).payload()))
+                return
+        self._runner.handle(message)
+
+    async def _prepared(self, request: Request) -> Message | ListRequested:
+        if not isinstance(request, SpecificationSubmitted):
+            return request
+        if len(request.text) > self._text_chars_max:
             return request
         loop = asyncio.get_running_loop()
         try:
@@ -100,15 +146,24 @@ class Requests:
             return _refused(request, refusals.DEFECT)
         return replace(request, checked=checked)
 
-    def _told(self, request: ListRequested) -> list[Effect]:
-        """The subscriptions, in answer to whom they were asked by."""
-        found = {"ok": True, "subscriptions": listed(self._runner.core)}
-        answer = msgspec.json.encode(found)
-        tokens = () if request.token is None else (request.token,)
+    def visible(self, asker: Principal) -> list[dict[str, Any]]:
+        """List the subscriptions of which `asker` may know."""
+        judge = self._rights.judge
         return [
-            Reply(request.reply_to, request.client, request.request, answer),
-            Acknowledge(tokens),
+            entry
+            for entry in listed(self._runner.core)
+            if (asker.user is not None and entry["client"] == asker.user)
+            or judge.may_see(
+                asker,
+                entry["subscriber"],
+                topics.result(entry["subscriber"], entry["subscription"]),
+            )
         ]
+
+    def _told(self, request: ListRequested, asker: Principal) -> list[Effect]:
+        """The subscriptions, in answer to whom they were asked by."""
+        answer = msgspec.json.encode({"ok": True, "subscriptions": self.visible(asker)})
+        return _answered(request, answer)
 
     def _hold(self) -> None:
         """Once for the whole line, so that many texts do not add up."""
@@ -135,6 +190,37 @@ def _size(request: Request) -> int:
     if isinstance(request, ListRequested):
         return 0
     return len(request.text) if isinstance(request, SpecificationSubmitted) else len(request.name)
+
+
+def listed(core: Core) -> list[dict[str, Any]]:
+    """All that are at home here; `waits_for` are brokers that are away and that it waits for."""
+    waiting: dict[tuple[str, str], list[str]] = {}
+    if isinstance(core, DurableBroker) and core.options.networked:
+        for broker, keys in waiting_for(core.network, core.now).items():
+            for key in keys:
+                waiting.setdefault(key, []).append(broker)
+    return [
+        {
+            "subscription": one.name,
+            "subscriber": one.subscriber,
+            "actor": one.actor,
+            "seq": one.seq,
+            "state": "suspended" if one.suspended else one.state,
+            "results": one.results,
+            "client": one.client,
+            "since": one.since,
+            **({} if one.ends is None else {"ends": one.ends}),
+            **({"suspended": one.suspended} if one.suspended else {}),
+            **({"waits_for": waiting[one.key]} if one.key in waiting else {}),
+        }
+        for one in core.subscriptions
+    ]
+
+
+def _answered(request: Any, answer: bytes) -> list[Effect]:
+    """Answer a request without asking the core."""
+    tokens = () if request.token is None else (request.token,)
+    return [Reply(request.reply_to, request.client, request.request, answer), Acknowledge(tokens)]
 
 
 def _refused(request: Request, code: str) -> RequestRefused:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from broker.config import Config, ConfigError
 from broker.config.mappings import heard_by, settled
-from broker.config.rights import load_rights
-from broker.core.broker import Broker, BrokerOptions
+from broker.core.broker import BrokerOptions
+from broker.core.durable_state import RestorableBroker
 from broker.core.messages import Started, Stopped
 from broker.core.own import Function
 from broker.core.topics import EVENTS
@@ -25,10 +25,10 @@ from broker.mqtt.application import InboundMessage
 from broker.mqtt.kept import KEPT
 from broker.mqtt.listening import Listener, ListenError, Tls
 from broker.mqtt.logins import Logins
-from broker.mqtt.rights import Rights
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
 from broker.own_functions import FunctionsError, load_functions
+from broker.rights.current import CurrentRights
 from broker.store import StoreError
 from broker.wiring import logs
 from broker.wiring.arrivals import Arrivals
@@ -36,13 +36,13 @@ from broker.wiring.clock import ClockWatch, WallClock
 from broker.wiring.delivery import Delivery
 from broker.wiring.errors import StartError
 from broker.wiring.listening import Listening
+from broker.wiring.reload import Reload, read_table
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
 from broker.wiring.sessions import go_on
 from broker.wiring.tables import TablesError, load_tables
 
 if TYPE_CHECKING:
-    from broker.credentials import Users
     from broker.http.app import Listener as HttpListener
     from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
@@ -69,20 +69,23 @@ class _Door:
 class Site:
     """The broker of one process. Use `start` once, then `stop`."""
 
-    def __init__(self, config: Config, users: "Users | None", folder: Path | None = None) -> None:
+    def __init__(self, config: Config, folder: Path | None = None) -> None:
+        """Raises StartError."""
         self._config = config
-        self._users = users
+        self._rights = _rights(config)
+        self.reload: Reload
         self._folder = folder
         self._door = door = _Door()
         prefix = config.mqtt.prefix
         self._server = MqttServer(
             door,
             listeners=listeners(config),
-            users=users,
+            users=self._rights,
             prefix=Prefix(prefix, (f"{prefix}/{EVENTS}/#",), _mapped(config)),
             limits=config.mqtt_limits,
-            authorize=_rights(config),
+            authorize=self._rights or None,
         )
+        self._server.set_quotas(self._rights.judge.table.quotas)
         self._delivery = Delivery(self._server, prefix)
         self._joined = _joined(config, self._delivery)
         self._options = BrokerOptions(
@@ -138,6 +141,7 @@ class Site:
         self._started = True
         self._runner.handle(Started())
         self._listening.look()
+        await self.reload.stop_refused()  # the rights may be others than when it stopped
         if self._joined is not None:
             outbox = None if self._keeping is None else self._keeping.log
             self._joined.start(outbox, self._runner.now_ms)
@@ -151,7 +155,7 @@ class Site:
             if self._options.networked:
                 raise StartError(NEEDS_A_FOLDER)
             logs.tell("warning", "nothing_kept", reason=NOTHING_KEPT)
-            core = Broker(self._options, self._config.limits)
+            core = RestorableBroker(self._options, self._config.limits)
             core.know(self._functions)
             runner = Runner(core, outside, clock)
         else:
@@ -171,7 +175,9 @@ class Site:
         prefix, name = self._config.mqtt.prefix, self._options.name
         self._listening = Listening(self._server, runner, prefix, name)
         self._server.on_subscriptions(self._listening.changed)
-        self._requests = Requests(runner, self._config.limits)
+        self._requests = Requests(runner, self._config.limits, self._rights)
+        self.reload = Reload(self._config, self._rights, self._server, self._delivery)
+        self.reload.attach(runner, self._networking)
         arrivals = Arrivals(
             self._config.mqtt.prefix,
             runner.add_payload,
@@ -179,6 +185,7 @@ class Site:
             self._requests.put,
             runner.flush,
         )
+        arrivals.may_hear = self._rights.may_hear
         if self._mappings is not None:
             arrivals.mappings = self._mappings
             self._mappings.advertised = runner.is_advertised
@@ -218,28 +225,26 @@ class Site:
 
     async def _start_http(self) -> str:
         from broker import http
-        from broker.credentials import Users
         from broker.wiring.facade import Facade
 
         config, limits = self._config, self._config.http_limits
         fan = self._delivery.fan = http.ResultFan(limits.streams_max, limits.stream_queue_max)
-        users = self._users or Users({})
         facade = Facade(
             self._runner,
             self._requests,
             self._server,
             fan,
-            proven=bool(users),
             keeping=self._keeping,
             joined=self._joined,
             networking=self._networking,
+            reload=self.reload,
         )
         options = http.HttpOptions(
             text_bytes_max=config.limits.specification_bytes_max,
             connections_max=limits.connections_max,
         )
         log = None if self._keeping is None else self._keeping.log
-        app = http.make_app(facade, users, options, Logins(config.mqtt_limits), log=log)
+        app = http.make_app(facade, self._rights, options, Logins(config.mqtt_limits), log=log)
         try:
             self._http = await http.listen(app, config.http.host, config.http.port, options)
         except http.ListenError as error:
@@ -334,12 +339,12 @@ def _functions(config: Config) -> dict[str, Function]:
         raise StartError(f"{error}; see `functions` under [broker]") from None
 
 
-def _rights(config: Config) -> Rights | None:
-    """Who may publish and subscribe where. Raises StartError."""
+def _rights(config: Config) -> CurrentRights:
+    """Read the rights. Raises StartError."""
     try:
-        return load_rights(config.mqtt.rights)
+        return CurrentRights(read_table(config), config.mqtt.prefix)
     except ConfigError as error:
-        raise StartError(f"{error}; see `rights` under [mqtt]") from None
+        raise StartError(f"{error}\nsee `rights` under [broker]") from None
 
 
 def _cannot_listen(section: str, error: Exception) -> StartError:

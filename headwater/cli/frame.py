@@ -46,11 +46,16 @@ COMMANDS = {
     "server run": "run jobs on Spark over the results of brokers",
     "server status": "say how far the jobs of a running server are",
     "config show": "print a broker's configuration and where it comes from",
-    "user add": "add a user, with a password, to a broker's file of users",
-    "user passwd": "give a user of a file another password",
-    "user remove": "take a user out of a file",
-    "user list": "list the users of a file",
+    "reload": "have a running broker take up users, rights, certificates and secrets",
+    "user add": "add a user, with a password and roles, to a broker's rights file",
+    "user passwd": "give a user of a rights file another password",
+    "user remove": "take a user out of a rights file",
+    "user list": "list the users of a rights file",
+    "token add": "add a token for a program to a rights file, and show it once",
+    "token ls": "list the tokens of a rights file",
+    "token remove": "take a token out of a rights file",
 }
+ROOMS = {"user": "rights.", "token": "rights.", "reload": "rights."}  # by the first word
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -132,7 +137,7 @@ class _MisuseError(Exception):
 
 def parser_of(name: str) -> argparse.ArgumentParser:
     """The parser of a command's options."""
-    module = _module_of(name)
+    module = module_of(name)
     parser = _Parser(
         prog=f"headwater {name}",
         description=COMMANDS[name],
@@ -145,9 +150,11 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _module_of(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
+    """Import the module of a command."""
+    room = ROOMS.get(name.partition(" ")[0], "")
     module = "cancel" if name == "resume" else name.replace(" ", "_")
-    return importlib.import_module(f"headwater.cli.{module}")
+    return importlib.import_module(f"headwater.cli.{room}{module}")
 
 
 def _run(name: str, words: list[str]) -> int:
@@ -157,11 +164,11 @@ def _run(name: str, words: list[str]) -> int:
         return GOOD
     except _MisuseError as error:
         if JSON in words:
-            aside = getattr(_module_of(name), "ERRORS_ASIDE", False)
+            aside = getattr(module_of(name), "ERRORS_ASIDE", False)
             return _tell(CommandError(MISUSED, str(error)), as_json=True, aside=aside)
         complain(f"{error.usage}{error.sentence}")
         return MISUSED
-    run: Callable[[argparse.Namespace], int] = _module_of(name).run
+    run: Callable[[argparse.Namespace], int] = module_of(name).run
     try:
         return run(arguments)
     except CommandError as error:

@@ -30,7 +30,7 @@ def ask(
         _send(connection, broker, method, _target(broker, path, params), body)
         answer = connection.getresponse()
         data = answer.read(ANSWER_BYTES_MAX + 1)
-        _refuse_strangers(broker, answer.status)
+        _refuse_strangers(broker, answer.status, data)
         return answer.status, _decoded(broker, data)
     except (OSError, UnicodeError, http.client.HTTPException) as error:
         raise broker.unreachable(_reason(error)) from None
@@ -44,10 +44,10 @@ def stream(broker: Broker, path: str, **params: str) -> Generator[bytes, None, N
     try:
         _send(connection, broker, "GET", _target(broker, path, params), None)
         answer = connection.getresponse()
-        _refuse_strangers(broker, answer.status)
         if answer.status != 200:
-            told = _decoded(broker, answer.read(ANSWER_BYTES_MAX))
-            raise refused(told)
+            data = answer.read(ANSWER_BYTES_MAX)
+            _refuse_strangers(broker, answer.status, data)
+            raise refused(_decoded(broker, data))
         while line := answer.readline(ANSWER_BYTES_MAX):
             if line.strip():
                 yield line.strip()
@@ -102,16 +102,20 @@ def _send(
     if broker.user is not None:
         login = f"{broker.user}:{broker.password}".encode()
         headers["Authorization"] = "Basic " + base64.b64encode(login).decode()
+    elif broker.token is not None:
+        headers["Authorization"] = f"Bearer {broker.token}"
     data = None if body is None else body.encode("utf-8", "surrogatepass")
     connection.request(method, target, data, headers)
 
 
-def _refuse_strangers(broker: Broker, status: int) -> None:
+def _refuse_strangers(broker: Broker, status: int, data: bytes) -> None:
+    if status == 401 and broker.user is None and broker.token is not None:
+        raise CommandError(2, f"{broker.url} does not take this token (HEADWATER_TOKEN)")
     if status == 401:
         wrong = "does not know this user and password" if broker.user else "has users"
         raise CommandError(2, f"{broker.url} {wrong}; name one with --user")
     if status == 403:
-        raise CommandError(2, f"{broker.url} does not answer to this address or user")
+        raise refused(_decoded(broker, data), 2)
 
 
 def _decoded(broker: Broker, data: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from headwater.cli.output import CommandError, ask_password
@@ -21,7 +21,8 @@ EXIT_UNREACHABLE = 3
 NOT_IN_TIME = "accepted, but not active everywhere in time"
 ENVIRONMENT = (
     "HEADWATER_BROKER names the broker where --broker does not; HEADWATER_PASSWORD\n"
-    "holds the password of --user where nobody can be asked."
+    "holds the password of --user where nobody can be asked; HEADWATER_TOKEN holds a\n"
+    "program's token, for http:// and https:// where --user is not given."
 )
 
 
@@ -40,6 +41,7 @@ class Broker:
     password: str | None
     client: str
     timeout_s: float
+    token: str | None = field(default=None, repr=False)
     remedy: str = "is it running? `headwater broker` starts one, --broker names another"
 
     @property
@@ -115,7 +117,7 @@ def broker_of(arguments: argparse.Namespace) -> Broker:
     )
     if arguments.user:
         return replace(broker, password=_password(arguments.user))
-    return broker
+    return replace(broker, token=os.environ.get("HEADWATER_TOKEN"))
 
 
 def broker_at(

@@ -125,7 +125,7 @@ async def _started(
             # -P: what lies in the folder where somebody tries this is none of ours.
             *(sys.executable, "-P", "-m", "headwater.cli", "broker"),
             *("--config", str(configuration)),
-            env=_environment(),
+            env=_environment(folder),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -134,9 +134,10 @@ async def _started(
     return RunningBroker(process, mqtt_port, http_port, log)
 
 
-def _environment() -> dict[str, str]:
-    """Ours without settings that are meant for other brokers."""
-    return {name: text for name, text in os.environ.items() if not name.startswith(PREFIX)}
+def _environment(folder: Path) -> dict[str, str]:
+    """Return ours without settings that are meant for other brokers, or their secret of links."""
+    own = {name: text for name, text in os.environ.items() if not name.startswith(PREFIX)}
+    return own | {"XDG_STATE_HOME": str(folder)}
 
 
 async def _ready(broker: RunningBroker) -> None:

@@ -52,14 +52,10 @@ def test_the_last_of_file_environment_and_flag_wins(site):
 
 @pytest.mark.parametrize("row", settings(), ids=lambda row: row.key)
 def test_every_setting_can_be_set_from_file_environment_and_flag(row, site, tmp_path):
-    """By its default, which every source must be able to say; of users, by one."""
-    (tmp_path / "users.toml").write_text(f'anna = "{HASH}"\n')
-    value = {"users": "users.toml"}.get(row.name, row.default)
-    expected = {"users": {"anna": HASH}}.get(row.name, row.default)
-    plain = as_toml([r for r in shown(load()) if r.key == row.key], origins=False)
-    text = f'[mqtt]\nusers = "{value}"' if row.name == "users" else plain
-    flags = {"users": str(tmp_path / str(value)), "peers": ""}
-    flag = flags.get(row.name, str(value))
+    """By its default, which every source must be able to say."""
+    expected = row.default
+    text = as_toml([r for r in shown(load()) if r.key == row.key], origins=False)
+    flag = "" if row.name == "peers" else str(row.default)
     for loaded, kind in (
         (load(site(text)), "file"),
         (load(None, {row.variable: flag}), "env"),
@@ -94,13 +90,10 @@ def test_every_setting_can_be_set_from_file_environment_and_flag(row, site, tmp_
         ('[mqtt]\nhost = ""', "2:1", "found an empty text"),
         ("[mqtt]\nhost = 2026-01-01", "2:1", "a date or time"),
         ("[mqtt]\nhost = ['x']", "2:1", "found a list, expected"),
-        ("mqtt.users.anna = 3", "1:1", "expected a password hash in quotes"),
-        ("[mqtt.users]\nanna = 'plain'", "2:1", "`headwater user add anna` prints"),
-        (f"[mqtt.users]\n'a b' = '{HASH}'", "2:1", "the user name `a b` will not do"),
-        ('[mqtt]\nusers = "a\\u0000"', "2:1", "expected a table of name = password hash"),
+        ("[mqtt]\nusers = 'users.toml'", "2:1", "users stand in the file that `rights` under"),
+        ("[mqtt]\nrights = 'rights.toml'", "2:1", "did you mean `broker.rights`?"),
         ('[mqtt]\nhost = "a\\u0000"', "2:1", "the character NUL"),
         ('[broker]\ndata_dir = "a\\u0000"', "2:1", "the character NUL"),
-        ("[mqtt]\nusers = ['anna']", "2:1", "expected a table of name = password hash"),
         ("[intake]\nrequire_timestamp = 1", "2:1", "expected true or false"),
         ('[log]\nlevel = "loud"', "2:1", 'found "loud", expected one of "debug", "info"'),
         ('[mqtt]\nprefix = "a/#"', "2:1", "a topic without wildcards"),
@@ -193,10 +186,8 @@ def test_a_door_to_other_machines_needs_users(site, section, host):
     (problem,) = problems(site(f"[{section}]\nhost = '{host}'"))
     assert problem.startswith(f"site.toml:2:1: {section}.host: ")
     assert "headwater user add" in problem
-    with_users = f"[{section}]\nhost = '{host}'\n[mqtt.users]\nanna = '{HASH}'"
-    if section == "mqtt":
-        with_users = f"[mqtt]\nhost = '{host}'\nusers = {{anna = '{HASH}'}}"
-    assert load(site(with_users)).config.mqtt.users == {"anna": HASH}
+    with_users = f"[{section}]\nhost = '{host}'\n[broker]\nrights = 'rights.toml'"
+    assert load(site(with_users)).config.broker.rights.endswith("rights.toml")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.7", "::1", "localhost"])
@@ -206,19 +197,6 @@ def test_loopback_needs_no_users(site, host):
 
 def test_http_that_is_off_opens_no_door(site):
     assert not load(site("[http]\nenabled = false\nhost = '0.0.0.0'")).config.http.enabled
-
-
-def test_users_may_stand_in_a_file_and_its_errors_name_it(site, tmp_path):
-    users = tmp_path / "users.toml"
-    users.write_text(f"anna = '{HASH}'\n\nbert = 'x'\n")
-    path = site("[mqtt]\nusers = 'users.toml'")
-    (problem,) = problems(path)
-    assert problem.startswith(f"{users}:3:1: a password hash has the form")
-    users.write_text(f"anna = '{HASH}'\n")
-    assert load(path).config.mqtt.users == {"anna": HASH}
-    users.unlink()
-    (problem,) = problems(path)
-    assert problem == f"{users}: cannot be read: no such file or directory"
 
 
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
@@ -247,19 +225,11 @@ def test_what_is_shown_reads_back_as_the_same_configuration(site):
     )
 
 
-@pytest.mark.parametrize("password", ["20071021", "3.25", "true", "'swordfish'", "['swordfish']"])
-def test_a_password_in_the_place_of_its_hash_is_not_repeated(site, password):
-    """Somebody may well write it there, and the message goes to a log."""
-    (problem,) = problems(site(f"[mqtt.users]\nanna = {password}"))
-    assert password.strip("'[]") not in problem
-
-
 def test_no_secret_is_shown(site):
-    loaded = load(site(f"[mqtt.users]\nanna = '{HASH}'"))
+    loaded = load(site("[data]\ndatabase = 'postgresql://ann:swordfish@db/hw'"))
     printed = as_toml(shown(loaded), origins=True)
-    assert "anna" in printed
-    assert "scrypt" not in printed
-    assert HASH not in repr(shown(loaded))
+    assert "database" in printed
+    assert "swordfish" not in printed + repr(shown(loaded))
 
 
 def test_the_page_lists_every_setting_with_its_default_and_unit():

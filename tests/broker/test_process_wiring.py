@@ -19,6 +19,8 @@ from broker.core.messages import (
     Started,
     Woken,
 )
+from broker.rights.current import CurrentRights
+from broker.rights.table import RightsTable
 from broker.wiring import logs
 from broker.wiring import requests as requesting
 from broker.wiring.clock import WallClock
@@ -381,13 +383,16 @@ def test_what_waits_behind_a_request_is_handled_though_the_core_cannot_even_refu
 # --- requests ---------------------------------------------------------------------------------
 
 
+OPEN = CurrentRights(RightsTable(), "headwater")
+
+
 def with_requests(scene):
     """Runs a scene with a runner and a line of requests that is served."""
 
     async def run():
         outside = Outside()
         runner = Runner(Broker(BrokerOptions()), outside)
-        requests = Requests(runner, runner.core.limits)
+        requests = Requests(runner, runner.core.limits, OPEN)
         serving = asyncio.create_task(requests.serve())
         try:
             async with asyncio.timeout(PATIENCE_S):

@@ -11,20 +11,20 @@ from typing import Self
 
 import pytest
 
-from broker.credentials import Users
 from broker.http import listen, make_app
-from tests.broker.http.fakes import FakeBroker
+from broker.rights.current import CurrentRights
+from tests.broker.http.fakes import OPEN, FakeBroker
 
 
 class FaceThread:
     """The HTTP face of a fake broker in a thread with a loop of its own."""
 
-    def __init__(self, users: Users) -> None:
+    def __init__(self, rights: CurrentRights) -> None:
         self.broker: FakeBroker
         self.port = 0
         self.loop: asyncio.AbstractEventLoop
         self.followed = threading.Event()
-        self._users = users
+        self._rights = rights
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
 
@@ -34,13 +34,13 @@ class FaceThread:
         self.broker = FakeBroker()
         follow = self.broker.follow
 
-        def noted(subscription):
-            follower = follow(subscription)
+        def noted(subscription, user):
+            follower = follow(subscription, user)
             self.followed.set()
             return follower
 
         self.broker.follow = noted  # type: ignore[method-assign]
-        listener = await listen(make_app(self.broker, self._users), "127.0.0.1", 0)
+        listener = await listen(make_app(self.broker, self._rights), "127.0.0.1", 0)
         self.port = listener.port
         self._started.set()
         await self._end.wait()
@@ -55,7 +55,7 @@ class FaceThread:
         """Once somebody follows: these results, in order."""
         assert self.followed.wait(10)
         for subscription, line in results:
-            self.loop.call_soon_threadsafe(self.broker.fan.publish, subscription, line)
+            self.loop.call_soon_threadsafe(self.broker.fan.publish, "anna", subscription, line)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -70,7 +70,7 @@ class FaceThread:
 
 @pytest.fixture
 def face() -> Iterator[FaceThread]:
-    with FaceThread(Users({})) as running:
+    with FaceThread(OPEN) as running:
         yield running
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib
 import os
 import shlex
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.frame import COMMANDS
+from headwater.cli.frame import COMMANDS, module_of
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, client
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +42,7 @@ def environ(tmp_path_factory):
 
 def words_of(name: str) -> list[str]:
     """The command's example as a shell would take it, its ports free ones."""
-    module = importlib.import_module(f"headwater.cli.{name.replace(' ', '_')}")
+    module = module_of(name)
     first = module.EXAMPLE.strip().partition("\n")[0]  # each further one has a test of its own
     line = first.partition(" #")[0].partition(" >>")[0]
     words = []
@@ -59,6 +58,8 @@ def test_the_example_of_a_command_works(name, environ, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     if name in {"user list", "user passwd", "user remove"}:  # about what the first example made
         assert run(words_of("user add"), environ, tmp_path) == (0, "")
+    if name in {"token ls", "token remove"}:
+        assert run(words_of("token add"), environ, tmp_path) == (0, "")
     assert run(words_of(name), environ, tmp_path) == (0, "")
 
 

@@ -1,6 +1,5 @@
 """Every command answers with a sentence and one of four statuses."""
 
-import importlib
 import json
 import os
 import re
@@ -12,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.config import load
 from broker.config.table import settings
-from broker.credentials import check_password
 from headwater.cli import main
 from headwater.cli.diagnostics import rendered
-from headwater.cli.frame import COMMANDS
+from headwater.cli.frame import COMMANDS, module_of
 from headwater.cli.output import print_table
 from headwater.cli.replay import lateness_ms
 from headwater.cli.results import as_line
@@ -57,7 +54,7 @@ def test_every_command_has_help_with_an_example_of_its_own_and_json(name, capsys
     assert main([*name.split(), "--help"]) == 0
     told = capsys.readouterr().out
     assert "--json" in told
-    module = importlib.import_module(f"headwater.cli.{name.replace(' ', '_')}")
+    module = module_of(name)
     assert f"example:\n{module.EXAMPLE}" in told
     assert module.EXAMPLE.startswith(f"  headwater {name}")
 
@@ -173,22 +170,6 @@ def test_config_show_refuses_what_a_broker_would_refuse(tmp_path, capsys):
         assert told[1].startswith(f"headwater: {path}:3:1: mqtt.host: ")
 
 
-@pytest.mark.parametrize("name", ["anna", "a.b"])
-def test_user_add_prints_a_line_that_a_configuration_takes(name, tmp_path):
-    """In a process of its own, as it reads standard input."""
-    made = subprocess.run(
-        [sys.executable, "-m", "headwater.cli", "user", "add", name],
-        input="sesame\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    path = tmp_path / "site.toml"
-    path.write_text(f"[mqtt.users]\n{made.stdout}")
-    assert "sesame" not in made.stdout
-    assert check_password("sesame", load(path).config.mqtt.users[name])
-
-
 @pytest.mark.parametrize(
     ("name", "typed", "says"),
     [
@@ -197,9 +178,9 @@ def test_user_add_prints_a_line_that_a_configuration_takes(name, tmp_path):
         ("a b", "x", "a b"),
     ],
 )
-def test_user_add_refuses_what_will_not_do(name, typed, says):
+def test_user_add_refuses_what_will_not_do(name, typed, says, tmp_path):
     made = subprocess.run(
-        [sys.executable, "-m", "headwater.cli", "user", "add", name],
+        [sys.executable, "-m", "headwater.cli", "user", "add", name, "--file", str(tmp_path / "r")],
         input=typed,
         capture_output=True,
         text=True,
@@ -210,7 +191,10 @@ def test_user_add_refuses_what_will_not_do(name, typed, says):
     assert made.stdout == ""
 
 
-@pytest.mark.parametrize("words", [["user", "add", "anna"], ["ls", "--user", "anna"]])
+ADD_ANNA = ["user", "add", "anna", "--file", "none.toml"]
+
+
+@pytest.mark.parametrize("words", [ADD_ANNA, ["ls", "--user", "anna"]])
 def test_who_types_no_password_is_told_so(words, monkeypatch, capsys):
     """Ctrl-D at the prompt."""
 

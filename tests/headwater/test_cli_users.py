@@ -1,16 +1,15 @@
-"""The commands that keep a file of users."""
+"""The commands that keep a rights file: users and tokens."""
 
 import io
 import json
 import os
 import subprocess
 import sys
-import tomllib
 
 import pytest
 
-from broker.config import load
-from broker.credentials import check_password
+from broker.config.rights import load_rights
+from broker.credentials import check_password, token_digest
 from headwater.cli.frame import main
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="file modes and terminals of Unix")
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="file modes and termi
 
 @pytest.fixture
 def users(tmp_path):
-    return tmp_path / "users.toml"
+    return tmp_path / "rights.toml"
 
 
 @pytest.fixture
@@ -32,13 +31,14 @@ def typed(monkeypatch):
 
 
 def passwords(users):
-    return tomllib.loads(users.read_text())
+    return load_rights(str(users)).passwords
 
 
 def test_a_user_is_added_changed_listed_and_removed(users, typed, capsys):
     for name, password in (("ann", "one"), ("ben.b", "two")):
         typed(f"{password}\n")
-        assert main(["user", "add", name, "--file", str(users), "--password-stdin"]) == 0
+        words = ["user", "add", name, "--role", "look", "--role", "publish", "--password-stdin"]
+        assert main([*words, "--file", str(users)]) == 0
     assert users.stat().st_mode & 0o777 == 0o600
     assert check_password("two", passwords(users)["ben.b"])
     before = passwords(users)["ann"]
@@ -49,38 +49,54 @@ def test_a_user_is_added_changed_listed_and_removed(users, typed, capsys):
     assert main(["user", "list", "--file", str(users)]) == 0
     assert main(["user", "list", "--file", str(users), "--json"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    assert listed[:2] == ["ann", "ben.b"]
-    assert json.loads(listed[2]) == ["ann", "ben.b"]
+    assert listed[:2] == ["ann  look, publish", "ben.b  look, publish"]
+    assert [user["name"] for user in json.loads(listed[2])] == ["ann", "ben.b"]
     assert main(["user", "remove", "ann", "--file", str(users)]) == 0
     assert list(passwords(users)) == ["ben.b"]
-    site = users.parent / "site.toml"
-    site.write_text('[mqtt]\nusers = "users.toml"\n')
-    assert list(load(site).config.mqtt.users) == ["ben.b"]
+
+
+def test_a_token_is_shown_once_and_kept_as_a_hash(users, capsys):
+    add = ["token", "add", "spark", "--role", "look", "--until", "2099-12-31T00:00Z"]
+    assert main([*add, "--file", str(users)]) == 0
+    token = capsys.readouterr().out.strip()
+    assert token not in users.read_text()
+    table = load_rights(str(users))
+    assert table.tokens["spark"].digest == token_digest(token)
+    assert main(["token", "ls", "--file", str(users)]) == 0
+    assert capsys.readouterr().out == "spark  look  until 2099-12-31T00:00Z\n"
+    assert main([*add, "--file", str(users)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main(["token", "remove", "spark", "--file", str(users)]) == 0
+    assert load_rights(str(users)).is_open
 
 
 def test_what_else_stands_in_the_file_stays(users, typed):
-    users.write_text("# the pumps\n'ann' = \"x\"   # old\n\n\"ben\" = 'y'\n")
+    text = "# the pumps\n[users.'ann']  # old\nroles = ['look']\n\n# ben\n[users.\"ben\"]\n"
+    users.write_text(text)
     typed("secret")
     assert main(["user", "passwd", "ann", "--file", str(users)]) == 0
     lines = users.read_text().splitlines()
-    assert lines[0] == "# the pumps"
-    assert lines[1].startswith('ann = "scrypt$')
-    assert lines[2:] == ["", "\"ben\" = 'y'"]
+    assert lines[:2] == ["# the pumps", "[users.'ann']  # old"]
+    assert lines[2].startswith('password = "scrypt$')
+    assert lines[3:] == ["roles = ['look']", "", "# ben", '[users."ben"]']
     assert users.stat().st_mode & 0o777 == 0o600  # whatever it was before
+    assert main(["user", "remove", "ann", "--file", str(users)]) == 0
+    assert users.read_text() == '# the pumps\n\n# ben\n[users."ben"]\n'
 
 
 @pytest.mark.parametrize(
     ("words", "text", "says"),
     [
-        (["add", "ann"], 'ann = "x"', "is there already"),
-        (["passwd", "bob"], 'ann = "x"', "there is no user `bob`"),
-        (["remove", "bob"], 'ann = "x"', "there is no user `bob`"),
+        (["add", "ann"], "[users.ann]", "is there already"),
+        (["add", "ann", "--role", "lok"], "", "there is no role `lok`; did you mean `look`?"),
+        (["passwd", "bob"], "[users.ann]", "there is no user `bob`"),
+        (["remove", "bob"], "[users.ann]", "there is no user `bob`"),
         (["list"], None, "there is no such file"),
-        (["remove", "ann"], "[mqtt.users]\nann = 'x'", "is no user"),
+        (["remove", "ann"], "ann = 'x'", "there is no table `ann`"),
         (["remove", "ann"], "ann =", "not TOML"),
         (["remove", "ann"], "ann = 1" + "0" * 5_000, "not TOML"),
-        (["add", "a b"], "", "the user name `a b` will not do"),
-        (["remove", "ann"], 'ann = """\nx"""', "cannot be changed"),
+        (["add", "a b"], "", "the name `a b` will not do"),
+        (["remove", "ann"], "[users]\nann = {}", "cannot be changed"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_the_file_stays(words, text, says, users, typed, capsys):

@@ -293,9 +293,12 @@ def test_the_page_shows_what_runs(broker, capsys):
 
 
 def test_where_a_broker_has_users_they_are_asked_for(tmp_path):
-    users = tmp_path / "users.toml"
-    users.write_text(f'anna = "{hash_password("right")}"\n')
-    config = CONFIG.replace("[mqtt]", f'[mqtt]\nusers = "{users}"')
+    rights = tmp_path / "rights.toml"
+    anna = (
+        f'[users.anna]\nroles = ["subscribe", "publish"]\npassword = "{hash_password("right")}"\n'
+    )
+    rights.write_text(anna)
+    config = CONFIG.replace("[broker]", f'[broker]\nrights = "{rights}"')
     with RunningBroker(tmp_path, config) as one:
         for scheme, face in (("http", "http"), ("mqtt", "mqtt")):
             address = f"{scheme}://127.0.0.1:{one.port(face)}"

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 import server.sinks.alerts as alerts_module
+from broker.credentials import hash_password
 from server.errors import JobsError, ServerError
 from server.sinks.alerts import Alerts, message_of, payload_of
 from server.sinks.database import LEDGER, Database, expanded
@@ -213,9 +214,10 @@ def test_alerts_reach_a_broker_with_the_ids_of_their_results(tmp_path):
 
 def test_alerts_that_the_server_does_not_take_fail_the_batch_and_say_why(tmp_path):
     rights = tmp_path / "rights.toml"
-    rights.write_text('[[rights]]\nallow = "publish"\ntopics = "alerts/desk"\n')
+    desk = '[roles.desk]\nplain_publish = ["alerts/desk"]\n[users.server]\nroles = ["desk"]\n'
+    rights.write_text(f'{desk}password = "{hash_password("sesame")}"\n')
     rows = [{"actor": actor, "id": n} for n, actor in enumerate(("desk", "door", "desk", "roof"))]
-    with RunningBroker(tmp_path, CONFIG, "--set", f"mqtt.rights={rights}") as broker:
+    with RunningBroker(tmp_path, CONFIG, "--set", f"broker.rights={rights}") as broker:
         alerts = Alerts(f"mqtt://127.0.0.1:{broker.port()}", "alerts/{actor}")
         assert alerts.send(rows[::2]) == 2
         with pytest.raises(ServerError, match=r"refused by 127.*: of 4, 2 not authorized"):

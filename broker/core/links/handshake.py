@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 
 from broker.core.links.frames import (
     NAME_CHARS_MAX,
@@ -50,22 +51,31 @@ class Handshake:
 
     __slots__ = (
         "_certified",
-        "_expected",
         "_heard",
         "_mine",
-        "_secret",
+        "_secrets",
         "dialled",
         "done",
+        "expected",
         "other",
+        "secret",
     )
 
     def __init__(
-        self, mine: Hello, secret: bytes, *, dialled: bool, expected: str = "", certified: str = ""
+        self,
+        mine: Hello,
+        secrets: Sequence[bytes],
+        *,
+        dialled: bool,
+        expected: str = "",
+        certified: str = "",
     ) -> None:
+        """`secrets` are all that are valid, the one to prove with first."""
         self._mine = encode(mine)
-        self._secret = secret
+        self._secrets = secrets
+        self.secret = secrets[0]
         self.dialled = dialled
-        self._expected = expected
+        self.expected = expected
         self._certified = certified
         self._heard = b""
         self.other: Hello | None = None
@@ -86,8 +96,12 @@ class Handshake:
             return self._hello(frame, bytes(body))
         if not isinstance(frame, Proof):
             raise LinkError("it speaks before it has proven who it is")
-        expected = self._proof(dialler=not self.dialled)
-        if not hmac.compare_digest(frame.digest, expected):
+        # Who dialled is answered with the very secret that it has proven.
+        for secret in self._secrets[:1] if self.dialled else self._secrets:
+            self.secret = secret
+            if hmac.compare_digest(frame.digest, self._proof(dialler=not self.dialled)):
+                break
+        else:
             raise LinkError(self._why_not())
         self.done = True
         return b"" if self.dialled else encode(Proof(self._proof(dialler=False)))
@@ -114,8 +128,8 @@ class Handshake:
                 f'both ends are called "{name}": a broker does not link to itself, and each needs '
                 "a name of its own"
             )
-        if self._expected and name != self._expected:
-            raise LinkError(f'the broker there is "{name}", not "{self._expected}"')
+        if self.expected and name != self.expected:
+            raise LinkError(f'the broker there is "{name}", not "{self.expected}"')
         if self._certified and name != self._certified:
             raise LinkError(f'"{name}" shows a certificate of "{self._certified}"')
 
@@ -125,10 +139,10 @@ class Handshake:
         hellos = (mine, theirs) if self.dialled else (theirs, mine)
         text = hashlib.sha256(hellos[0]).digest() + hashlib.sha256(hellos[1]).digest()
         who = b"dialler " if dialler else b"listener "
-        return hmac.digest(self._secret, _CONTEXT + who + text, "sha256")
+        return hmac.digest(self.secret, _CONTEXT + who + text, "sha256")
 
     def _why_not(self) -> str:
         assert self.other is not None
-        if bool(self._secret) == self.other.secured:
+        if bool(self._secrets[0]) == self.other.secured:
             return "its shared secret is another one"
         return "one broker has a shared secret and the other has none; give both the same"

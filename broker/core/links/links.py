@@ -11,7 +11,7 @@ After each `handle`, `next_wake` says when `Woken` is due.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.core.links.choosing import Candidate
@@ -65,6 +65,8 @@ class _Connection:
 class Links:
     """See the module. `secret` is shared by all brokers of the network; empty: there is none.
 
+    Two may be valid side by side, see `rekey`, so that brokers get another one after the other.
+
     `epoch` is of this process and has to be greater than that of any before under the same name.
     """
 
@@ -76,11 +78,12 @@ class Links:
         self.limits = limits or LinkLimits()
         self.sessions: dict[str, LinkSession] = {}  # by neighbour
         self.refused: dict[str, int] = {}  # connections of strangers that were closed, by why
-        self._secret = secret
+        self._secrets: tuple[bytes, ...] = (secret,)
         self._connections: dict[int, _Connection] = {}
         self._pending: dict[int, int] = {}  # not agreed on yet, and until when they may be so
         self._attempts = 0
         self._held = False
+        self._turns: dict[str, int] = {}  # by peer: connections that our secret did not open
         self._on: dict[type[Any], Callable[[Any, int], list[Effect]]] = {
             Opened: self._opened,
             Received: self._received,
@@ -110,6 +113,31 @@ class Links:
         session = self.sessions.get(peer)
         return session is not None and session.up
 
+    def rekey(self, secrets: Sequence[bytes]) -> list[Effect]:
+        """Prove with the first of `secrets` from now on, and believe who has any of them.
+
+        Connections that were proven with another secret are closed; they are dialled again.
+        """
+        self._secrets = tuple(secrets) or (b"",)
+        effects: list[Effect] = []
+        for connection, item in list(self._connections.items()):
+            if item.handshake.done and item.handshake.secret not in self._secrets:
+                bye = LinkError("its shared secret is no longer valid")
+                if item.session is None:
+                    effects += self._refuse(connection, str(bye), fault=False)
+                else:
+                    effects += self._after(item.session.failed(connection, bye, "rekeyed"))
+        return effects
+
+    def _secrets_for(self, peer: str) -> tuple[bytes, ...]:
+        """The secrets for a connection to a peer: the one to prove with comes first.
+
+        The dialler proves before it knows which secret the other has, so it tries one after the
+        other from connection to connection, and stays with what was good.
+        """
+        turn = self._turns.get(peer, 0) % len(self._secrets)
+        return self._secrets[turn:] + self._secrets[:turn]
+
     def end(self, reason: str = "the broker stops") -> list[Effect]:
         """Close everything; nothing else may be told afterwards."""
         effects: list[Effect] = []
@@ -138,11 +166,11 @@ class Links:
             told.nonce,
             self._attempts if told.dialled else 0,
             0 if session is None else session.holds,
-            bool(self._secret),
+            bool(self._secrets[0]),
         )
         handshake = Handshake(
             hello,
-            self._secret,
+            self._secrets_for(told.expected) if told.dialled else self._secrets,
             dialled=told.dialled,
             expected=told.expected,
             certified=told.certified,
@@ -165,6 +193,9 @@ class Links:
                 effects = self._greet(told.connection, one, now_ms)
             except LinkError as error:
                 spoken = isinstance(error, PeerClosedError)
+                if one.dialled:
+                    peer = one.handshake.expected
+                    self._turns[peer] = self._turns.get(peer, 0) + 1
                 return effects + self._refuse(told.connection, str(error), spoken=spoken)
             if one.session is None:
                 return effects

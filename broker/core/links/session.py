@@ -391,6 +391,7 @@ COUNTED = (
     "refused",
     "malformed",
     "overdue",
+    "rekeyed",
     "delivered_messages",
     "delivered_events",
 )

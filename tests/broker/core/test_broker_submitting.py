@@ -4,7 +4,7 @@ import pytest
 
 from broker.core.limits import Limits
 from broker.core.messages import RequestRefused, SpecificationSubmitted
-from broker.wiring.listed import listed
+from broker.wiring.requests import listed
 from language import check_text
 from tests.broker.core.machine import DECLARED, HOT, NOW, Machine, event, subscription
 

@@ -5,8 +5,20 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from broker.credentials import Users
 from broker.http import HttpOptions, Ledger, Reply, ResultFan, make_app
+from broker.rights.current import CurrentRights
+from broker.rights.table import RightsTable, UserEntry
+
+OPEN = CurrentRights(RightsTable(), "headwater")
+
+
+def rights_of(**passwords: str) -> CurrentRights:
+    """Users who may do everything, by name with their password's hash."""
+    users = {
+        name: UserEntry(roles=("administrate",), password=encoded)
+        for name, encoded in passwords.items()
+    }
+    return CurrentRights(RightsTable(users=users), "headwater")
 
 
 class FakeBroker:
@@ -30,7 +42,7 @@ class FakeBroker:
     def ledger(self) -> Ledger:
         return self.account
 
-    def subscriptions(self):
+    def subscriptions(self, user):
         return [
             {"subscription": name, "subscriber": client, "state": "active"}
             for name, client in self.installed.items()
@@ -39,7 +51,7 @@ class FakeBroker:
     def status(self):
         return {"broker": "fake", "subscriptions": len(self.installed)}
 
-    async def submit(self, text: str, client: str) -> Reply:
+    async def submit(self, text: str, client: str, user: str | None) -> Reply:
         names = text.split("\n")
         if "bad" in names:
             line = names.index("bad") + 1
@@ -48,7 +60,7 @@ class FakeBroker:
         self.installed |= dict.fromkeys(names, client)
         return {"ok": True, "subscriptions": names, "definitions": []}
 
-    async def cancel(self, name: str, client: str) -> Reply:
+    async def cancel(self, name: str, client: str, user: str | None) -> Reply:
         if self.installed.get(name) != client:
             return {"ok": False, "errors": [{"code": "HW900", "message": f"no `{name}` of yours"}]}
         del self.installed[name]
@@ -64,8 +76,11 @@ class FakeBroker:
         self.drained = drained
         return self.plans is not None
 
-    def follow(self, subscription: str | None):
+    def follow(self, subscription: str | None, user: str | None):
         return self.fan.follow(subscription)
+
+    async def reload(self):
+        return {"ok": True, "users": 0, "tokens": 0, "stopped": []}
 
     def leaving(self) -> asyncio.Event:
         """Set when the next follower has left."""
@@ -82,13 +97,13 @@ class FakeBroker:
 def talk(
     broker: FakeBroker,
     scenario: Callable[[TestClient], Awaitable[None]],
-    users: Users | None = None,
+    rights: CurrentRights | None = None,
     options: HttpOptions | None = None,
 ) -> None:
     """Runs a scenario against the face of the broker, with server and client closed at its end."""
 
     async def run() -> None:
-        app = make_app(broker, users or Users({}), options)
+        app = make_app(broker, rights or OPEN, options)
         async with TestClient(TestServer(app)) as client:
             try:
                 await scenario(client)

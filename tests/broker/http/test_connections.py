@@ -6,9 +6,8 @@ import logging
 
 import pytest
 
-from broker.credentials import Users
 from broker.http import HttpOptions, listen, make_app
-from tests.broker.http.fakes import FakeBroker
+from tests.broker.http.fakes import OPEN, FakeBroker
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 PATIENCE_S = 10.0  # for what happens at once
@@ -17,7 +16,7 @@ PATIENCE_S = 10.0  # for what happens at once
 def with_listener(scenario, broker=None, **options):
     async def run():
         chosen = HttpOptions(**options)
-        app = make_app(broker or FakeBroker(), Users({}), chosen)
+        app = make_app(broker or FakeBroker(), OPEN, chosen)
         listener = await listen(app, "127.0.0.1", 0, chosen)
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -109,7 +108,7 @@ def test_who_has_asked_may_take_time_for_the_rest():
 def many_subscriptions():
     """An answer that no buffer of the system takes in."""
     broker = FakeBroker()
-    broker.subscriptions = lambda: [{"subscription": "S" * 1000, "state": "active"}] * 20_000
+    broker.subscriptions = lambda _user: [{"subscription": "S" * 1000, "state": "active"}] * 20_000
     return broker
 
 

@@ -4,10 +4,10 @@ import base64
 import hashlib
 import re
 
-from broker.credentials import Users, hash_password
+from broker.credentials import hash_password
 from broker.http.dashboard import PAGE, SCRIPT
 from broker.http.routes import ROUTES
-from tests.broker.http.fakes import FakeBroker, talk
+from tests.broker.http.fakes import FakeBroker, rights_of, talk
 from tests.broker.http.test_face import basic
 
 
@@ -33,7 +33,7 @@ def test_the_page_asks_for_a_user_where_there_are_users():
         assert (await client.get("/")).status == 401
         assert (await client.get("/", headers=basic("anna", "sesame"))).status == 200
 
-    talk(FakeBroker(), scenario, Users({"anna": hash_password("sesame")}))
+    talk(FakeBroker(), scenario, rights_of(anna=hash_password("sesame")))
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_asks_for_what_there_is():

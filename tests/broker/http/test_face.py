@@ -13,14 +13,15 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 
 from broker.core.ledger import Ledger as CoreLedger
-from broker.credentials import Users, hash_password
+from broker.credentials import hash_password
 from broker.http import HttpOptions, Ledger, ListenError, listen, make_app
 from broker.http.metrics import FAMILIES
+from broker.http.openapi import is_open
 from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.routes import ROUTES, SCHEMAS
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
-from tests.broker.http.fakes import FakeBroker, talk
+from tests.broker.http.fakes import OPEN, FakeBroker, rights_of, talk
 
 TEXT = {"Content-Type": "text/plain"}
 
@@ -162,14 +163,14 @@ def test_a_broker_that_fails_to_answer_is_a_logged_500_and_the_next_request_is_s
 
 
 def test_with_users_only_the_probes_are_open():
-    users = Users({"anna": hash_password("sesame")})
+    users = rights_of(anna=hash_password("sesame"))
 
     async def scenario(client):
         for route in ROUTES:
             path = route.path.replace("{name}", "x")
             answer = await client.request(route.method, path)
-            assert (answer.status == 401) == (not route.open), route
-            if not route.open:
+            assert (answer.status == 401) == (not is_open(route)), route
+            if not is_open(route):
                 assert answer.headers["WWW-Authenticate"].startswith("Basic ")
         for login in (("anna", "wrong"), ("bert", "sesame"), ("", "")):
             assert (await client.get("/v1/status", headers=basic(*login))).status == 401
@@ -184,7 +185,7 @@ def test_with_users_only_the_probes_are_open():
 
 def test_an_address_that_guesses_passwords_is_looked_at_no_more_for_a_while(monkeypatch):
     """Who is known already goes on being served there, and no guess costs anything any more."""
-    users = Users({"anna": hash_password("sesame")})
+    users = rights_of(anna=hash_password("sesame"))
     checked, login = [], users.login
     monkeypatch.setattr(users, "login", lambda *words: checked.append(words) or login(*words))
     failures = Logins(Limits(login_failures_max=2, login_window_ms=60_000))
@@ -211,7 +212,7 @@ def test_an_address_that_guesses_passwords_is_looked_at_no_more_for_a_while(monk
 
 def test_a_user_acts_under_its_own_name_whatever_it_calls_itself():
     broker = FakeBroker()
-    users = Users({"anna": hash_password("sesame")})
+    users = rights_of(anna=hash_password("sesame"))
 
     async def scenario(client):
         headers = TEXT | basic("anna", "sesame")
@@ -329,7 +330,7 @@ def test_results_stream_line_by_line_and_only_those_asked_for():
         frost = await client.get("/v1/results", params={"subscription": "Frost"})
         assert frost.headers["Content-Type"] == "application/x-ndjson"
         for number, name in enumerate(["Frost", "Heat", "Frost"]):
-            broker.fan.publish(name, line(name, number))
+            broker.fan.publish("anna", name, line(name, number))
         broker.fan.close()
         told = [json.loads(text)["n"] for text in (await everything.text()).splitlines()]
         assert told == [0, 1, 2]
@@ -346,7 +347,7 @@ def test_a_follower_that_is_too_slow_is_cut_off_and_told_so_and_no_other():
         slow = await client.get("/v1/results")
         quick = broker.fan.follow()
         for number in range(4):  # without giving the stream a chance to run
-            broker.fan.publish("Frost", line("Frost", number))
+            broker.fan.publish("anna", "Frost", line("Frost", number))
             assert len(await quick.take()) == 1
         lines = (await slow.text()).splitlines()
         assert [json.loads(text)["n"] for text in lines[:3]] == [0, 1, 2]
@@ -391,7 +392,7 @@ def test_a_quiet_stream_gives_signs_of_life(monkeypatch):
 
 @pytest.mark.parametrize("with_users", [False, True])
 def test_the_description_is_valid_openapi_and_covers_every_route(with_users):
-    users = Users({"anna": hash_password("a")} if with_users else {})
+    users = rights_of(anna=hash_password("a")) if with_users else OPEN
 
     async def scenario(client):
         headers = basic("anna", "a") if with_users else {}
@@ -410,7 +411,7 @@ def test_the_description_is_valid_openapi_and_covers_every_route(with_users):
         assert operations == served
         for route in ROUTES:
             operation = described["paths"][route.path][route.method.lower()]
-            assert ("security" in operation) == (with_users and not route.open)
+            assert ("security" in operation) == (with_users and not is_open(route))
             # What guards refuse is a Problem on every route.
             (content,) = operation["responses"]["default"]["content"].values()
             assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
@@ -429,7 +430,7 @@ def test_every_schema_is_used():
 
 def test_a_port_in_use_is_a_sentence():
     async def scenario():
-        app = make_app(FakeBroker(), Users({}))
+        app = make_app(FakeBroker(), OPEN)
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -446,7 +447,7 @@ def test_a_port_in_use_is_a_sentence():
 def test_connections_are_bounded_and_closing_ends_them():
     async def scenario():
         options = HttpOptions(connections_max=2)
-        listener = await listen(make_app(FakeBroker(), Users({})), "127.0.0.1", 0, options)
+        listener = await listen(make_app(FakeBroker(), OPEN), "127.0.0.1", 0, options)
         url = f"http://127.0.0.1:{listener.port}/healthz"
         held = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
         for reader, writer in held:  # who has asked for something is not ended for others
@@ -480,7 +481,7 @@ def test_a_packed_body_is_refused_as_half_of_a_pack_would_be_half_a_specificatio
     broker = FakeBroker()
 
     async def scene() -> None:
-        listener = await listen(make_app(broker, Users({})), "127.0.0.1", 0)
+        listener = await listen(make_app(broker, OPEN), "127.0.0.1", 0)
         try:
             async with ClientSession() as session:
                 url = f"http://127.0.0.1:{listener.port}/v1/subscriptions"

@@ -4,10 +4,9 @@ import asyncio
 import logging
 import random
 
-from broker.credentials import Users
 from broker.http import HttpOptions, listen, make_app
 from broker.store import RESULTS, Outbox, Store
-from tests.broker.http.fakes import FakeBroker
+from tests.broker.http.fakes import OPEN, FakeBroker
 
 TEXT = b"Host: localhost\r\nContent-Type: text/plain\r\n"
 REQUESTS = [
@@ -75,7 +74,7 @@ def test_no_request_is_a_fault_of_the_broker(caplog, tmp_path):
         broker = FakeBroker(followers_max=COUNT)
         store = Store.open(f"sqlite:///{tmp_path / 'headwater.db'}", parts=[RESULTS])
         log = await Outbox.open(store)
-        app = make_app(broker, Users({}), options, log=log)
+        app = make_app(broker, OPEN, options, log=log)
         listener = await listen(app, "127.0.0.1", 0, options)
         try:
             for _ in range(COUNT // AT_A_TIME):
@@ -90,5 +89,5 @@ def test_no_request_is_a_fault_of_the_broker(caplog, tmp_path):
     assert sum(found.values()) == COUNT
     assert not [status for status in found if status is not None and status >= 500]
     assert {200, 400, 403, 404} <= found.keys()  # faults of every depth were met
-    assert found[200] > COUNT / 50  # and where nothing that matters was spoilt, it served
+    assert found[200] >= COUNT / 50  # and where nothing that matters was spoilt, it served
     assert caplog.records == []

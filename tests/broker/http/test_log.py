@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from aiohttp import ClientSession
 
-from broker.credentials import Users, hash_password
+from broker.credentials import hash_password
 from broker.http import HttpOptions, listen, log_handlers, make_app
 from broker.http.log_routes import LOG_ROUTES
 from broker.http.routes import ROUTES, SCHEMAS
 from broker.store import RESULTS, Outbox, Retention, Settled, Store, row_of
-from tests.broker.http.fakes import FakeBroker
+from tests.broker.http.fakes import OPEN, FakeBroker, rights_of
 
 PATIENCE_S = 15.0
 
@@ -76,7 +76,7 @@ def talk(folder, scenario, *, kept=True, users=None, retention=None, afterwards=
         store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
         try:
             outbox = await Outbox.open(store, retention)
-            app = make_app(FakeBroker(), users or Users({}), log=outbox if kept else None)
+            app = make_app(FakeBroker(), users or OPEN, log=outbox if kept else None)
             listener = await listen(app, "127.0.0.1", 0, HttpOptions())
             try:
                 async with asyncio.timeout(PATIENCE_S), ClientSession() as session:
@@ -469,4 +469,4 @@ def test_with_users_the_log_is_for_users_alone(tmp_path):
         headers = {"Authorization": login}
         assert (await site.get("/v1/log/offsets", headers=headers))[0] == 200
 
-    talk(tmp_path, scenario, users=Users({"anna": hash_password("sesame")}))
+    talk(tmp_path, scenario, users=rights_of(anna=hash_password("sesame")))

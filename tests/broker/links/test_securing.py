@@ -4,6 +4,7 @@ import asyncio
 import logging
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ from broker.core.links.frames import (
     encode,
 )
 from broker.links import LinkConfigError, Security, load_security
+from broker.links.securing import own_secret
 from tests.broker.links.faces import PATIENCE_S, QUICK, RUNNERS, both_up, face, until
 from tests.conftest import require_program
 
@@ -61,7 +63,7 @@ async def talk(port, *frames, raw=b""):
 
 
 def hello(name="stranger", version=VERSION, nonce=bytes(16), **more):
-    return Hello(version, name, 1, nonce, 1, **more)
+    return Hello(version, name, 1, nonce, 1, **{"secured": True, **more})
 
 
 # --- the shared secret ------------------------------------------------------------------------
@@ -83,7 +85,7 @@ def test_brokers_with_the_same_secret_link_and_it_is_in_no_log(run, tmp_path, ca
     ("other", "why"),
     [
         ("wrong-horse-battery-x", "its shared secret is another one"),
-        (None, "one broker has a shared secret and the other has none; give both the same"),
+        (None, "its shared secret is another one"),
     ],
 )
 def test_a_wrong_secret_is_refused_on_both_sides_with_the_reason(run, tmp_path, caplog, other, why):
@@ -143,8 +145,49 @@ def test_a_secret_that_everybody_can_read_is_told(tmp_path):
     path = secret(tmp_path)
     (tmp_path / "secret").chmod(0o644)
     assert "chmod 600" in load_security(LinksSection(secret_file=path)).remark
-    assert load_security(LinksSection(secret_file=path)).secret == SECRET.encode()
-    assert repr(Security(b"x" * 16)) == "Security(secret=set)"
+    assert load_security(LinksSection(secret_file=path)).secrets == (SECRET.encode(),)
+    assert repr(Security((b"x" * 16,))) == "Security(secret=set)"
+
+
+def test_brokers_of_one_user_and_machine_share_a_secret_of_their_own(tmp_path):
+    """Otherwise any local program joins, under a live neighbour's name, too."""
+    environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    path = own_secret(environ)
+    first = path.read_text()
+    assert len(first.strip()) >= 32
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert own_secret(environ) == path
+    assert path.read_text() == first
+    assert own_secret({"HOME": str(tmp_path)}).is_relative_to(tmp_path / ".local" / "state")
+    assert list(path.parent.iterdir()) == [path], "no draft is left"
+    path.chmod(0o644)
+    with pytest.raises(LinkConfigError, match="chmod 600"):
+        own_secret(environ)
+    with pytest.raises(LinkConfigError, match="set XDG_STATE_HOME"):
+        own_secret({})
+
+
+def test_a_network_gets_another_secret_one_broker_at_a_time(run, tmp_path):
+    """Old alone, both, and new alone: at no step is a link missing for longer than a dialling."""
+    new = "another-horse-battery-staple"
+    mine, theirs = secret(tmp_path), secret(tmp_path, name="other")
+    (a_file, b_file) = (Path(mine), Path(theirs))
+
+    def take_up(file, side, text):
+        file.write_text(text)
+        side.secure(load_security(side.settings))
+
+    async def course():
+        async with face("a", secret_file=mine) as a, face("b", [a], secret_file=theirs) as b:
+            await both_up(a, b)
+            steps = [(b_file, b, f"{new}\n{SECRET}"), (a_file, a, f"{new}\n{SECRET}")]
+            for file, side, text in [*steps, (b_file, b, new), (a_file, a, new)]:
+                take_up(file, side, text)
+                await until(lambda: a.up("b") and b.up("a"))
+            take_up(a_file, a, SECRET)
+            await until(lambda: not (a.up("b") or b.up("a")))
+
+    run(course)
 
 
 # --- what strangers say -----------------------------------------------------------------------
@@ -254,17 +297,19 @@ def test_a_neighbour_that_breaks_the_order_is_closed_with_a_reason():
 
 
 async def _shake(name, next_frame, writer):
-    """The dialler's part of a handshake without a secret, by a hand of its own."""
+    """The dialler's part of a handshake with this user's own secret, by a hand of its own."""
     import hashlib
     import hmac
+
+    key = own_secret().read_text().strip().encode()
 
     mine = encode(hello(name))
     writer.write(mine)
     theirs = encode(await next_frame())
     text = hashlib.sha256(mine[4:]).digest() + hashlib.sha256(theirs[4:]).digest()
-    proof = hmac.digest(b"", b"headwater link 1 dialler " + text, "sha256")
+    proof = hmac.digest(key, b"headwater link 1 dialler " + text, "sha256")
     writer.write(encode(Proof(proof)))
-    expected = hmac.digest(b"", b"headwater link 1 listener " + text, "sha256")
+    expected = hmac.digest(key, b"headwater link 1 listener " + text, "sha256")
     assert await next_frame() == Proof(expected)
 
 

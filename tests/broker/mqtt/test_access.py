@@ -15,16 +15,16 @@ from tests.broker.running import CONFIG, RunningBroker, refused
 from tests.conftest import require_program
 
 RIGHTS = """
-[[rights]]
-allow = "both"
-topics = ["own/%u/#", "headwater/events/+/%u"]
-[[rights]]
-allow = "subscribe"
-topics = "board/#"
-users = "ann"
-[[rights]]
-allow = "publish"
-topics = "board/%c"
+[everyone]
+roles = ["device"]
+[roles.device]
+publish = ["events/+/{user}"]
+plain_publish = ["own/{user}/#", "board/{client}"]
+plain_subscribe = ["own/{user}/#"]
+[roles.board]
+plain_subscribe = ["board/#"]
+[users.ann]
+roles = ["board"]
 """
 
 
@@ -42,7 +42,8 @@ def configured(certificates, **more):
         **more,
     }
     text = "".join(f"{key} = {value}\n" for key, value in lines.items())
-    return CONFIG.replace("[http]", f'{text}[mqtt.users]\nann = "{hash_password("a")}"\n[http]')
+    config = CONFIG.replace("[broker]", '[broker]\nrights = "rights.toml"')
+    return config.replace("[http]", f"{text}[http]")
 
 
 def context(certificates, *, named):
@@ -61,8 +62,8 @@ async def said(client, topic):
 
 @pytest.mark.program("openssl")
 def test_certificates_name_users_and_rights_are_theirs(tmp_path, certificates):
-    (tmp_path / "rights.toml").write_text(RIGHTS)
-    config = configured(certificates, rights='"rights.toml"', tls_client_certificates='"optional"')
+    (tmp_path / "rights.toml").write_text(f'{RIGHTS}password = "{hash_password("a")}"\n')
+    config = configured(certificates, tls_client_certificates='"optional"')
 
     async def scene(broker):
         port = broker.port("mqtts")
@@ -127,19 +128,20 @@ def test_where_certificates_are_required_a_password_is_not_enough(tmp_path, cert
         for client in (wrong, right):
             await client.close()
 
+    (tmp_path / "rights.toml").write_text(f'[users.ann]\npassword = "{hash_password("a")}"\n')
     config = configured(certificates)
     with RunningBroker(tmp_path, config, "--set", f"broker.data_dir={tmp_path}/data") as broker:
         asyncio.run(scene(broker))
 
 
 def test_rights_that_are_not_understood_start_nothing(tmp_path):
-    (tmp_path / "rights.toml").write_text("[[rights]]\nallow = 'all'\ntopics = '#'\n")
-    (tmp_path / "broker.toml").write_text('[mqtt]\nport = 0\nrights = "rights.toml"\n')
+    (tmp_path / "rights.toml").write_text("[users.ann]\n  roles = ['lok']\n")
+    (tmp_path / "broker.toml").write_text('[broker]\nrights = "rights.toml"\n[mqtt]\nport = 0\n')
     data = ("--set", f"broker.data_dir={tmp_path}/data")
     status, errors = refused(["--config", str(tmp_path / "broker.toml"), *data])
     assert status == 2
-    assert '`allow` is one of "publish", "subscribe" and "both"' in errors
-    assert "rights" in errors
+    assert "rights.toml:2:3: there is no role `lok`; did you mean `look`?" in errors
+    assert "      roles\n      ^\n" in errors
 
 
 def test_without_users_only_required_certificates_open_a_broker_to_others(tmp_path):

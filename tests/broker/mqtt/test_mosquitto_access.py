@@ -6,7 +6,6 @@ import warnings
 
 import pytest
 
-from broker.credentials import hash_password
 from tests.broker.mqtt.programs import publish, run, subscriber
 from tests.broker.mqtt.sockets import make_certificates
 from tests.broker.running import CONFIG, RunningBroker
@@ -30,7 +29,7 @@ def guarded(folder, certificates, *flags):
     config = CONFIG.replace(
         "[http]",
         f'tls_port = 0\ntls_cert = "{certificates[0]}/server.pem"\n'
-        f'tls_key = "{certificates[0]}/server.key"\n[mqtt.users]\nann = "{hash_password(GOOD)}"\n'
+        f'tls_key = "{certificates[0]}/server.key"\n'
         "[http]",
     ).replace("[log]", '[log]\nlevel = "debug"')
     return RunningBroker(folder, config, "--set", f"broker.data_dir={folder}/data", *flags)

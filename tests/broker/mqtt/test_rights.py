@@ -1,90 +1,35 @@
-"""Who may publish and subscribe where: rights, their file, and clients that meet them."""
+"""Clients that meet rights: what they are told, and what becomes of them when rights change."""
+
+import tomllib
 
 import pytest
 
-from broker.config import ConfigError
-from broker.config.rights import load_rights
 from broker.mqtt import packets as p
-from broker.mqtt.application import ClientInfo
 from broker.mqtt.reasons import Reason
-from broker.mqtt.rights import Right, Rights
+from broker.mqtt.rights import judge_again
+from broker.rights.current import CurrentRights
+from broker.rights.reader import read_rights
 from tests.broker.mqtt.world import World
 
-BOTH = ("publish", "subscribe")
+
+def rights(text: str) -> CurrentRights:
+    return CurrentRights(read_rights(tomllib.loads(text)), "headwater")
 
 
-def asks(rights, topic, action="publish", user="ann", client="c1"):
-    return rights(ClientInfo(client, user, "test:1", 5), topic, action)
-
-
-def test_the_first_right_that_fits_decides_and_none_denies():
-    rights = Rights(
-        [
-            Right(False, BOTH, ("home/secret/#",), users=("ann",)),
-            Right(True, ("subscribe",), ("home/#",)),
-            Right(True, ("publish",), ("home/%u/+", "dev/%c")),
-        ]
-    )
-    assert asks(rights, "home/ann/t")
-    assert asks(rights, "dev/c1")
-    assert not asks(rights, "dev/c2")
-    assert not asks(rights, "home/ben/t")
-    assert not asks(rights, "home/ann/t", user=None)
-    assert asks(rights, "home/x", "subscribe")
-    assert not asks(rights, "elsewhere", "subscribe")
-    assert not asks(Rights([]), "a")
-
-
-def test_no_wildcard_reaches_around_a_right():
-    rights = Rights([Right(False, BOTH, ("home/secret/#",)), Right(True, BOTH, ("home/#",))])
-    for wanted in ("#", "+/secret", "home/secret", "home/secret/#"):
-        assert not asks(rights, wanted, "subscribe"), wanted
-    for wanted in ("home/#", "home/+", "home/open/+"):  # see test_narrowing
-        assert asks(rights, wanted, "subscribe")
-    assert asks(rights, "home/open", "receive")
-    assert not asks(rights, "home/secret/x", "receive")
-    narrow = Rights([Right(True, BOTH, ("home/+/t",))])
-    assert asks(narrow, "home/+/t", "subscribe")
-    for wanted in ("home/#", "home/+/+", "+/+/t", "$share/g/home/+/t"):
-        assert not asks(narrow, wanted, "subscribe"), wanted
-    everything = Rights([Right(True, BOTH, ("#",))])
-    assert asks(everything, "a/b")
-    assert not asks(everything, "$SYS/x", "subscribe")
-
-
-@pytest.mark.parametrize("name", ["+", "#", "a/b", "a/#", ""])
-def test_a_name_cannot_choose_what_a_right_says(name):
-    """A client identifier of `#` must not become a wildcard, nor one with `/` two levels."""
-    rights = Rights([Right(True, BOTH, ("dev/%c/%u",))])
-    assert not asks(rights, f"dev/{name}/ann", "subscribe", client=name)
-    assert not asks(rights, f"dev/c1/{name}", "subscribe", user=name)
-    assert not asks(rights, "dev/x/ann", client=name)
-
-
-def test_rights_are_of_users_and_clients():
-    rights = Rights(
-        [
-            Right(True, BOTH, ("u",), users=("ann", "ben")),
-            Right(True, BOTH, ("c",), clients=("c1",)),
-            Right(True, BOTH, ("x",), users=("ann",), clients=("c1",)),
-        ]
-    )
-    seen = {
-        (user, client): [topic for topic in "ucx" if asks(rights, topic, "publish", user, client)]
-        for user in ("ann", None)
-        for client in ("c1", "c2")
-    }
-    assert seen == {
-        ("ann", "c1"): ["u", "c", "x"],
-        ("ann", "c2"): ["u"],
-        (None, "c1"): ["c"],
-        (None, "c2"): [],
-    }
+WATCH = """
+[everyone]
+roles = ["watch"]
+[roles.watch]
+plain_publish = ["open"]
+plain_subscribe = ["#"]
+subscribe = ["#"]
+[users.ann]
+"""
 
 
 @pytest.mark.parametrize("qos", [0, 1])
 def test_a_publisher_that_may_not_is_told_and_nobody_gets_the_message(qos):
-    world = World(authorize=Rights([Right(True, BOTH, ("open",)), Right(True, BOTH[1:], ("#",))]))
+    world = World(authorize=rights(WATCH))
     watcher = world.client(p.V5, "w")
     assert watcher.subscribe("#", "open") == (1, 1)
     client = world.client(p.V5)
@@ -96,58 +41,46 @@ def test_a_publisher_that_may_not_is_told_and_nobody_gets_the_message(qos):
     assert world.hub.counters.refused == {"publish_not_authorized": 1}
 
 
-def test_a_file_of_rights_is_read(tmp_path):
-    path = tmp_path / "rights.toml"
-    path.write_text(
-        """
-        [[rights]]   # the pumps speak for themselves
-        allow = "publish"
-        topics = "headwater/events/+/%u"
-        users = ["pump-7", "pump-8"]
-        [[rights]]
-        deny = "both"
-        topics = ["headwater/submit/#", "headwater/cancel/#"]
-        clients = "guest"
-        [[rights]]
-        allow = "both"
-        topics = ["#"]
-        """
-    )
-    rights = load_rights(str(path))
-    assert asks(rights, "headwater/events/T/pump-7", user="pump-7")
-    assert asks(rights, "headwater/submit/ann/1")
-    assert not asks(rights, "headwater/submit/ann/1", client="guest")
-    assert load_rights("") is None
+def again(world, text, welcome=lambda _client, _certified: True):
+    table = rights(text)
+    closed = judge_again(world.hub, table or None, welcome, world.now_ms)
+    world.perform()
+    return closed
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[rights]\nallow = 'both'", "write [[rights]] above each right"),
-        ("[[right]]\nallow = 'both'", "no such table `right`"),
-        ("rights = [3]", "right 1: it is no table"),
-        ("[[rights]]\nallow = 'both'", "needs `topics`"),
-        ("[[rights]]\ntopics = ['a']", "one of `allow` and `deny`"),
-        ("[[rights]]\nallow = 'both'\ndeny = 'both'\ntopics = 'a'", "one of `allow` and `deny`"),
-        ("[[rights]]\nallow = 'read'\ntopics = 'a'", '"publish", "subscribe" and "both"'),
-        ("[[rights]]\nallow = 3\ntopics = 'a'", '"publish", "subscribe" and "both"'),
-        ("[[rights]]\nallow = 'both'\ntopics = 'a/#/b'", "a wildcard is not a level of its own"),
-        ("[[rights]]\nallow = 'both'\ntopics = 'a/x%u'", "`%u` is not a level of its own"),
-        ("[[rights]]\nallow = 'both'\ntopics = 'a'\nusers = []", "`users` is a text or a list"),
-        ("[[rights]]\nallow = 'both'\ntopics = 'a'\nuser = 'b'", "did you mean `users`?"),
-        ("[[rights]", "not TOML"),
-    ],
-)
-def test_a_file_that_is_not_understood_is_refused_with_what_is_wrong(text, says, tmp_path):
-    path = tmp_path / "rights.toml"
-    path.write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        load_rights(str(path))
-    (problem,) = caught.value.problems
-    assert problem.startswith(str(path))
-    assert says in problem
+def test_who_lost_a_subscription_is_disconnected_with_the_reason_and_others_stay():
+    world = World(authorize=rights(WATCH))
+    losing, staying = world.client(p.V5, "a"), world.client(p.V5, "b")
+    losing.subscribe("house/#")
+    staying.subscribe("open")
+    closed = again(world, WATCH.replace('plain_subscribe = ["#"]', 'plain_subscribe = ["open"]'))
+    assert closed == 1
+    assert losing.take()[-1] == p.Disconnect(Reason.NOT_AUTHORIZED)
+    assert losing.closed == "rights_changed"
+    assert staying.closed is None
+    assert world.hub.counters.refused == {"subscription_not_authorized": 1}
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read: no such file"):
-        load_rights(str(tmp_path / "none.toml"))
+def test_who_would_not_be_let_in_is_disconnected_and_its_will_is_not_published():
+    """A will is for a client that was lost; this one is sent away."""
+    world = World()
+    watcher = world.client(p.V5, "w")
+    watcher.subscribe("gone")
+    client = world.client(p.V5, "a", will=p.Will("gone", b"x", 0, False))
+    assert again(world, WATCH, lambda one, _certified: one.client_id == "w") == 1
+    assert client.closed == "rights_changed"
+    assert watcher.take() == []
+
+
+def test_publishers_are_asked_from_the_next_message_on_and_no_more_once_all_is_open():
+    """Routes are remembered; a remembered one must not go on being plain."""
+    world = World()
+    client = world.client(p.V5, "a")
+    client.publish("closed", b"x", qos=1)
+    assert client.take()[-1].code == Reason.NO_MATCHING_SUBSCRIBERS
+    again(world, WATCH)
+    client.publish("closed", b"x", qos=1)
+    assert client.take()[-1].code == Reason.NOT_AUTHORIZED
+    again(world, "")
+    client.publish("closed", b"x", qos=1)
+    assert client.take()[-1].code == Reason.NO_MATCHING_SUBSCRIBERS
