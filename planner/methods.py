@@ -6,12 +6,13 @@ handed back is that of the plan handed back, counted anew and not by the search.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from planner.flow import Evaluation, evaluate
 from planner.layout import Layout
 from planner.network import Network
 from planner.plan import Plan
+from planner.report.history import SearchHistory, SearchSample
 from planner.scale import Scaled, scaled
 
 METHODS = ("tabu", "local", "hop", "central", "greedy", "optimal")
@@ -38,7 +39,7 @@ class Found:
     """A plan, what it comes to, and how it was found.
 
     `bound` is a flow that no plan can be below, where the method proves one; `complete` says that
-    time did not end the search.
+    neither time nor an interruption ended the search. `history` is of a search alone.
     """
 
     plan: Plan
@@ -47,10 +48,12 @@ class Found:
     seconds: float = 0.0
     bound: float | None = None
     complete: bool = True
+    interrupted: bool = False
+    history: SearchHistory = field(default_factory=SearchHistory)
 
 
-Tell = Callable[[int, float, float, int], None]
-"""Is told of steps, flow, what limits are broken by, and kicks."""
+Tell = Callable[[SearchSample], None]
+"""Is told where a search is, after each step."""
 
 
 def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
@@ -63,10 +66,11 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
     from planner.search.model import Model
 
     began = time.monotonic()
+    # Rates of 1e-20 or 1e25 would be lost in rounding: searches see usual units.
     usual = scaled(layout)
     if wanted.method in {"tabu", "optimal"}:
         found = _search(usual, wanted, tell)
-        if wanted.method == "optimal":
+        if wanted.method == "optimal" and not found.interrupted:
             found = _optimum(usual.layout, wanted, found, time.monotonic() - began)
     else:
         model = Model(usual.layout)
@@ -81,7 +85,7 @@ def find(layout: Layout, wanted: Wanted, tell: Tell | None = None) -> Found:
         evaluation = evaluate(layout, found.plan)
         bound = None if bound is None else usual.given(bound)
     seconds = time.monotonic() - began
-    return Found(found.plan, evaluation, found.steps, seconds, bound, found.complete)
+    return replace(found, evaluation=evaluation, seconds=seconds, bound=bound)
 
 
 def patience_steps(layout: Layout) -> int:
@@ -103,14 +107,39 @@ def _search(usual: Scaled, wanted: Wanted, tell: Tell | None) -> Found:
     model = Model(layout)
     search = Search(model, wanted.seed)
 
-    def observe(report: Report) -> None:
-        if tell is not None:
-            tell(report.steps, usual.given(report.flow), report.excess, report.kicks)
+    history, began = SearchHistory(), time.monotonic()
 
-    best = search.run(stops.First(tuple(limits)), observe)
+    def sample(steps: int, flow: float, excess: float, cost: float) -> SearchSample:
+        seconds = time.monotonic() - began
+        return SearchSample(seconds, steps, usual.given(cost), usual.given(flow), excess)
+
+    def observe(report: Report) -> None:
+        each = sample(report.steps, report.flow, report.excess, report.cost)
+        history.note(each, report.moves)
+        if tell is not None:
+            tell(each)
+
+    # An interruption ends a search as its time does: what it has found is of use to who waited.
+    interrupted = False
+    try:
+        search.run(stops.First(tuple(limits)), observe)
+    except KeyboardInterrupt:
+        # What is best is replaced as a whole, so it is a plan whatever was going on.
+        interrupted = True
+    best = search.best
+    history.note(sample(search.steps, best.flow, best.excess, best.flow), search.moves, last=True)
     plan = as_plan(model, best)
+    # More time would not have led on where steps were asked for, or where the search stalled.
     in_time = wanted.steps is not None or not clock(search.progress())
-    return Found(plan, evaluate(layout, plan, model.network), search.steps, complete=in_time)
+    evaluation = evaluate(layout, plan, model.network)
+    return Found(
+        plan,
+        evaluation,
+        search.steps,
+        complete=in_time and not interrupted,
+        interrupted=interrupted,
+        history=history,
+    )
 
 
 def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Found:
@@ -124,4 +153,4 @@ def _optimum(layout: Layout, wanted: Wanted, start: Found, spent_s: float) -> Fo
         if (not found.feasible, found.flow) < (not evaluation.feasible, evaluation.flow):
             plan, evaluation = best.plan, found
     bound = None if best.infeasible else best.bound
-    return Found(plan, evaluation, start.steps, bound=bound, complete=best.proven)
+    return replace(start, plan=plan, evaluation=evaluation, bound=bound, complete=best.proven)

@@ -67,6 +67,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="for tabu: exactly so many steps in place of a time, for the same plan everywhere",
     )
+    _output_options(parser)
+    add_options(parser)
+    parser.set_defaults(broker=None)
+
+
+def _output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is written and drawn."""
     parser.add_argument("--output", metavar="FILE", help="write the plan there, as JSON")
     parser.add_argument("--table", action="store_true", help="print tables in place of the plan")
     parser.add_argument(
@@ -75,8 +82,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture", metavar="FILE.svg|FILE.dot", help="draw the network with the plan in it"
     )
-    add_options(parser)
-    parser.set_defaults(broker=None)
+    parser.add_argument(
+        "--search-picture",
+        metavar="FILE.svg",
+        help="draw the search: cost over time, moves by kind; needs the extra [plots]",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

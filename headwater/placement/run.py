@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,13 @@ from planner.methods import Found, Wanted, find
 from planner.optimal import NoSolverError
 from planner.problem import ProblemError
 from planner.reading import read_problem
+from planner.report.history import SearchHistory, SearchSample
+from planner.report.reasons import hopeless, reasons
 from planner.tasks import Made
 from planner.tasks_network import read_network
 
 TELL_EVERY_S = 0.5
+REASONS_MAX = 20
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,15 +43,20 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             2, f"--picture {arguments.picture}: the name ends in neither .svg nor .dot"
         )
-    for sentence in remarks:
+    draw_search = _drawing() if arguments.search_picture else None
+    for sentence in [*remarks, *(f"no plan keeps all limits: {why}" for why in hopeless(layout))]:
         complain(f"headwater: {sentence}")
     found = _plan(arguments, layout)
+    if found.interrupted:
+        complain(f"headwater: interrupted after {found.steps} steps; the best plan so far")
     document = told(layout, found, arguments)
     if arguments.output:
         write_text(arguments.output, json.dumps(document, ensure_ascii=False) + "\n")
     if arguments.picture:
         draw = svg if kind == ".svg" else dot
         write_text(arguments.picture, draw(layout, found.plan, found.evaluation))
+    if draw_search is not None:
+        write_text(arguments.search_picture, draw_search(found.history))
     changes = None if old is None else difference(layout, old, found.plan)
     if arguments.json:
         print_json(document if changes is None else document | {"diff": changes})
@@ -57,9 +66,19 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write("\n".join([*lines, ""]))
     elif not arguments.output:
         print_json(document)
-    for violation in found.evaluation.violations[:20]:
-        complain(f"headwater: {violation.sentence}")
+    for reason in reasons(layout, found.plan, found.evaluation)[:REASONS_MAX]:
+        complain(f"headwater: {reason}")
     return 0 if found.evaluation.feasible else 1
+
+
+def _drawing() -> Callable[[SearchHistory], str]:
+    """Return what draws a search. Raises CommandError where matplotlib is not installed."""
+    try:
+        from headwater.placement.search_plot import draw
+    except ImportError:
+        sentence = "--search-picture needs matplotlib: install headwater[plots]"
+        raise CommandError(2, sentence) from None
+    return draw
 
 
 def told(layout: Layout, found: Found, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -147,13 +166,14 @@ class _Progress:
         self.began = self.last = time.monotonic()
         self.head = False
 
-    def __call__(self, steps: int, flow: float, excess: float, kicks: int) -> None:
+    def __call__(self, sample: SearchSample) -> None:
         now = time.monotonic()
         if now - self.last < TELL_EVERY_S:
             return
         if not self.head:
-            complain(f"{'seconds':>8} {'steps':>9} {'kicks':>6} {'flow':>16}  limits")
+            complain(f"{'seconds':>8} {'steps':>9} {'cost':>16} {'best':>16}  limits")
             self.head = True
         self.last = now
-        limits = "kept" if not excess else f"broken by {excess:.2g}"
-        complain(f"{now - self.began:8.1f} {steps:9} {kicks:6} {flow:16.6g}  {limits}")
+        limits = "kept" if not sample.excess else f"broken by {sample.excess:.2g}"
+        figures = f"{sample.seconds:8.1f} {sample.steps:9} {sample.cost:16.6g} {sample.best:16.6g}"
+        complain(f"{figures}  {limits}")

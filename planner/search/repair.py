@@ -132,6 +132,7 @@ class Repair:
 
     def _count(self, moves: int, a_step: int, observer: Observer | None) -> None:
         """Counts small moves, so many of them as a step."""
+        self.search.count("small")
         if moves % a_step == 0:
             self.search.steps += 1
             self.search.tell(observer)
@@ -150,6 +151,7 @@ class Repair:
             if relief.excess == 0 or search.ends(stop):
                 break
             relief.step()
+            search.count("relieve")
             search.steps += 1
             search.tell(observer)
         found = Routed(state.named_trees(), state.flow, state.excess())

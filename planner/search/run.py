@@ -5,7 +5,7 @@ it ends. Invariant: the best plan is one whose limits were counted with its rout
 gets worse; after the same number of steps with the same seed it is the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -52,12 +52,14 @@ GAIN = 1e-9  # a smaller part of the flow is no gain
 
 @dataclass(frozen=True)
 class Report:
-    """What an observer is told: where the search is."""
+    """Where the search is, for an observer: `cost` is that of the placement at hand."""
 
     steps: int
     flow: float
     excess: float
     kicks: int
+    cost: float
+    moves: Mapping[str, int]
 
 
 @dataclass
@@ -91,6 +93,7 @@ class Search:
         self.steps = 0
         self.improved_at = 0
         self.kicks = 0
+        self.moves: dict[str, int] = {}
         self.lays = 0
         """How many streams may be laid in better orders: some for each step, so that it lasts."""
         self.judged: set[tuple[int, ...]] = set()
@@ -178,7 +181,12 @@ class Search:
     def tell(self, observer: Observer | None) -> None:
         """Tells an observer where the search is."""
         if observer is not None:
-            observer(Report(self.steps, self.best.flow, self.best.excess, self.kicks))
+            best, cost = self.best, self.state.flow
+            observer(Report(self.steps, best.flow, best.excess, self.kicks, cost, self.moves))
+
+    def count(self, kind: str) -> None:
+        """Count a move of a kind."""
+        self.moves[kind] = self.moves.get(kind, 0) + 1
 
     def first_price(self) -> float:
         """What breaking a broker's limit wholly costs at first: what a usual piece causes."""
@@ -268,6 +276,7 @@ class Search:
                 break
             flow_before = self.state.flow
             tabu.step(local[1] if local[0] == 0 else float("inf"))
+            self.count(tabu.kind)
             self.steps += 1
             self.lays = min(self.lays + LAYS_A_STEP, LAYS_MAX)
             since += 1
@@ -311,7 +320,9 @@ class Search:
         pieces = some_near(state, random, size or random.randint(2, most))
         if not size and random.random() < SCATTERED:
             moves = scatter(state, random, pieces[:4])
+            self.count("scatter")
         else:
+            self.count("recreate")
             moves = recreate(state, random, pieces)
         state.apply([(p, h) for p, h in moves if state.hosts[p] != h])
         state.relax()
@@ -333,6 +344,7 @@ class Search:
         renewal = Renewal(self.state, self.random)
         better_at = 0
         while not self.ends(stop):
+            self.count("descend" if renewal.queue else "renew")
             if renewal.step():
                 better_at = self.steps
             self.steps += 1
@@ -371,6 +383,7 @@ class Search:
             if not relief.queue and state.flow < flow_before * (1 - DESCENDED_AGAIN):
                 flow_before = state.flow
                 relief.descend_again()
+            self.count("relieve" if relief.excess else "descend" if relief.queue else "renew")
             relief.step()
             self.steps += 1
             due = relief.excess == 0 < self.best.excess or self.steps % KEPT_EVERY_STEPS == 0

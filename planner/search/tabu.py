@@ -39,6 +39,7 @@ class Tabu:
         self.random = random
         self.price = price
         self.steps = 0
+        self.kind = ""  # of the last step's move
         self.run = 0  # steps since the limits of brokers were last crossed
         self.within = state.excess() <= 0
         shape = (len(window), self.model.nodes)
@@ -74,9 +75,12 @@ class Tabu:
     def step(self, best: float) -> float:
         """Makes one move; returns the price-free flow. `best` may be beaten by what is tabu."""
         self.steps += 1
+        self.kind = "none"
         if self.steps % GROUPS_EVERY_STEPS == 0 and (together := self._together()):
+            self.kind = "together"
             self.make(together)
         elif moves := self._choose(best):
+            self.kind = "relocate" if len(moves) == 1 else "swap"
             self.make(moves)
         self._adapt()
         return self.state.flow

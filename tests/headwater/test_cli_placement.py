@@ -275,3 +275,36 @@ def test_names_that_differ_in_what_cannot_be_seen_are_two_in_dot():
     plan = Plan((1,))
     text = dot(layout, plan, evaluate(layout, plan))
     assert len(set(re.findall(r'^  "([^"]*)" \[', text, re.MULTILINE))) == 3
+
+
+def test_what_no_plan_can_keep_is_told_before_the_search_and_reasons_after(tmp_path, capsys):
+    document = copy.deepcopy(EXAMPLE)
+    for node in document["nodes"]:
+        node["capacity"] = 3
+    file = tmp_path / "tight.json"
+    file.write_text(json.dumps(document))
+    status, out, err = planned(capsys, str(file), "--steps", "50")
+    lines = err.splitlines()
+    assert status == 1
+    assert json.loads(out)["feasible"] is False
+    assert "no plan keeps all limits: tasks[0].cost: Face costs 4, which is 1 more than" in lines[0]
+    assert any("of at most 3 (nodes[" in line and "; raise it to" in line for line in lines)
+
+
+def test_an_interrupted_search_is_said_to_be_one(problem, capsys, monkeypatch):
+    def interrupt(self, stop, observer=None):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("planner.search.run.Search.run", interrupt)
+    status, out, err = planned(capsys, problem, "--steps", "50")
+    assert status in {0, 1}
+    assert oracle.judge(EXAMPLE, json.loads(out))[0] == json.loads(out)["flow"]
+    assert "interrupted after 0 steps; the best plan so far" in err
+
+
+def test_the_search_is_drawn_beside_the_plan(problem, tmp_path, capsys):
+    picture = tmp_path / "search.svg"
+    status, out, _ = planned(capsys, problem, "--steps", "100", "--search-picture", str(picture))
+    assert status == 0
+    assert json.loads(out)["steps"] == 100
+    ET.fromstring(picture.read_text())
