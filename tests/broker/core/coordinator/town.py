@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from random import Random
 
+from broker.core import topology as topologies
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
 from broker.core.coordinator.metering import Counts
@@ -65,7 +66,8 @@ class House(Linking):
             case LinkUp():
                 self.do(lambda: self._link_up(message))
             case LinkDown():
-                self.do(lambda: self._link_down(message))
+                lost = topologies.LinkDown(message.peer)
+                self.do(lambda: self._of_topology(self.topology.handle(lost, self._now)))
             case FramesReceived():
                 self.do(lambda: self._frames_received(message))
 
