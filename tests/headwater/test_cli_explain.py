@@ -62,7 +62,7 @@ def test_a_detected_event_is_told_with_the_readings_behind_it(explain):
     )
     events = [event("A", "a1", 1, x=1), event("B", "b1", 3, x=1)]
     told = explain(text, events)
-    assert "     w: W, 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:03.000Z, detected from" in told
+    assert "     w: W, 1970-01-01T00:00:09.999Z, detected from" in told
     assert "\n       A a1, 1970-01-01T00:00:01.000Z\n       B b1, 1970-01-01T00:00:03" in told
     (line,) = explain(text, events, "--json").splitlines()
     (member,) = json.loads(line)["results"][0]["events"]["w"]
