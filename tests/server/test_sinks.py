@@ -212,13 +212,15 @@ def test_alerts_reach_a_broker_with_the_ids_of_their_results(tmp_path):
     assert found == [("alerts/desk/Long", {"id": f"r{n}"}) for n in range(20)]
 
 
-def test_alerts_that_the_server_does_not_take_fail_the_batch_and_say_why(tmp_path):
+def test_alerts_that_the_server_does_not_take_fail_the_batch_and_say_why(tmp_path, monkeypatch):
     rights = tmp_path / "rights.toml"
     desk = '[roles.desk]\nplain_publish = ["alerts/desk"]\n[users.server]\nroles = ["desk"]\n'
     rights.write_text(f'{desk}password = "{hash_password("sesame")}"\n')
     rows = [{"actor": actor, "id": n} for n, actor in enumerate(("desk", "door", "desk", "roof"))]
     with RunningBroker(tmp_path, CONFIG, "--set", f"broker.rights={rights}") as broker:
-        alerts = Alerts(f"mqtt://127.0.0.1:{broker.port()}", "alerts/{actor}")
+        monkeypatch.setenv("SINK_PASSWORD", "sesame")
+        address = f"mqtt://127.0.0.1:{broker.port()}"
+        alerts = Alerts(address, "alerts/{actor}", "server", "SINK_PASSWORD")
         assert alerts.send(rows[::2]) == 2
         with pytest.raises(ServerError, match=r"refused by 127.*: of 4, 2 not authorized"):
             alerts.send(rows)

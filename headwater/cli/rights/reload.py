@@ -10,7 +10,7 @@ from headwater.cli import http_client
 from headwater.cli.output import CommandError, print_json
 from headwater.cli.reach import add_options, broker_of
 
-EXAMPLE = "  headwater reload --broker http://127.0.0.1:8080"
+EXAMPLE = "  headwater reload"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,9 +10,7 @@ import sys
 from headwater.cli.output import complain, print_json
 from headwater.cli.rights.rights_file import RightsFile, add_file, add_roles, checked_name
 
-EXAMPLE = (
-    "  headwater token add prometheus --role look --until 2027-12-31T00:00Z --file rights.toml"
-)
+EXAMPLE = "  headwater token add spark --role look --until 2027-12-31T00:00Z --file rights.toml"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -13,12 +13,17 @@ from broker.core.broker import Broker, BrokerOptions
 from broker.core.messages import SpecificationSubmitted, Started, Stopped
 from broker.joining.backoff import Backoff
 from broker.joining.connection import NO_DELAY
+from broker.rights.current import CurrentRights
+from broker.rights.table import RightsTable
 from broker.wiring.joined import Joined
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
 from tests.broker.joining.servers import PATIENCE_S
 
 TEXT = "event Temp(val: float)\nsubscription Hot from anna to alerts\ndetect Temp(val > 30)\n"
+
+
+OPEN = CurrentRights(RightsTable(), "headwater")
 
 
 class Inside:
@@ -64,7 +69,7 @@ class Scene:
         for way in self.joined.ways:
             way.join._backoff = Backoff(random.Random(seed), wait_s, 4 * wait_s)
         self.runner = Runner(Broker(BrokerOptions(name="site-1")), self)
-        self.requests = Requests(self.runner, self.runner.core.limits)
+        self.requests = Requests(self.runner, self.runner.core.limits, OPEN)
         self.joined.attach(self.runner, self.requests.put)
         self.slow = False
         self.unsynced = []

@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 
+from broker.credentials import hash_password
 from tests.broker.mqtt.programs import publish, run, subscriber
 from tests.broker.mqtt.sockets import make_certificates
 from tests.broker.running import CONFIG, RunningBroker
@@ -32,6 +33,9 @@ def guarded(folder, certificates, *flags):
         f'tls_key = "{certificates[0]}/server.key"\n'
         "[http]",
     ).replace("[log]", '[log]\nlevel = "debug"')
+    config = config.replace("[broker]", '[broker]\nrights = "rights.toml"')
+    ann = f'[users.ann]\nroles = ["administrate"]\npassword = "{hash_password(GOOD)}"\n'
+    (folder / "rights.toml").write_text(ann)
     return RunningBroker(folder, config, "--set", f"broker.data_dir={folder}/data", *flags)
 
 
