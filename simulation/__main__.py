@@ -13,13 +13,14 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells, correlated, planned, rewound, split, twins
+from simulation.network import cells, correlated, first, planned, rewound, split, twins
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
     "cells": cells.run,
     "correlated": correlated.run,
     "crashes": crashes.run,
+    "first": first.run,
     "judging": scenario.run,
     "network": network.run,
     "planned": planned.run,
@@ -44,7 +45,8 @@ def main(arguments: list[str]) -> int:
         " same with tasks that go from broker to broker; planned: the same where the brokers decide"
         " that; split: as cells, with windows whose events are folded where they enter; twins: as"
         " network and cells, with sources that are at two brokers and leave one of them; rewound:"
-        " as network, with a broker whose disk goes back in time or is empty all at once"
+        " as network, with a broker whose disk goes back in time or is empty all at once; first:"
+        " first events of types, behind *active* and at brokers that have just begun"
         " (default: crashes)",
     )
     said = parser.parse_args(arguments)

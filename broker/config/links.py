@@ -78,17 +78,6 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             "and travels no further if none does; see docs/network.md. The same at all brokers"
         ),
     ] = False
-    first_wait_ms: Annotated[
-        int,
-        About(
-            "the first events of a type that no source here has sent before wait so long, until "
-            "other brokers have heard of the type and asked for it; 0: they are taken at once, and "
-            "those who ask later do not get them",
-            unit="ms",
-            at_least=0,
-            at_most=60_000,
-        ),
-    ] = 500
     back_within_ms: Annotated[
         int,
         About(

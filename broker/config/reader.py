@@ -24,6 +24,10 @@ from broker.config.table import Config, Setting, sections, settings
 from broker.config.values import check_attribute, check_peer, checked, from_text
 
 PREFIX = "HEADWATER__"
+# Settings of earlier versions, with what has come in their place.
+GONE = {
+    "links.first_wait_ms": "the first events of a type wait until all brokers have answered",
+}
 NO_FLAG = "every user of this machine can read a command line; set it in the environment or a file"
 
 MOVED = {
@@ -239,7 +243,8 @@ def _from_flags(flags: Mapping[str, str], rows: _Rows, problems: list[str]) -> _
         elif key in rows:
             yield key, _Given(text, Origin("flag", f"--set {key}"))
         else:
-            problems.append(f"--set {key}: no such key{did_you_mean(key, rows)}")
+            gone = f": {GONE[key]}" if key in GONE else did_you_mean(key, rows)
+            problems.append(f"--set {key}: no such key{gone}")
 
 
 # --- what is near -----------------------------------------------------------------------------
@@ -253,6 +258,8 @@ def _unknown_section(section: str, table: object, rows: _Rows) -> str:
 
 
 def _unknown_key(section: str, name: str, rows: _Rows) -> str:
+    if f"{section}.{name}" in GONE:
+        return f"[{section}] has no key `{name}` any more: {GONE[f'{section}.{name}']}; remove it"
     here = [row.name for row in rows.values() if row.section == section]
     elsewhere = [row.key for row in rows.values() if row.name == name]
     hint = MOVED.get(f"{section}.{name}") or did_you_mean(name, here)

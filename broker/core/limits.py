@@ -178,6 +178,21 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             2,
         ),
     ] = 100_000
+    first_events_max: Annotated[
+        int,
+        said(
+            "payloads, and other words of their sources, that wait until all brokers have said"
+            " whether they want a type that is new here",
+            "all are taken, and who had not asked misses them: first_events_overflow",
+        ),
+    ] = 10_000
+    first_events_wait_ms_max: Annotated[
+        int,
+        said(
+            "how long they wait where a broker that can be reached does not answer",
+            "all are taken, and it may miss them: first_events_unanswered",
+        ),
+    ] = 60_000
     copies_max: Annotated[
         int,
         said(

@@ -29,6 +29,7 @@ from broker.links import LinkConfigError, LinkFace
 from broker.links.face import LinkNews
 from broker.links.securing import Security, load_security
 from broker.network.replication.absence_watch import away
+from broker.network.routing.entry import Joining
 from broker.wiring.errors import StartError
 from broker.wiring.runner import Runner
 
@@ -45,12 +46,10 @@ class Networking:
 
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
         epoch = max(core.now, now_ms)
-        self.broker = NetworkBroker(
-            core,
-            epoch,
-            first_wait_ms=config.links.first_wait_ms,
-            identity=secrets.randbits(IDENTITY_BITS) | 1,
-        )
+        links = config.links
+        joining = Joining(links.peers, epoch, listens=bool(links.host))
+        identity = secrets.randbits(IDENTITY_BITS) | 1
+        self.broker = NetworkBroker(core, epoch, joining=joining, identity=identity)
         self.planning: Planning | None = None
         if config.coordinator.enabled:
             from broker.wiring.coordinating import load, planning_of

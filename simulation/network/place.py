@@ -29,7 +29,6 @@ ACTOR = "alerts"  # of all results
 class Place(Lives[BrokerProcess]):
     """See the module. It is what clients of `simulation.crashes` call a site."""
 
-    first_wait_ms = 0
     identifies = False  # whether a process asks others how far they have seen it
 
     def __init__(self, world: World, machine: Machine) -> None:
@@ -59,8 +58,8 @@ class Place(Lives[BrokerProcess]):
                 self,
                 self.connection,
                 self._send,
+                peers=self.links,
                 identity=self._identity(),
-                first_wait_ms=self.first_wait_ms,
             )
         except EndedError:
             self._end()

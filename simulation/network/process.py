@@ -7,12 +7,13 @@ once the record that it rests on is durable, and in order with those of its link
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from broker.core.effects import Effect, SendFrame
 from broker.core.messages import Message
 from broker.core.network.network_broker import NetworkBroker
+from broker.network.routing.entry import Joining
 from simulation.crashes.process import Around, Machine, Process
 from simulation.world import World
 
@@ -32,8 +33,8 @@ class BrokerProcess(Process):
         epoch: int,
         send: Callable[[SendFrame], None],
         *,
+        peers: Collection[str] = (),
         identity: int = 0,
-        first_wait_ms: int = 0,
     ) -> None:
         self._frames: dict[tuple[str, bool], deque[SendFrame]] = {}
         self._send = send
@@ -41,9 +42,8 @@ class BrokerProcess(Process):
         self._handled = 0
         super().__init__(world, machine, around, 0)
         self._begun = True
-        self.network = NetworkBroker(
-            self.core, epoch, first_wait_ms=first_wait_ms, identity=identity
-        )
+        joining = Joining(peers, self._now())
+        self.network = NetworkBroker(self.core, epoch, joining=joining, identity=identity)
         self._perform(self.network.begun(), None)
 
     def _handle(self, message: Any) -> None:

@@ -74,7 +74,6 @@ class WitnessedSensor(Sensor):
 class RewoundPlace(Place):
     """A place whose processes have an identity, and whose results are remembered."""
 
-    first_wait_ms = 4_000  # an empty disk knows of no type that its sources send
     identifies = True
 
     def __init__(self, *arguments: Any) -> None:

@@ -84,3 +84,13 @@ def test_peers_in_the_environment_that_cannot_be_read_are_refused(tmp_path):
     for text in ("roof", "roof=10.0.0.2:1,roof=10.0.0.3:1", "=x:1"):
         with pytest.raises(ConfigError, match=r"HEADWATER__LINKS__PEERS: "):
             load(None, {"HEADWATER__LINKS__PEERS": text})
+
+
+def test_a_setting_of_an_earlier_version_is_refused_with_what_has_come_in_its_place(tmp_path):
+    file = tmp_path / "broker.toml"
+    file.write_text("[links]\nfirst_wait_ms = 500\n")
+    says = r"2:1: .*`first_wait_ms` any more: .* all brokers have answered; remove it"
+    with pytest.raises(ConfigError, match=says):
+        load(file)
+    with pytest.raises(ConfigError, match="first_wait_ms: no such key: .*all brokers"):
+        load(None, flags={"links.first_wait_ms": "500"})

@@ -1,78 +1,170 @@
-"""Payloads of types that no source here has sent before: others hear of the type first.
+"""First events of a type: what they wait for is that all others have said whether they want it.
 
-Owns what waits. Must not know what others need, or how they hear of a type. Invariant: what comes
-of one source, or of one new type, leaves in the order in which it came.
+Owns what waits. Must not know what others need, or how they are asked. Invariant: what comes of one
+source leaves in the order in which it came; nothing that waits is acknowledged.
 
 A host asks an origin for the types that are sent there. Of one that is new it hears by the first
 event, or by an advertisement just before, and would ask too late for that one. So the type is told
-at once, and the event taken when there was time to ask. Nothing that waits is acknowledged.
+at once, and a probe asks behind that whether all have heard; the event is taken when they have
+answered. Where further types come meanwhile, these wait together for the next probe: nothing waits
+for more than two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections import deque
+from collections.abc import Iterable
+from typing import cast
 
-from broker.core.messages import Payload
+from msgspec import Struct, field
 
-PAYLOADS_MAX = 10_000  # with so many, all that waits is taken
-ROUNDS_MAX = 4  # where one new type follows another, all wait at most so many times as long
+from broker.core.messages import (
+    EventsReceived,
+    Message,
+    NetworkTold,
+    Payload,
+    SourceAdvertised,
+    SourceWithdrawn,
+)
+from broker.core.network.messages import FromNetwork
+from broker.core.network.told import SourceShown, TypesAnswered
+from broker.network.replication.local_sources import LocalSources
+
+
+class _Batch(Struct):
+    """Types that are asked for by one probe, and what waits for the answers."""
+
+    since: int
+    number: int | None = None  # of the probe, once it is asked
+    over: bool = False
+    types: dict[str, None] = field(default_factory=dict)
+    sources: dict[str, None] = field(default_factory=dict)
+    words: deque[Payload | SourceAdvertised | SourceWithdrawn] = field(default_factory=deque)
 
 
 class Announcing:
-    """See the module. `wait_ms`: for how long, from the first payload of a type on; 0: never."""
+    """See the module; `words_max` and `wait_ms_max` are limits, and told there."""
 
-    def __init__(self, wait_ms: int) -> None:
-        self.wait_ms = wait_ms
-        self.due: int | None = None  # when what waits is to be taken
-        self._last = 0  # and at the latest
-        self._waiting: list[Payload] = []
-        self._types: dict[str, None] = {}
-        self._fresh: dict[str, int] = {}  # types that were advertised lately, and until when so
-        self._sources: dict[str, None] = {}
+    def __init__(self, words_max: int, wait_ms_max: int) -> None:
+        self._overflowed = 0  # types that were taken before all had answered: too much waited,
+        self._unanswered = 0  # or it took too long
+        self._words_max = words_max
+        self._wait_ms_max = wait_ms_max
+        self._batches: deque[_Batch] = deque()  # that of the probe under way, and the next
 
-    def advertised(self, types: Iterable[str], now: int) -> None:
-        """Others are being told of these types, which no source here sent before."""
-        self._fresh = {name: until for name, until in self._fresh.items() if until > now}
-        self._fresh |= dict.fromkeys(types, now + self.wait_ms)
-
-    def sift(
-        self, payloads: Iterable[Payload], known: Container[str], now: int
-    ) -> tuple[list[Payload], dict[tuple[str, str], None]]:
-        """Keeps what has to wait; what need not, and (source, type) of which nobody knew."""
-        passed: list[Payload] = []
-        new: dict[tuple[str, str], None] = {}
-        for one in payloads:
-            is_told = one.type_name in known
-            is_fresh = not is_told or self._fresh.get(one.type_name, now) > now
-            if is_fresh and one.type_name not in self._types:
-                if not is_told:
-                    new[one.source, one.type_name] = None
-                self._types[one.type_name] = None
-                self._begin(now)
-            elif not self.concerns(one.source, one.type_name):
-                passed.append(one)
-                continue
-            self._sources[one.source] = None
-            self._waiting.append(one)
-        return passed, new
-
-    def _begin(self, now: int) -> None:
-        """For all that waits: a source keeps its order."""
-        if self.due is None:
-            self._last = now + ROUNDS_MAX * self.wait_ms
-        self.due = min(now + self.wait_ms, self._last)
-
-    def concerns(self, source: str, type_name: str = "") -> bool:
-        """Whether something of the source or the type waits."""
-        return source in self._sources or type_name in self._types
+    def __bool__(self) -> bool:
+        """Tell whether anything waits, be it a type alone."""
+        return bool(self._batches)
 
     @property
-    def is_full(self) -> bool:
-        """Whether as much waits as may."""
-        return len(self._waiting) >= PAYLOADS_MAX
+    def waiting(self) -> int:
+        """Count the words of sources that wait."""
+        return sum(len(batch.words) for batch in self._batches)
 
-    def take(self) -> tuple[Payload, ...]:
-        """All that waited, in its order."""
-        found = tuple(self._waiting)
-        self._waiting, self._types, self._sources, self.due = [], {}, {}, None
-        return found
+    def counts(self) -> dict[str, int]:
+        """Return what was counted, by name: types whose events were taken all the same."""
+        return {
+            "first_events_overflow": self._overflowed,
+            "first_events_unanswered": self._unanswered,
+        }
+
+    @property
+    def due(self) -> int | None:
+        """Tell when what waits is taken at the latest."""
+        return self._batches[0].since + self._wait_ms_max if self._batches else None
+
+    # --- what comes ------------------------------------------------------------------------
+
+    def pass_on(
+        self, message: Message | FromNetwork, sources: LocalSources, now: int
+    ) -> list[Message | FromNetwork]:
+        """Keep what has to wait; return what is to be handled now."""
+        if isinstance(message, EventsReceived):
+            return [*self._sift(message, sources, now)]
+        if isinstance(message, SourceAdvertised | SourceWithdrawn):
+            batch = self._batch_of(message.source)
+            if batch is not None:
+                batch.words.append(message)
+                return []
+        return [message]
+
+    def _sift(self, message: EventsReceived, sources: LocalSources, now: int) -> list[Message]:
+        payloads, senders = message.payloads, sources.senders
+        if not self._batches and all(each.type_name in senders for each in payloads):
+            return [message]
+        passed: list[Payload] = []
+        shown: list[Message] = []
+        for each in payloads:
+            batch = self._batch_of(each.source, each.type_name)
+            if each.type_name not in senders and not self._concerns_type(each.type_name):
+                batch = self._open(now)
+                batch.types[each.type_name] = None
+                shown.append(NetworkTold(SourceShown(each.source, each.type_name)))
+            if batch is None:
+                passed.append(each)
+            else:
+                batch.sources[each.source] = None
+                batch.words.append(each)
+        return [*shown, EventsReceived(tuple(passed))] if passed else shown
+
+    def look(self, types: Iterable[str], now: int) -> None:
+        """Take up types that others are told of and have not answered yet."""
+        for name in types:
+            if not self._concerns_type(name):
+                self._open(now).types[name] = None
+
+    def _batch_of(self, source: str, type_name: str | None = None) -> _Batch | None:
+        """The last one that has something of the source or the type."""
+        for batch in reversed(self._batches):
+            if source in batch.sources or type_name in batch.types:
+                return batch
+        return None
+
+    def _concerns_type(self, type_name: str) -> bool:
+        return any(type_name in batch.types and not batch.over for batch in self._batches)
+
+    def _open(self, now: int) -> _Batch:
+        """The one whose probe is not asked yet."""
+        if not self._batches or self._batches[-1].number is not None:
+            self._batches.append(_Batch(now))
+        return self._batches[-1]
+
+    # --- what leaves -----------------------------------------------------------------------
+
+    @property
+    def is_to_ask(self) -> bool:
+        """Tell whether a probe is to begin."""
+        return bool(self._batches) and self._batches[0].number is None
+
+    def asked(self, number: int) -> None:
+        """Take up that the probe of this number has begun."""
+        self._batches[0].number = number
+
+    def take(self, answered: int, now: int) -> Message | None:
+        """Return what is to be handled next of what waited, as probes up to `answered` are."""
+        if not self._batches or self._batches[0].number is None:
+            return None
+        batch = self._batches[0]
+        if not batch.over:
+            if batch.number is not None and answered < batch.number:
+                if self.waiting >= self._words_max:
+                    self._overflowed += len(batch.types)
+                elif now >= batch.since + self._wait_ms_max:
+                    self._unanswered += len(batch.types)
+                else:
+                    return None
+            batch.over = True
+            return NetworkTold(TypesAnswered(tuple(batch.types)))
+        if not batch.words:
+            self._batches.popleft()
+            return self.take(answered, now)
+        payloads: list[Payload] = []
+        while batch.words:
+            word = batch.words[0]
+            if not isinstance(word, Payload):
+                break
+            payloads.append(word)
+            batch.words.popleft()
+        if payloads:
+            return EventsReceived(tuple(payloads))
+        return cast("Message", batch.words.popleft())

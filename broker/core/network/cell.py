@@ -136,10 +136,12 @@ class Cell(Hosting):
             wakes.append(self.saver.due_at(self._positions(), end, self._held()))
         return min([wake for wake in wakes if wake is not None], default=None)
 
-    # --- what goes out ---------------------------------------------------------------------
-
     def take_out(self) -> tuple[list[bytes], list[Effect]]:
         """(frames for the broker in which it runs, what else is to be done)."""
+        if self.probes.busy and not self._named:  # else it has yet to ask an origin
+            for peer, body in self.probes.due(self.sessions.neighbours(), self._now):
+                self._say(peer, body)
+            self._activate()
         out, self._out = self._out, []
         sent = [one.data for one in out if isinstance(one, SendFrame)]
         return sent, [one for one in out if not isinstance(one, SendFrame)]
@@ -266,8 +268,6 @@ class Cell(Hosting):
     def _held(self) -> dict[str, int]:
         """By origin, what it keeps besides: behind that position."""
         return {}
-
-    # --- for its home ----------------------------------------------------------------------
 
     def taken(self, next_: int) -> None:
         """The home has all results before this number."""

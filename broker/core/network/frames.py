@@ -19,6 +19,9 @@ from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Key
 from broker.network.replication.incarnation import Recall, Recalled
+from broker.network.routing.probes import Echo, Probe
+
+VERSION = 2  # of these frames; a neighbour of version 1 knows neither `Probe` nor `Echo`
 
 
 class FrameError(Exception):
@@ -26,11 +29,15 @@ class FrameError(Exception):
 
 
 class Hello(Struct, array_like=True, frozen=True, tag="hello"):
-    """The sender is at session `mine`, has heard of the other's `echo`, and holds this tree."""
+    """The sender is at session `mine`, has heard of the other's `echo`, and holds this tree.
+
+    `version` is that of the frames which it understands; one that does not say so is of the first.
+    """
 
     mine: int
     echo: int
     tree: str
+    version: int = 1
 
 
 class States(Struct, array_like=True, frozen=True, tag="states"):
@@ -241,6 +248,8 @@ Sealed: TypeAlias = (
     | PartTaken
     | Recall
     | Recalled
+    | Probe
+    | Echo
 )
 
 

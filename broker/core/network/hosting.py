@@ -68,6 +68,8 @@ class Hosting(Linking):
             for origin, types in self.ways.types.items():
                 if origin in network.upstream or not wanted.keys().isdisjoint(types):
                     self._ask(origin)
+        if new:  # behind all that was asked
+            self.needs.probe = self.probes.begin()
         self._activate()
 
     def _look_at_what_ended(self) -> None:
@@ -161,7 +163,7 @@ class Hosting(Linking):
         return tuple([name for name in silent if not types.isdisjoint(origins[name].types)])
 
     def _activate(self) -> None:
-        if self.needs.waits:
+        if self.needs.waits and self.probes.answered >= self.needs.probe:
             ready = self.needs.ready(self.durable.network.inactive())
             if ready:
                 self._tell_network(told.Activated(tuple(ready)))

@@ -27,6 +27,7 @@ from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
 from broker.network.replication.incarnation import Incarnation
+from broker.network.routing.probes import Echo, Probe, Probes
 
 NAME_LEFT = (
     "another broker of this name was announced before; give each a name and a disk of its own, or "
@@ -105,6 +106,7 @@ class Linking:
         self.topology = topologies.Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
         self.ways = Ways()
+        self.probes = Probes(me)
         self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.sent_events: dict[str, int] = {}  # by neighbour
@@ -120,6 +122,8 @@ class Linking:
             frames.Here: self._here,
             frames.Gone: self._gone_from,
             frames.Planned: self._planned,
+            Probe: self.probes.heard,
+            Echo: self.probes.echoed,
         }
 
     # --- for those who add to it -----------------------------------------------------------
@@ -223,6 +227,7 @@ class Linking:
 
     def _leave(self, peer: str) -> None:
         """Forget all that a neighbour said; it is to be said anew."""
+        self.probes.left(peer)
         for origin in self.ways.behind(peer):
             self._gone(origin, peer)
         self.ways.leave(peer)
@@ -271,8 +276,6 @@ class Linking:
         except (msgspec.MsgspecError, ArithmeticError, ValueError, LookupError, TypeError):
             self.counts["frames_malformed"] += 1
 
-    # --- ways to origins -------------------------------------------------------------------
-
     def _here(self, peer: str, one: frames.Here) -> None:
         if one.origin == self.me or self.ways.via.get(one.origin, peer) != peer:
             self.counts["frames_astray"] += 1
@@ -293,8 +296,6 @@ class Linking:
         self._say_all(peer, frames.Gone(origin, self._back_within.pop(origin, 0)))
         if self.deciding is not None:
             self.deciding.gone(origin)
-
-    # --- where tasks run -------------------------------------------------------------------
 
     def _planned(self, peer: str, one: frames.Planned) -> None:
         if self.deciding is not None:

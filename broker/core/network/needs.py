@@ -3,7 +3,7 @@
 Owns the operators of the tasks that run here, which origins were asked, and which subscription
 waits for whose answer. Must not know frames or ways. Invariant: a subscription waits for an origin
 from the moment when it was installed until the origin has answered a question that was asked after
-its operators went out.
+its operators went out; and until every broker that can be reached has echoed a probe behind that.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Needs:
         self.operators: dict[str, Operator] = {}
         self.asked: dict[str, Asked] = {}
         self.waits: dict[Key, dict[str, int]] = {}  # by subscription: origin → least serial
+        self.probe = 0  # behind whose answer all that can be reached know what is needed
         self._times = times
         self._joins_ms = joins_ms
         self._serial = first

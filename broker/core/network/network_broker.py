@@ -27,7 +27,7 @@ from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
 from broker.core.network.cell_origins import places
 from broker.core.network.cell_parts import PARTS_MAX
-from broker.core.network.cell_view import CellView, is_cell
+from broker.core.network.cell_view import CellView, home_of, is_cell
 from broker.core.network.cell_views import network_status, said_of, views
 from broker.core.network.folding import FoldingBroker
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
@@ -50,6 +50,7 @@ from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
 from broker.network.replication.incarnation import Recall, Recalled
+from broker.network.routing.entry import Joining
 
 TICK_MS_MAX = 8_000  # each time twice as late as before, while nothing else happens
 Message = core_messages.Message | FromNetwork
@@ -58,7 +59,8 @@ Message = core_messages.Message | FromNetwork
 class NetworkBroker(FoldingBroker):
     """See the module. `epoch` ascends with each process of this broker.
 
-    `first_wait_ms`: see `announcing`; `identity`: see `Incarnation`.
+    `joining` tells when a process that has just begun has found its neighbours. `identity`: see
+    `Incarnation`.
     """
 
     def __init__(
@@ -66,13 +68,15 @@ class NetworkBroker(FoldingBroker):
         durable: DurableBroker,
         epoch: int,
         times: Times | None = None,
-        first_wait_ms: int = 0,
+        joining: Joining | None = None,
         identity: int = 0,
     ) -> None:
         super().__init__(durable, epoch, times)
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
         self.topology.identify(run_of(epoch, identity))
-        self._announcing = Announcing(first_wait_ms)
+        limits = durable.limits
+        self._announcing = Announcing(limits.first_events_max, limits.first_events_wait_ms_max)
+        self._joining = joining or Joining()
         self._begin_relaying()
         self._begin_folding()
         self._on: dict[type[Any], Callable[[Any], None]] = {
@@ -88,8 +92,6 @@ class NetworkBroker(FoldingBroker):
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
-            core_messages.EventsReceived: self._events_received,
-            core_messages.SourceAdvertised: self._source_advertised,
             core_messages.Woken: self._woken,
             core_messages.Settling: self._settling,
         }
@@ -103,7 +105,8 @@ class NetworkBroker(FoldingBroker):
         self._begin_cells(epoch)
         durable.network.copies.fresh.clear()
         durable.network.spreads = True
-        durable.network.sources_changed = dict.fromkeys(durable.network.sources)
+        sources = durable.network.sources
+        sources.changed = dict.fromkeys(sources.by_name)
         self._tick_soon(TICK_MS)
         self._advertise()
         self._look_at_needs()
@@ -122,32 +125,34 @@ class NetworkBroker(FoldingBroker):
         self._now = max(now, self._now)
         try:
             self._handle(message)
+            while self._go_on_probing():
+                pass
         except CoreFaultError as error:
             raise CoreFaultError(self._taken() + error.effects) from error
         return self._taken()
 
-    def _handle(self, message: Message) -> None:
-        on = self._on.get(type(message))
+    def _handle(self, message: Message, *, waited: bool = False) -> None:
         if isinstance(message, _ADMITTED) and self.incarnation.holds(message):
             return
-        if isinstance(message, _OF_SOURCES) and self._announcing.concerns(message.source):
-            self._take_first()  # a source's words keep their order
-        if on is not None:
-            on(message)
-        else:
-            if isinstance(message, core_messages.SpecificationSubmitted):
+        sources = self.durable.network.sources
+        for each in [message] if waited else self._announcing.pass_on(message, sources, self._now):
+            on = self._on.get(type(each))
+            if on is not None:
+                on(each)
+                continue
+            if isinstance(each, core_messages.SpecificationSubmitted):
                 split = self.durable.options.split_windows
-                message = replace(message, cells=PARTS_MAX, split=split)  # written down with it
-            self._tell(cast("core_messages.Message", message))
-            if isinstance(message, _REQUESTS):
+                each = replace(each, cells=PARTS_MAX, split=split)  # noqa: PLW2901  # written down so
+            self._tell(cast("core_messages.Message", each))
+            if isinstance(each, _REQUESTS):
                 self._look_at_needs()
                 self._look_at_cells()
-            elif isinstance(message, core_messages.ActorsListening):
+            elif isinstance(each, core_messages.ActorsListening):
                 self._actors_changed()
-            elif isinstance(message, core_messages.Stopped):
-                self._say_all("", frames.Gone(self.me, message.back_within_ms))
+            elif isinstance(each, core_messages.Stopped):
+                self._say_all("", frames.Gone(self.me, each.back_within_ms))
         self._look_at_what_ended()
-        if self.durable.network.sources_changed:
+        if sources.changed:
             self._advertise()
         if self.deciding is not None:
             if isinstance(message, _REQUESTS):
@@ -184,34 +189,36 @@ class NetworkBroker(FoldingBroker):
             cores = [self.durable.network, *[cell.durable.network for cell in self._cells.values()]]
             self._say(peer, recalled(self.me, frame.asker, cores), self.durable.number)
 
-    def _events_received(self, message: core_messages.EventsReceived) -> None:
-        announcing = self._announcing
-        if not announcing.wait_ms:
-            self._tell(message)
-            return
-        known = self.durable.network.types_sent
-        passed, new = announcing.sift(message.payloads, known, self._now)
-        for source, type_name in new:
-            self._tell_network(told.SourceShown(source, type_name))
-        if passed:
-            self._tell(core_messages.EventsReceived(tuple(passed)))
-        if announcing.is_full:
-            self._take_first()
+    def _go_on_probing(self) -> bool:
+        """Ask and tell who has heard of what, and take what waited for that; whether more is due.
 
-    def _source_advertised(self, message: core_messages.SourceAdvertised) -> None:
-        before = set(self.durable.network.types_sent)
-        self._tell(message)
-        self._announcing.advertised(self.durable.network.types_sent.keys() - before, self._now)
-
-    def _take_first(self) -> None:
-        """Take the first events of a type, of which others have heard by now."""
-        if self._announcing.due is not None:
-            self._tell(core_messages.EventsReceived(self._announcing.take()))
+        A cell whose home is away cannot ask an origin for a new type: nobody waits for it.
+        """
+        if self._cells or self._own_post:
+            self._run_cells()
+        announcing, probes, now, inside = self._announcing, self.probes, self._now, False
+        announcing.look(self.durable.network.sources.unanswered, now)
+        if announcing.is_to_ask:
+            announcing.asked(probes.begin())
+        if probes.busy:
+            peers, before = self.sessions.neighbours(), probes.answered
+            lost = [name for name in self._inside if self._is_away(home_of(name))]
+            whole = self.topology.whole and self._joining.over(self.topology.links, now)
+            for peer, body in probes.due(peers.without(lost), now, whole=whole):
+                inside |= peer in self._inside
+                self._say(peer, body, self.durable.number)
+            if probes.answered > before:
+                self._activate()
+        message = announcing.take(probes.answered, now)
+        if message is not None:
+            self._handle(message, waited=True)
+        return inside or message is not None
 
     def next_wake(self) -> int | None:
         """When `Woken` is due, if no message comes before."""
         wakes = [self.durable.next_wake(), self.topology.next_wake(), self._tick_at]
-        wakes += [self._announcing.due, self.incarnation.next_wake(), self.absence.next_wake()]
+        wakes += [self._announcing.due, self.probes.next_wake(), self._joining.next_wake(self._now)]
+        wakes += [self.incarnation.next_wake(), self.absence.next_wake()]
         if self.deciding is not None:
             wakes.append(self.deciding.next_wake())
         if self._unstored():
@@ -245,7 +252,7 @@ class NetworkBroker(FoldingBroker):
     def _advertise(self) -> None:
         """Say what sources here have come, gone or changed."""
         network = self.durable.network
-        changed, network.sources_changed = network.sources_changed, {}
+        changed, network.sources.changed = network.sources.changed, {}
         for source in changed:
             self._show(source, network.advertisement(source))
         self._let_leave()
@@ -285,7 +292,7 @@ class NetworkBroker(FoldingBroker):
             "cells": [said_of(one) for one in self.cells()],
             "run_here": {name: cell.status() for name, cell in self._cells.items()},
             "incarnation": self.incarnation.status(),
-            "counts": dict(self.counts),
+            "counts": self.counts | self._announcing.counts(),
         }
 
     def _comes_from(self, host: str, peer: str) -> bool:
@@ -360,8 +367,6 @@ class NetworkBroker(FoldingBroker):
 
     def _woken(self, message: core_messages.Woken) -> None:
         now = self._now
-        if self._announcing.due is not None and self._announcing.due <= now:
-            self._take_first()
         due = self.durable.next_wake()
         promise = self._tick_at is not None and self._tick_at <= now
         if promise:
@@ -398,4 +403,3 @@ _ADMITTED = (
     core_messages.SourceAdvertised,
     core_messages.SourceWithdrawn,
 )
-_OF_SOURCES = (core_messages.SourceAdvertised, core_messages.SourceWithdrawn)

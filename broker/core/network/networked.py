@@ -32,6 +32,7 @@ from broker.core.network.upstream import Upstream
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
 from broker.network.replication import absence
+from broker.network.replication.local_sources import LocalSources
 from language import EventType
 
 if TYPE_CHECKING:
@@ -65,15 +66,13 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.runs_for_others = is_cell(self.options.name)
         self.own = OwnLog(self.limits.retained_events_max)
         self.upstream: dict[str, Upstream] = {}
-        self.sources: dict[str, dict[str, None]] = {}  # here, with the types that they send
-        self.sources_changed: dict[str, None] = {}  # since somebody asked
+        self.sources = LocalSources(self.limits.sources_max)
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another
         self.spreads = False
         self.newest = 0  # no event of this broker, or from afar, ended later
         self._promised_at = 0
-        self.types_sent: dict[str, int] = {}  # how many sources here send a type
         self._handlers[messages.NetworkTold] = self._network_told
         self.clocks = self._intake.waiting
         self.absent, self._matcher.passed = self.clocks.absent, self.clocks.passed
@@ -93,6 +92,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             absence.OriginAway: lambda one, _: self.absent.handle(one),
             absence.OriginBack: lambda one, _: self.absent.handle(one),
             told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
+            told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
             cell_told.CellMoved: self._cell_moved,
             cell_told.CellNamed: self._cell_named,
             cell_told.CellResults: self._cell_results,
@@ -139,8 +139,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _promises(self, promised: Callable[[str, int], int | None], now: int) -> told.Watermarks:
         changed: told.Watermarks = {}
-        for name in dict.fromkeys([*self.types_sent, *self.told]):
-            one = promised(name, now) if name in self.types_sent else None
+        for name in dict.fromkeys([*self.sources.senders, *self.told]):
+            one = promised(name, now) if name in self.sources.senders else None
             if one != self.told.get(name):
                 changed[name] = one
         return changed
@@ -156,16 +156,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
 
     def _sends(self, source: str, type_name: str) -> None:
-        known = self.sources.get(source)
-        if known is None:
-            if len(self.sources) >= self.limits.sources_max:
-                self.ledger.note("sources_not_advertised")
-                return
-            known = self.sources[source] = {}
-        if type_name not in known:
-            known[type_name] = None
-            self.types_sent[type_name] = self.types_sent.get(type_name, 0) + 1
-            self.sources_changed[source] = None
+        if not self.sources.sends(source, type_name):
+            self.ledger.note("sources_not_advertised")
 
     def _advertise(self, stated: sources.Stated) -> Rejection | None:
         wrong = super()._advertise(stated)
@@ -173,16 +165,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             one = stated.advertisement
             for name in one.types:
                 self._sends(one.source, name)
-            self.sources_changed[one.source] = None
+            self.sources.changed[one.source] = None
         return wrong
 
     def _withdraw(self, source: str, why: str, out: Outgoing) -> None:
         super()._withdraw(source, why, out)
-        for name in self.sources.pop(source, {}):
-            self.types_sent[name] -= 1
-            if not self.types_sent[name]:
-                del self.types_sent[name]
-        self.sources_changed[source] = None
+        self.sources.gone(source)
 
     def _not_all_taken(self, payload: messages.Payload, decoded: Decoded, out: Outgoing) -> None:
         super()._not_all_taken(payload, decoded, out)
@@ -191,7 +179,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def advertisement(self, source: str) -> Advertisement | None:
         """What a source here says, or has shown, of itself; None where it sends nothing."""
-        types = self.sources.get(source)
+        types = self.sources.by_name.get(source)
         if types is None:
             return None
         said = self._intake.advertisement(source)
@@ -200,7 +188,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def types(self) -> tuple[str, ...]:
         """The types that sources here send."""
-        return tuple(sorted(self.types_sent))
+        return self.sources.types()
 
     def _host_interested(self, one: told.HostInterested, _out: Outgoing) -> None:
         known = one.host in self.own.hosts
@@ -346,7 +334,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         said = {
             "own": self.own.state(),
             "upstream": [[name, *one.state()] for name, one in self.upstream.items()],
-            "sources": [[name, list(types)] for name, types in self.sources.items()],
+            **self.sources.state(),
             "told": self.told,
             "newest": self.newest,
             "is_host": self.is_host,
@@ -366,10 +354,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         latest = self._now + self.limits.future_ms_max  # where it was not written down yet
         self.newest = said.get("newest", latest)
         self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
-        for source, types in said["sources"]:
-            self.sources[source] = {}
-            for name in types:
-                self._sends(source, name)
+        self.sources.restore(said)
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():

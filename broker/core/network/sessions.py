@@ -14,13 +14,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from broker.core.network.frames import Frame, Hello
+from broker.core.network.frames import VERSION, Frame, Hello
+from broker.network.routing.probes import Neighbours
+
+PROBES_SINCE = 2  # the version of frames that has them
 
 
 class _Session(Struct):
     mine: int
     peer: int = 0  # the last number heard; 0: none
     stands: bool = False
+    version: int = 1  # of the other's frames
 
 
 class Sessions:
@@ -46,11 +50,16 @@ class Sessions:
         """The neighbours with whom one stands or is begun."""
         return list(self._all)
 
+    def neighbours(self) -> Neighbours:
+        """Return those of this moment, as probes see them."""
+        plain = [peer for peer in self._all if self._all[peer].version < PROBES_SINCE]
+        return Neighbours(self.peers, self.standing, plain)
+
     def begin(self, peer: str) -> Hello:
         """Begin anew with a neighbour."""
         self._next += 1
         self._all[peer] = _Session(self._next)
-        return Hello(self._next, 0, self.tree)
+        return Hello(self._next, 0, self.tree, VERSION)
 
     def end(self, peer: str) -> None:
         """The neighbour is none any more."""
@@ -69,8 +78,8 @@ class Sessions:
             if one.stands:
                 self._next += 1
                 one = self._all[peer] = _Session(self._next)
-            one.peer = hello.mine
-            answer = Hello(one.mine, one.peer, self.tree)
+            one.peer, one.version = hello.mine, hello.version
+            answer = Hello(one.mine, one.peer, self.tree, VERSION)
         if one.stands or hello.echo != one.mine or hello.tree != self.tree:
             return answer, False
         one.stands = True

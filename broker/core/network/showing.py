@@ -93,7 +93,7 @@ class Showing(Relaying):
         self._narrow.pop(broker, None)
 
     def _spread_own(self, fresh: list[Fresh]) -> None:
-        if self.durable.network.sources_changed:
+        if self.durable.network.sources.changed:
             self._advertise()  # ahead of what they send
         super()._spread_own(fresh)
 

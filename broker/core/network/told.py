@@ -134,6 +134,14 @@ class SourceShown(Struct, array_like=True, frozen=True, tag="shown"):
     type_name: str
 
 
+class TypesAnswered(Struct, array_like=True, frozen=True, tag="answered"):
+    """All brokers that can be reached have said whether they want these types of this origin."""
+
+    outlasts: ClassVar[bool] = True
+
+    types: tuple[str, ...]
+
+
 class HostInterested(Struct, array_like=True, frozen=True, tag="interested"):
     """A host needs events of these types, declared so; no types: nothing any more.
 
@@ -215,6 +223,7 @@ Told: TypeAlias = (
     | CopyUnheard
     | OutOfReach
     | SourceShown
+    | TypesAnswered
     | CellMoved
     | CellNamed
     | CellResults

@@ -110,6 +110,11 @@ class Topology:
         """The neighbours of this broker, in the tree or not; by name."""
         return tuple(sorted(self._links))
 
+    @property
+    def whole(self) -> bool:
+        """Tell whether the tree has all that is linked to this broker, and stays for now."""
+        return self._changed_ms is None and all(peer in self.tree.hops for peer in self._links)
+
     def edges(self) -> list[Edge]:
         """All links that both ends tell of, in order; `cost` is the greater of the two."""
         found = []

@@ -2,7 +2,8 @@
 
 Owns the lives of an origin (`descent`), the beginning of each of its processes (`incarnation`:
 which positions two lives share, how far the network has seen a broker, and when that may admit its
-first event), and what a host does while an origin is away (`absence`, `absence_watch`,
+first event), which types its sources send and which of these others have not answered yet
+(`local_sources`), and what a host does while an origin is away (`absence`, `absence_watch`,
 `waiting_clocks`).
 
 Must not know events, sessions or links, and nothing of the broker that it is composed into: what
@@ -25,8 +26,15 @@ others. A subscription that says how long it waits has clocks of its own, which 
     reachable --no way any more--> lost --for AWAY_MS--> away --for `wait`--> passed over
     lost, away, passed over --a way, and the question is answered--> reachable
 
+A type's way: its first event, or an advertisement, shows it; others are told, and asked by a probe
+(`broker.network.routing`); behind their answers the events that waited for that are taken.
+
+    unknown --shown--> unanswered --all that can be reached have answered--> answered
+    unanswered, answered --no source sends it any more--> unknown
+
 Invariant: two processes that admit events under one name and one life have never both been able to
 be heard by one host; so a position of a life means one event, everywhere. Who is away is a message
 in the journal, as events are; so a host that recovers passes over the same origins at the same
-times, and gives the same results.
+times, and gives the same results. A type counts as answered only when every broker that could be
+reached has said whether it wants it.
 """

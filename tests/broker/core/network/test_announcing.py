@@ -1,94 +1,153 @@
-"""First events of a type wait until others had time to ask for it, and keep their order."""
-
-from itertools import pairwise
+"""First events of a type wait until others have answered, and keep their order."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.messages import Payload
-from broker.core.network import announcing
+from broker.core.messages import EventsReceived, NetworkTold, Payload, SourceWithdrawn
 from broker.core.network.announcing import Announcing
+from broker.core.network.told import SourceShown, TypesAnswered
+from broker.network.replication.local_sources import LocalSources
 
-WAIT_MS = 500
+WAIT_MS = 60_000
+
+
+class Door:
+    """What the core would do: it knows what is shown, and is told what leaves."""
+
+    def __init__(self, words_max=1_000):
+        self.waits = Announcing(words_max, WAIT_MS)
+        self.sources = LocalSources(100)
+        self.left = []
+        self.asked = 0
+        self.now = 0
+
+    def tell(self, *words):
+        """What is handled at once."""
+        before = len(self.left)
+        for word in words:
+            message = EventsReceived((word,)) if isinstance(word, Payload) else word
+            for each in self.waits.pass_on(message, self.sources, self.now):
+                self.handle(each)
+        self.waits.look(self.sources.unanswered, self.now)
+        self.ask()
+        return self.left[before:]
+
+    def ask(self):
+        if self.waits.is_to_ask:
+            self.asked += 1
+            self.waits.asked(self.asked)
+
+    def answered(self, number):
+        before = len(self.left)
+        while (each := self.waits.take(number, self.now)) is not None:
+            self.handle(each)
+        self.ask()
+        return self.left[before:]
+
+    def handle(self, message):
+        if isinstance(message, NetworkTold) and isinstance(message.what, SourceShown):
+            self.sources.sends(message.what.source, message.what.type_name)
+        elif isinstance(message, NetworkTold) and isinstance(message.what, TypesAnswered):
+            self.sources.answered(message.what.types)
+        elif isinstance(message, EventsReceived):
+            self.left += message.payloads
+        else:
+            self.left.append(message)
 
 
 def payload(type_name, source, number=0):
     return Payload(type_name, source, str(number).encode())
 
 
-def test_a_known_type_passes_and_a_new_one_waits_with_what_its_source_says_meanwhile():
-    one = Announcing(WAIT_MS)
+def test_a_new_type_waits_with_what_its_source_says_meanwhile_and_a_known_one_passes():
+    door = Door()
+    door.sources.sends("a", "Temp")
+    door.sources.answered(["Temp"])
     known, new = payload("Temp", "a"), payload("Wind", "b")
-    assert one.sift([known, new], {"Temp"}, 1_000) == ([known], {("b", "Wind"): None})
-    assert one.due == 1_000 + WAIT_MS
-    of_the_source, of_the_type = payload("Temp", "b"), payload("Wind", "c")
-    # The core knows the type by now, as it was told.
-    assert one.sift([of_the_source, of_the_type], {"Temp", "Wind"}, 1_200) == ([], {})
-    assert one.due == 1_000 + WAIT_MS
-    assert one.take() == (new, of_the_source, of_the_type)
-    assert one.due is None
-    assert one.sift([new], {"Temp", "Wind"}, 1_600) == ([new], {})
+    assert door.tell(known, new) == [known]
+    same_source, same_type = payload("Temp", "b"), payload("Wind", "c")
+    assert door.tell(same_source, same_type) == []
+    assert door.answered(0) == []
+    assert door.answered(1) == [new, same_source, same_type]
+    assert not door.waits
+    assert door.tell(new) == [new]
 
 
-def test_what_was_advertised_just_before_is_as_new_but_told_already():
-    one = Announcing(WAIT_MS)
-    one.advertised(["Wind"], 1_000)
-    first, later = payload("Wind", "a"), payload("Wind", "a", 1)
-    assert one.sift([first, payload("Temp", "b")], {"Temp", "Wind"}, 1_100) == (
-        [payload("Temp", "b")],
-        {},
-    )
-    assert 1_000 + WAIT_MS <= one.due <= 1_100 + WAIT_MS
-    assert one.sift([later], {"Temp", "Wind"}, 1_200) == ([], {})
-    assert one.take() == (first, later)
-    assert one.sift([later], {"Temp", "Wind"}, 1_600) == ([later], {})
+def test_what_was_advertised_and_not_answered_waits_also_in_another_process():
+    """The core remembers which types nobody has answered yet; a process that ends forgets none."""
+    door = Door()
+    door.sources.sends("a", "Wind")
+    again = LocalSources(100)
+    again.restore(door.sources.state())
+    door.sources = again
+    door.tell()
+    first = payload("Wind", "a")
+    assert door.tell(first) == []
+    assert door.answered(1) == [first]
 
 
-def test_what_was_advertised_long_before_passes():
-    one = Announcing(WAIT_MS)
-    one.advertised(["Wind"], 1_000)
-    assert one.sift([payload("Wind", "a")], {"Wind"}, 1_500) == ([payload("Wind", "a")], {})
-    assert one.due is None
+def test_a_source_that_leaves_does_so_behind_its_events():
+    door = Door()
+    first, leaves = payload("Wind", "a"), SourceWithdrawn("a")
+    assert door.tell(first, leaves) == []
+    assert door.answered(1) == [first, leaves]
 
 
-def test_one_new_type_after_another_does_not_make_the_first_wait_without_end():
-    one = Announcing(WAIT_MS)
-    for number in range(100):
-        one.sift([payload(f"T{number}", "a")], (), 400 * number)
-    assert one.due == announcing.ROUNDS_MAX * WAIT_MS
+def test_types_that_come_while_others_are_asked_wait_for_the_next_probe_alone():
+    """One new type after another must not make the first wait without end."""
+    door = Door()
+    words = [payload(f"T{number}", f"s{number}") for number in range(3)]
+    door.tell(words[0])
+    door.tell(words[1], words[2])
+    assert door.asked == 1
+    assert door.answered(1) == words[:1]
+    assert door.asked == 2
+    assert door.answered(2) == words[1:]
 
 
-def test_no_more_wait_than_may(monkeypatch):
-    monkeypatch.setattr(announcing, "PAYLOADS_MAX", 3)
-    one = Announcing(WAIT_MS)
-    one.sift([payload("A", "a", number) for number in range(2)], (), 0)
-    assert not one.is_full
-    one.sift([payload("A", "a", 2)], {"A"}, 0)
-    assert one.is_full
+def test_no_more_wait_than_may_and_that_is_counted():
+    door = Door(words_max=3)
+    words = [payload("A", "a", number) for number in range(4)]
+    door.tell(*words[:2])
+    assert door.answered(0) == []
+    door.tell(words[2])
+    assert door.answered(0) == words[:3]
+    assert door.waits.counts()["first_events_overflow"] == 1
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from("xyz")), max_size=30),
-    st.sets(st.sampled_from("ABC")),
-    st.lists(st.integers(0, 30), max_size=3),
+def test_who_never_answers_is_not_waited_for_without_end_and_that_is_counted():
+    door = Door()
+    first = payload("A", "a")
+    door.tell(first)
+    assert door.waits.due == WAIT_MS
+    door.now = WAIT_MS
+    assert door.answered(0) == [first]
+    assert door.waits.counts()["first_events_unanswered"] == 1
+
+
+STEPS = st.lists(
+    st.one_of(st.tuples(st.sampled_from("ABC"), st.sampled_from("xyz")), st.integers(0, 9)),
+    max_size=40,
 )
-def test_nothing_is_lost_and_sources_and_new_types_keep_their_order(sent, known, cuts):
-    one = Announcing(WAIT_MS)
-    payloads = [payload(kind, source, number) for number, (kind, source) in enumerate(sent)]
-    left, fresh = [], set("ABC") - known
-    known = set(known)
-    edges = [0, *sorted(cuts), len(payloads)]
-    for begin, end in pairwise(edges):
-        passed, new = one.sift(payloads[begin:end], frozenset(known), begin)
-        known |= {kind for _, kind in new}
-        left += passed
-    left += one.take()
-    assert sorted(left, key=payloads.index) == payloads
-    for kind in fresh:
-        assert [p for p in left if p.type_name == kind] == [
-            p for p in payloads if p.type_name == kind
-        ]
+
+
+@given(STEPS, st.sets(st.sampled_from("ABC")))
+def test_nothing_is_lost_and_sources_keep_their_order(steps, known):
+    door = Door()
+    for name in sorted(known):
+        door.sources.sends("k", name)
+    door.sources.answered(known)
+    sent = []
+    for number, step in enumerate(steps):
+        if isinstance(step, int):
+            door.answered(door.asked)
+        else:
+            sent.append(payload(*step, number))
+            door.tell(sent[-1])
+    for _ in range(3):
+        door.answered(door.asked)
+    assert sorted(door.left, key=sent.index) == sent
     for source in "xyz":
-        assert [p for p in left if p.source == source] == [
-            p for p in payloads if p.source == source
+        assert [p for p in door.left if p.source == source] == [
+            p for p in sent if p.source == source
         ]

@@ -271,7 +271,7 @@ def test_a_broker_that_was_alone_goes_on_among_others():
     host.options = BrokerOptions(name="h", networked=True, lateness_ms=0)
     for snapshot in (None, host.core.snapshot()):
         host.open(3_000, snapshot)
-        assert host.core.network.sources == {"t1": {"Temp": None}}
+        assert host.core.network.sources.by_name == {"t1": {"Temp": None}}
         assert host.core.network.inactive() == []
     host.event("2", 3_500, now=3_600)
     assert host.found == [{"Temp": ["1"]}, {"Temp": ["2"]}]
@@ -281,7 +281,7 @@ def test_sources_that_are_invented_are_advertised_up_to_a_limit():
     origin = Core("a", sources_max=3)
     for number in range(6):
         origin.event("1", 1_500, source=f"t{number}")
-    assert len(origin.core.network.sources) == 3
+    assert len(origin.core.network.sources.by_name) == 3
     assert origin.core.ledger.notes["sources_not_advertised"] == 3
 
 

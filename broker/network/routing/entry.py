@@ -1,0 +1,37 @@
+"""How a process that has just begun finds its neighbours.
+
+Owns which links are to be up before a broker may take itself for cut off. Must not know links.
+Invariant: once it is over it stays so; it is over at the latest `WAIT_MS` after the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+WAIT_MS = 5_000  # to dial and be dialled; a broker that is not there by then is not reachable
+
+
+class Joining:
+    """See the module. `peers` are dialled; `listens`: others may dial, and somebody will.
+
+    `begin_ms` is the time of the beginning.
+    """
+
+    def __init__(
+        self, peers: Collection[str] = (), begin_ms: int = 0, *, listens: bool = False
+    ) -> None:
+        self._peers = tuple(peers)
+        self._until: int | None = begin_ms + WAIT_MS if peers or listens else None
+
+    def over(self, links: Collection[str], now: int) -> bool:
+        """Tell whether all who are to be neighbours are, or had their time; `links` are up."""
+        if self._until is None:
+            return True
+        if now < self._until and not (links and all(peer in links for peer in self._peers)):
+            return False
+        self._until = None
+        return True
+
+    def next_wake(self, now: int) -> int | None:
+        """Tell when the time is over."""
+        return self._until if self._until is not None and self._until > now else None

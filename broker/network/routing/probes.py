@@ -1,0 +1,156 @@
+"""Probes: whether every broker that can be reached has heard all that was said before.
+
+Owns the numbers of probes, who was asked in which session and who has echoed. Must not know what
+others answer besides, nor who is a neighbour: whoever drives it says so each time. Invariant: the
+number in `answered` ascends, and all neighbours of the moment have echoed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from msgspec import Struct, field
+
+PLAIN_WAIT_MS = 500  # neighbours of an earlier version echo nothing: they have as long to answer
+
+
+class Probe(Struct, array_like=True, frozen=True, tag="probe"):
+    """A broker asks whether all beyond have heard what it said before this number."""
+
+    of: str
+    number: int
+
+
+class Echo(Struct, array_like=True, frozen=True, tag="echo"):
+    """All brokers beyond have heard, and answered, what came before the probe of this number."""
+
+    of: str
+    number: int
+
+
+class Neighbours(Struct, frozen=True):
+    """The neighbours in the tree at a moment.
+
+    `standing` are those of `all_peers` with whom a session stands, `plain` those of these that
+    know no probes.
+    """
+
+    all_peers: Sequence[str]
+    standing: Collection[str]
+    plain: Collection[str] = ()
+
+    def without(self, lost: Collection[str]) -> Neighbours:
+        """Return the others but for these."""
+        if not lost:
+            return self
+        return Neighbours([n for n in self.all_peers if n not in lost], self.standing, self.plain)
+
+
+class _Wave(Struct):
+    """One broker's probes. `number` is the last that was asked, `told` the last that is echoed."""
+
+    via: str  # the neighbour who asked; "": this broker
+    number: int
+    told: int = 0
+    asked: dict[str, int] = field(default_factory=dict)  # by neighbour, in this session
+    echoed: dict[str, int] = field(default_factory=dict)
+    asked_at: dict[str, int] = field(default_factory=dict)  # by neighbour that knows no probes
+
+
+class Probes:
+    """Take part in the probes of all brokers. `me` is this one's name."""
+
+    def __init__(self, me: str) -> None:
+        self._me = me
+        self._own = _Wave("", 0)
+        self._waves: dict[str, _Wave] = {}  # by the broker who asks, others' alone
+
+    @property
+    def answered(self) -> int:
+        """The last number of this broker up to which all have echoed."""
+        return self._own.told
+
+    @property
+    def pending(self) -> bool:
+        """Tell whether this broker waits for an echo."""
+        return self._own.told < self._own.number
+
+    def begin(self) -> int:
+        """Ask whether all have heard what was said until now; the number of the probe."""
+        self._own.number += 1
+        return self._own.number
+
+    def heard(self, peer: str, probe: Probe) -> None:
+        """Take a neighbour's probe."""
+        if probe.of == self._me:
+            return
+        wave = self._waves.get(probe.of)
+        if wave is None or wave.via != peer:
+            self._waves[probe.of] = _Wave(peer, probe.number)
+        else:
+            wave.number = max(wave.number, probe.number)
+
+    def echoed(self, peer: str, echo: Echo) -> None:
+        """Take a neighbour's echo."""
+        wave = self._own if echo.of == self._me else self._waves.get(echo.of)
+        # What it was not asked in this session it cannot echo.
+        if wave is not None and wave.asked.get(peer, 0) >= echo.number:
+            wave.echoed[peer] = max(wave.echoed.get(peer, 0), echo.number)
+
+    def left(self, peer: str) -> None:
+        """Forget all that a neighbour heard and said: its session has ended."""
+        for broker in [name for name, wave in self._waves.items() if wave.via == peer]:
+            del self._waves[broker]
+        for wave in (self._own, *self._waves.values()):
+            for known in (wave.asked, wave.echoed, wave.asked_at):
+                known.pop(peer, None)
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether anything is to be asked, or waited for."""
+        return self.pending or bool(self._waves)
+
+    def due(
+        self, peers: Neighbours, now: int, *, whole: bool = True
+    ) -> Iterator[tuple[str, Probe | Echo]]:
+        """Say what is due now: (neighbour, frame).
+
+        Unless `whole` the tree is about to be another, so that nothing is answered yet.
+        """
+        for broker, wave in [(self._me, self._own), *self._waves.items()]:
+            if wave.told == wave.number:
+                continue
+            others = [name for name in peers.all_peers if name != wave.via]
+            for peer in others:
+                if peer not in peers.standing:
+                    continue
+                if peer in peers.plain:
+                    _pass_time(wave, peer, now)
+                elif wave.asked.get(peer, 0) < wave.number:
+                    wave.asked[peer] = wave.number
+                    yield peer, Probe(broker, wave.number)
+            echoed = min((wave.echoed.get(name, 0) for name in others), default=wave.number)
+            if echoed <= wave.told or not (whole or wave.via):
+                continue
+            wave.told = echoed
+            if wave.via:
+                yield wave.via, Echo(broker, echoed)
+                if echoed == wave.number:
+                    del self._waves[broker]
+
+    def next_wake(self) -> int | None:
+        """Tell when time alone makes something due: a neighbour knows no probes."""
+        waves = (self._own, *self._waves.values())
+        times = [at_ms for wave in waves for at_ms in wave.asked_at.values()]
+        return min(times) + PLAIN_WAIT_MS if times else None
+
+
+def _pass_time(wave: _Wave, peer: str, now: int) -> None:
+    """Have a neighbour that knows no probes echo when its time is over."""
+    asked_at = wave.asked_at.get(peer)
+    if asked_at is not None and now >= asked_at + PLAIN_WAIT_MS:
+        del wave.asked_at[peer]
+        wave.echoed[peer] = wave.asked[peer]
+    # A later number begins its own time, as the answers to it begin later.
+    if peer not in wave.asked_at and wave.asked.get(peer, 0) < wave.number:
+        wave.asked[peer], wave.asked_at[peer] = wave.number, now
