@@ -30,7 +30,7 @@ MENDED_MS = 12_000  # after what failed is back: all links are dialled and the t
 DELAYS_MS = (20, 150, 300)
 
 
-class Said(Struct):
+class Sent(Struct):
     """An event that was sent: where, when, and when that was acknowledged."""
 
     place: str
@@ -42,7 +42,7 @@ class Said(Struct):
 class FirstSensor(Sensor):
     """A source that notes when what it said was acknowledged."""
 
-    def __init__(self, place: Place, name: str, type_name: str, log: dict[str, Said]) -> None:
+    def __init__(self, place: Place, name: str, type_name: str, log: dict[str, Sent]) -> None:
         super().__init__(place, name, type_name, 4)  # type: ignore[arg-type]
         self.log = log
         self.begun = True
@@ -50,7 +50,7 @@ class FirstSensor(Sensor):
     def say(self, name: str) -> None:
         """Send one reading."""
         now = self._world.now
-        self.log[name] = Said(self._site.name, self._type_name, now)  # type: ignore[attr-defined]
+        self.log[name] = Sent(self._site.name, self._type_name, now)  # type: ignore[attr-defined]
         self.reached()
         self.publish([{"id": name, "val": 1, "timestamp": now}])
 
@@ -74,7 +74,7 @@ class FirstRun(Run):
 
     def __init__(self, seed: int, shape: Shape) -> None:
         super().__init__(seed, shape)
-        self.said: dict[str, Said] = {}
+        self.said: dict[str, Sent] = {}
         self.active: dict[str, tuple[str, str, int]] = {}  # type, home, when
         self.failed: list[tuple[int, int]] = []  # from when until when something was away
         self.late: list[Place] = []
@@ -92,8 +92,8 @@ class FirstRun(Run):
             world.at(BEGIN_MS + random.randint(0, UNTIL_MS), partial(self._begin, number))
         if self.seed % 2:
             for _ in range(random.randint(1, 8)):
-                at = BEGIN_MS + random.randint(BEGUN_MS, UNTIL_MS)
-                world.at(at, partial(self._fail, random.choice(("cut", "lose", "end"))))
+                time_ms = BEGIN_MS + random.randint(BEGUN_MS, UNTIL_MS)
+                world.at(time_ms, partial(self._fail, random.choice(("cut", "lose", "end"))))
         world.run(BEGIN_MS + UNTIL_MS + SETTLED_MS)
         results = self._check()
         return Outcome(
@@ -150,31 +150,31 @@ class FirstRun(Run):
     # --- checks ----------------------------------------------------------------------------
 
     def _check(self) -> int:
-        found: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for place in self.places:
             for row in place.machine.outbox.rows:
                 bound = json.loads(row.payload)["events"].values()
-                found.update((row.subscription, name) for names in bound for name in names)
-        if found and max(found.values()) > 1:
+                counts.update((row.subscription, name) for names in bound for name in names)
+        if counts and max(counts.values()) > 1:
             raise CheckFailedError("a result came twice")
-        for event, one in self.said.items():
-            if one.taken_ms is None:
-                raise CheckFailedError(f"{event} at {one.place} was never acknowledged")
+        for key, event in self.said.items():
+            if event.taken_ms is None:
+                raise CheckFailedError(f"{key} at {event.place} was never acknowledged")
             for name, (type_name, home, active_ms) in self.active.items():
-                if type_name != one.type_name or one.sent_ms < active_ms:
+                if type_name != event.type_name or event.sent_ms < active_ms:
                     continue
-                if (name, event) not in found and not self._excused(one):
+                if (name, key) not in counts and not self._excused(event):
                     raise CheckFailedError(
-                        f"{event}, sent at {one.place} {one.sent_ms - BEGIN_MS} ms after the"
-                        f" beginning and taken at {one.taken_ms - BEGIN_MS}, is missing for {name}"
-                        f" at {home}, active at {active_ms - BEGIN_MS}"
+                        f"{key}, sent at {event.place} {event.sent_ms - BEGIN_MS} ms after the"
+                        f" beginning and taken at {event.taken_ms - BEGIN_MS}, is missing for"
+                        f" {name} at {home}, active at {active_ms - BEGIN_MS}"
                     )
-        return sum(found.values())
+        return sum(counts.values())
 
-    def _excused(self, one: Said) -> bool:
+    def _excused(self, event: Sent) -> bool:
         """Tell whether something was away, or began, while it waited."""
-        assert one.taken_ms is not None
+        assert event.taken_ms is not None
         away = [*self.failed, (BEGIN_MS, BEGIN_MS + BEGUN_MS)]
         return any(
-            since <= one.taken_ms and one.sent_ms <= until + MENDED_MS for since, until in away
+            since <= event.taken_ms and event.sent_ms <= until + MENDED_MS for since, until in away
         )

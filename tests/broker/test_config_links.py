@@ -92,5 +92,5 @@ def test_a_setting_of_an_earlier_version_is_refused_with_what_has_come_in_its_pl
     says = r"2:1: .*`first_wait_ms` any more: .* all brokers have answered; remove it"
     with pytest.raises(ConfigError, match=says):
         load(file)
-    with pytest.raises(ConfigError, match="first_wait_ms: no such key: .*all brokers"):
+    with pytest.raises(ConfigError, match=r"first_wait_ms: no such key: .*all brokers"):
         load(None, flags={"links.first_wait_ms": "500"})

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class LocalSources:
-    """See the module. At most `sources_max` are known."""
+    """Keep the sources and their types. At most `sources_max` are known."""
 
     def __init__(self, sources_max: int) -> None:
         self.by_name: dict[str, dict[str, None]] = {}
@@ -30,6 +30,7 @@ class LocalSources:
             types = self.by_name[source] = {}
         if type_name not in types:
             types[type_name] = None
+            # New is what nobody else here sends, also if somebody once did.
             if type_name not in self.senders:
                 self.unanswered[type_name] = None
             self.senders[type_name] = self.senders.get(type_name, 0) + 1

@@ -1,4 +1,4 @@
-"""How a process that has just begun finds its neighbours.
+"""The beginning of a process: whether it has found its neighbours.
 
 Owns which links are to be up before a broker may take itself for cut off. Must not know links.
 Invariant: once it is over it stays so; it is over at the latest `WAIT_MS` after the beginning.
@@ -12,7 +12,7 @@ WAIT_MS = 5_000  # to dial and be dialled; a broker that is not there by then is
 
 
 class Joining:
-    """See the module. `peers` are dialled; `listens`: others may dial, and somebody will.
+    """Wait for the first links. `peers` are dialled; `listens`: others may dial, and somebody will.
 
     `begin_ms` is the time of the beginning.
     """
@@ -27,6 +27,7 @@ class Joining:
         """Tell whether all who are to be neighbours are, or had their time; `links` are up."""
         if self._until is None:
             return True
+        # Nobody knows who will dial: one link is taken for a sign that others are there.
         if now < self._until and not (links and all(peer in links for peer in self._peers)):
             return False
         self._until = None

@@ -17,14 +17,14 @@ PLAIN_WAIT_MS = 500  # neighbours of an earlier version echo nothing: they have 
 class Probe(Struct, array_like=True, frozen=True, tag="probe"):
     """A broker asks whether all beyond have heard what it said before this number."""
 
-    of: str
+    broker: str  # who asks
     number: int
 
 
 class Echo(Struct, array_like=True, frozen=True, tag="echo"):
     """All brokers beyond have heard, and answered, what came before the probe of this number."""
 
-    of: str
+    broker: str  # who asks
     number: int
 
 
@@ -47,11 +47,11 @@ class Neighbours(Struct, frozen=True):
 
 
 class _Wave(Struct):
-    """One broker's probes. `number` is the last that was asked, `told` the last that is echoed."""
+    """One broker's probes. `number` is the last that was asked."""
 
     via: str  # the neighbour who asked; "": this broker
     number: int
-    told: int = 0
+    done: int = 0  # the last that was echoed, or answered
     asked: dict[str, int] = field(default_factory=dict)  # by neighbour, in this session
     echoed: dict[str, int] = field(default_factory=dict)
     asked_at: dict[str, int] = field(default_factory=dict)  # by neighbour that knows no probes
@@ -68,31 +68,33 @@ class Probes:
     @property
     def answered(self) -> int:
         """The last number of this broker up to which all have echoed."""
-        return self._own.told
+        return self._own.done
 
     @property
     def pending(self) -> bool:
         """Tell whether this broker waits for an echo."""
-        return self._own.told < self._own.number
+        return self._own.done < self._own.number
 
     def begin(self) -> int:
         """Ask whether all have heard what was said until now; the number of the probe."""
+        # The probe leaves with `due`, behind whatever is said until then.
         self._own.number += 1
         return self._own.number
 
     def heard(self, peer: str, probe: Probe) -> None:
         """Take a neighbour's probe."""
-        if probe.of == self._me:
+        # In a tree it cannot come back; one that is about to change may be none for a moment.
+        if probe.broker == self._me:
             return
-        wave = self._waves.get(probe.of)
+        wave = self._waves.get(probe.broker)
         if wave is None or wave.via != peer:
-            self._waves[probe.of] = _Wave(peer, probe.number)
+            self._waves[probe.broker] = _Wave(peer, probe.number)
         else:
             wave.number = max(wave.number, probe.number)
 
     def echoed(self, peer: str, echo: Echo) -> None:
         """Take a neighbour's echo."""
-        wave = self._own if echo.of == self._me else self._waves.get(echo.of)
+        wave = self._own if echo.broker == self._me else self._waves.get(echo.broker)
         # What it was not asked in this session it cannot echo.
         if wave is not None and wave.asked.get(peer, 0) >= echo.number:
             wave.echoed[peer] = max(wave.echoed.get(peer, 0), echo.number)
@@ -102,8 +104,9 @@ class Probes:
         for broker in [name for name, wave in self._waves.items() if wave.via == peer]:
             del self._waves[broker]
         for wave in (self._own, *self._waves.values()):
-            for known in (wave.asked, wave.echoed, wave.asked_at):
-                known.pop(peer, None)
+            # Also what was echoed: behind a new session others may be there.
+            for by_peer in (wave.asked, wave.echoed, wave.asked_at):
+                by_peer.pop(peer, None)
 
     @property
     def busy(self) -> bool:
@@ -118,7 +121,7 @@ class Probes:
         Unless `whole` the tree is about to be another, so that nothing is answered yet.
         """
         for broker, wave in [(self._me, self._own), *self._waves.items()]:
-            if wave.told == wave.number:
+            if wave.done == wave.number:
                 continue
             others = [name for name in peers.all_peers if name != wave.via]
             for peer in others:
@@ -130,9 +133,10 @@ class Probes:
                     wave.asked[peer] = wave.number
                     yield peer, Probe(broker, wave.number)
             echoed = min((wave.echoed.get(name, 0) for name in others), default=wave.number)
-            if echoed <= wave.told or not (whole or wave.via):
+            # Of who has no other neighbours all is echoed.
+            if echoed <= wave.done or not (whole or wave.via):
                 continue
-            wave.told = echoed
+            wave.done = echoed
             if wave.via:
                 yield wave.via, Echo(broker, echoed)
                 if echoed == wave.number:
@@ -140,6 +144,7 @@ class Probes:
 
     def next_wake(self) -> int | None:
         """Tell when time alone makes something due: a neighbour knows no probes."""
+        # Echoes come in their own time, and the topology wakes by itself.
         waves = (self._own, *self._waves.values())
         times = [at_ms for wave in waves for at_ms in wave.asked_at.values()]
         return min(times) + PLAIN_WAIT_MS if times else None
