@@ -175,8 +175,6 @@ class Linking:
             message = routing.Want(operator)
         self._routed(self.router.receive(peer, message))
 
-    # --- links, tree and sessions ----------------------------------------------------------
-
     def _link_up(self, message: LinkUp) -> None:
         told_up = topologies.LinkUp(message.peer, message.fresh, message.cost)
         self._of_topology(self.topology.handle(told_up, self._now))
