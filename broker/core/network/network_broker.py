@@ -59,8 +59,7 @@ Message = core_messages.Message | FromNetwork
 class NetworkBroker(FoldingBroker):
     """See the module. `epoch` ascends with each process of this broker.
 
-    `joining` tells when a process that has just begun has found its neighbours. `identity`: see
-    `Incarnation`.
+    `joining` tells when a new process has found its neighbours; `identity`: see `Incarnation`.
     """
 
     def __init__(
@@ -136,8 +135,7 @@ class NetworkBroker(FoldingBroker):
             return
         sources = self.durable.network.sources
         for each in [message] if waited else self._announcing.pass_on(message, sources, self._now):
-            on = self._on.get(type(each))
-            if on is not None:
+            if (on := self._on.get(type(each))) is not None:
                 on(each)
                 continue
             if isinstance(each, core_messages.SpecificationSubmitted):
@@ -168,8 +166,8 @@ class NetworkBroker(FoldingBroker):
         for recall in part.recalls(self.me, [name for name in via if name in hops], self._now):
             self._say(via[recall.to], recall)
         others = [name for name in self.topology.known if name != self.me]
-        settled = part.settle([name for name in others if name in hops], others, self._now)
-        if settled is None:
+        near = [name for name in others if name in hops]
+        if (settled := part.settle(near, others, self._now)) is None:
             return
         self._out += noted(settled, self.me, self.counts)
         self._tell_network(incarnated(settled))
@@ -256,8 +254,7 @@ class NetworkBroker(FoldingBroker):
         for source in changed:
             self._show(source, network.advertisement(source))
         self._let_leave()
-        types = network.types()
-        if types != self._own_types:
+        if (types := network.types()) != self._own_types:
             self._own_types = types
             self._say_all("", frames.Here(self.me, types))
             self._be_uncertain()
