@@ -166,8 +166,7 @@ class NetworkBroker(FoldingBroker):
         for recall in part.recalls(self.me, [name for name in via if name in hops], self._now):
             self._say(via[recall.to], recall)
         others = [name for name in self.topology.known if name != self.me]
-        near = [name for name in others if name in hops]
-        if (settled := part.settle(near, others, self._now)) is None:
+        if (settled := part.settle([n for n in others if n in hops], others, self._now)) is None:
             return
         self._out += noted(settled, self.me, self.counts)
         self._tell_network(incarnated(settled))
