@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import aiomqtt
 import pytest
 
-from broker.credentials import Users, hash_password
+from broker.credentials import hash_password
 from headwater.cli import main
+from tests.broker.http.fakes import rights_of
 from tests.headwater.conftest import FaceThread
 
 FROST = b'{"subscription": "Frost", "end": 1000, "values": {"temp": -1.5}}'
@@ -57,7 +58,7 @@ def test_the_end_of_a_subscription_is_told_where_one_has_an_end(face, monkeypatc
         },
         {"subscription": "Frost", "subscriber": "anna", "state": "active"},
     ]
-    monkeypatch.setattr(face.broker, "subscriptions", lambda: listed)
+    monkeypatch.setattr(face.broker, "subscriptions", lambda _user: listed)
     assert main(["ls", "--broker", face.url]) == 0
     heads, first, second = capsys.readouterr().out.splitlines()
     assert heads.split()[-1] == "ENDS"
@@ -82,7 +83,7 @@ def test_json_is_the_brokers_own_answer(face, spec, capsys):
 def test_a_refused_cancellation_tells_all_that_the_broker_told(face, monkeypatch, capsys):
     error = {"code": "HW505", "message": "there is none", "hint": "look again"}
 
-    async def cancel(_name, _client):
+    async def cancel(_name, _client, _user):
         return {"ok": False, "errors": [error]}
 
     monkeypatch.setattr(face.broker, "cancel", cancel)
@@ -102,7 +103,7 @@ def test_a_faulty_specification_is_told_with_a_caret_and_installs_nothing(face, 
 
 
 def test_waiting_for_what_does_not_become_active_ends_with_its_state(face, spec, capsys):
-    face.broker.subscriptions = lambda: [{"subscription": "Frost", "state": "starting"}]
+    face.broker.subscriptions = lambda _user: [{"subscription": "Frost", "state": "starting"}]
     command = ["submit", spec("Frost"), "--broker", face.url, "--wait", "--timeout", "0.5"]
     assert main(command) == 1
     assert "Frost (starting)" in capsys.readouterr().err
@@ -144,7 +145,7 @@ def face_feeds(face: FaceThread, *results: tuple[str, bytes]) -> None:
 
 
 def test_a_broker_with_users_wants_a_name_and_a_password(monkeypatch, capsys):
-    with FaceThread(Users({"anna": hash_password("sesame")})) as face:
+    with FaceThread(rights_of(anna=hash_password("sesame"))) as face:
         at = ["ls", "--broker", face.url]
         assert main(at) == 2
         assert "has users; name one with --user" in capsys.readouterr().err

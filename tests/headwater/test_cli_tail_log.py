@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.credentials import Users
 from broker.http import listen, log_handlers, make_app
 from broker.store import RESULTS, Outbox, Retention, Store, row_of
 from headwater.cli import main
-from tests.broker.http.fakes import FakeBroker
+from tests.broker.http.fakes import OPEN, FakeBroker
 
 PATIENCE_S = 10
 
@@ -45,7 +44,7 @@ class LogThread:
         self.outbox.beyond = noted  # type: ignore[method-assign]
         broker = FakeBroker()
         broker.installed = {"Frost": "cli", "Heat": "cli"}
-        listener = await listen(make_app(broker, Users({}), log=self.outbox), "127.0.0.1", 0)
+        listener = await listen(make_app(broker, OPEN, log=self.outbox), "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{listener.port}"
         self._started.set()
         await self._end.wait()
