@@ -1,0 +1,146 @@
+"""A layout compiled for a search: lists by number, and which streams concern which piece.
+
+Owns the compiled problem. Must not know a placement. Invariant: nothing here changes while a search
+runs, but for answers that are kept.
+
+A *stream* here is one of the layout's, or what the partials of an aggregate send to their header:
+then each broker with a partial is a source of its own (`header` is not None).
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from math import inf
+
+from experiments.search.topology import Topology
+from planner.layout import Layout, Role, partial_name
+from planner.network import Arc, Network
+
+ROOM = 1e-9
+"""Of a limit: sums of fractions may be this much over it."""
+TINY = 1e-6
+"""Of the smallest rate: a stream without one weighs so much, since it has to arrive as well."""
+EXACT_NODES_MAX = 140
+"""Up to so many brokers, trees to `EXACT_ENDS` are least ones; beyond, to fewer."""
+EXACT_ENDS, EXACT_ENDS_MANY = 4, 2
+KINDS_MAX, KINDS_MAX_MANY = 1000, 4
+"""Topologies by rate; of many brokers they are large, so streams of about one rate share one."""
+MANY_NODES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A stream as a search sees it; `weight` is its rate, or a trifle where it has none."""
+
+    rate: float
+    weight: float
+    origin: int | None
+    sender: int | None
+    consumers: tuple[int, ...]
+    destinations: tuple[int, ...]
+    header: int | None
+    pieces: tuple[int, ...]
+    topology: Topology
+
+
+class Instance:
+    """What of a problem a search needs; brokers, pieces, flows and links count from 0."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.network = net = Network(layout.problem)
+        self.nodes = len(net.names)
+        self.pieces = len(layout.pieces)
+        self.costs = [float(piece.cost) for piece in layout.pieces]
+        nodes = layout.problem.nodes
+        self.capacity = [inf if n.capacity is None else float(n.capacity) for n in nodes]
+        self.egress = [inf if n.egress is None else float(n.egress) for n in nodes]
+        self.arcs: list[Arc] = [(a, b) for a, o in enumerate(net.neighbours) for b in o]
+        self.numbers = {arc: number for number, arc in enumerate(self.arcs)}
+        self.limits = [float(net.limits.get(arc, inf)) for arc in self.arcs]
+        self.onward: list[list[tuple[int, int]]] = [[] for _ in nodes]
+        for number, (a, b) in enumerate(self.arcs):
+            self.onward[a].append((b, number))
+        self.limited = any(x < inf for x in (*self.limits, *self.egress))
+        self.capped = any(x < inf for x in self.capacity)
+        self.hosts = [piece.hosts for piece in layout.pieces]
+        self.allowed = [frozenset(piece.hosts) for piece in layout.pieces]
+        self.whole = Topology(net.neighbours, 1)
+        self.flows = self._flows()
+        self.of_piece: list[list[int]] = [[] for _ in layout.pieces]
+        for number, flow in enumerate(self.flows):
+            for piece in flow.pieces:
+                self.of_piece[piece].append(number)
+        self.near = [self._near(piece) for piece in range(self.pieces)]
+        ranks = {task.id: rank for rank, task in enumerate(layout.problem.in_order())}
+        self.rank = [ranks[piece.task] for piece in layout.pieces]
+        # Partials of one aggregate at one broker send once, so they pay to move together.
+        self.is_header = [piece.role is Role.HEADER for piece in layout.pieces]
+
+    def _flows(self) -> list[Flow]:
+        layout = self.layout
+        rates = [float(s.rate) for s in layout.streams] + [float(a.rate) for a in layout.aggregates]
+        tiny = TINY * min((rate for rate in rates if rate > 0), default=1.0)
+        topologies = self._topologies(rates)
+        flows = []
+        for stream, topology in zip(layout.streams, topologies, strict=False):
+            ends = dict.fromkeys(stream.consumers)
+            if stream.piece is not None:
+                ends[stream.piece] = None
+            rate = float(stream.rate)
+            flows.append(
+                Flow(
+                    rate, rate or tiny, stream.origin, stream.piece, stream.consumers,
+                    stream.destinations, None, tuple(ends), topology,
+                )
+            )  # fmt: skip
+        for number, aggregate in enumerate(layout.aggregates, len(layout.streams)):
+            rate, header = rates[number], aggregate.header
+            pieces = (*aggregate.partials, header)
+            flows.append(
+                Flow(rate, rate or tiny, None, None, aggregate.partials, (), header, pieces,
+                     topologies[number])
+            )  # fmt: skip
+        return flows
+
+    def _topologies(self, rates: list[float]) -> list[Topology]:
+        """Return for each rate the links that have room for it; rates between two limits share."""
+        many = self.nodes > MANY_NODES
+        most = KINDS_MAX_MANY if many else KINDS_MAX
+        steps = sorted({x for x in (*self.limits, *self.egress) if 0 < x < inf})
+        if len(steps) > most:  # what has no room within a kind is found out when it is laid
+            steps = [steps[len(steps) * i // most] for i in range(most)]
+        exact = EXACT_ENDS if self.nodes <= EXACT_NODES_MAX else 1 if many else EXACT_ENDS_MANY
+        made: dict[int, Topology] = {}
+        found = []
+        for rate in rates:
+            kind = bisect_left(steps, rate / (1 + ROOM))
+            if kind not in made:
+                least = steps[kind - 1] * (1 + 2 * ROOM) if kind else 0.0
+                made[kind] = Topology(self._links_for(least), exact)
+            found.append(made[kind])
+        return found
+
+    def _links_for(self, rate: float) -> list[list[int]]:
+        return [
+            [
+                b
+                for b, arc in others
+                if rate <= self.limits[arc] * (1 + ROOM) and rate <= self.egress[a] * (1 + ROOM)
+            ]
+            for a, others in enumerate(self.onward)
+        ]
+
+    def _near(self, piece: int) -> tuple[int, ...]:
+        """Return the pieces whose costs hang on where `piece` is, itself first."""
+        found: dict[int, None] = {piece: None}
+        for number in self.of_piece[piece]:
+            found.update(dict.fromkeys(self.flows[number].pieces))
+        return tuple(found)
+
+    def name_of(self, number: int, source: int) -> str:
+        """Return a stream's name; of partials, that of the one at the broker `source`."""
+        streams = self.layout.streams
+        if number < len(streams):
+            return streams[number].name
+        task = self.layout.aggregates[number - len(streams)].task
+        return partial_name(task, self.network.names[source])

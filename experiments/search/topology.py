@@ -1,0 +1,281 @@
+"""Hop counts and multicast trees over the links that have room for a stream of some rate.
+
+Owns distances and trees where nothing else is carried. Must not know tasks or loads. Invariant: an
+answer depends on the links alone, never on what was asked before.
+
+Up to `exact_ends` ends a tree is a least one (Dreyfus and Wagner, 1971), and what one end more
+would cost is known at every broker at once: that is what a search asks for most. Beyond, trees
+come from the heuristic of shortest paths (Takahashi and Matsuyama, 1980), each branch laid again
+while that is shorter.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import add
+
+from planner.network import Arc
+
+FAR = 10_000_000
+"""The distance where there is no way: farther than any detour."""
+KEPT_CELLS_MAX = 12_000_000
+"""Of all answers that are kept together; a cell is a reference to a number, 8 bytes."""
+
+Row = list[int]
+"""A number of hops for each broker."""
+Ends = tuple[int, ...]
+
+
+class Topology:
+    """The links with room for a rate; `inward` and `onward` name neighbours, in ascending order."""
+
+    def __init__(self, onward: Sequence[Sequence[int]], exact_ends: int) -> None:
+        self.nodes = len(onward)
+        self.onward = [list(others) for others in onward]
+        self.inward: list[list[int]] = [[] for _ in onward]
+        for a, others in enumerate(self.onward):
+            for b in others:
+                self.inward[b].append(a)
+        self.symmetric = all(
+            sorted(a) == sorted(b) for a, b in zip(onward, self.inward, strict=True)
+        )
+        links = sum(map(len, self.onward))
+        self.exact_ends = 1 if self.symmetric and links == 2 * (self.nodes - 1) else exact_ends
+        self._from: dict[int, Row] = {}
+        self._to: dict[int, Row] = {}
+        self._rows: dict[object, Row] = {}
+        self._trees: dict[tuple[int, Ends], tuple[Arc, ...]] = {}
+        # Rows are let go all at once when there are too many: an order of use would cost each look.
+        self._rows_max = max(500, KEPT_CELLS_MAX // max(1, self.nodes))
+
+    # --- hop counts ---------------------------------------------------------------------------
+
+    def hops_from(self, source: int) -> Row:
+        """Return the hops from `source` to each broker."""
+        if (known := self._from.get(source)) is None:
+            known = self._from[source] = spread({source: 0}, self.onward)
+            if self.symmetric:
+                self._to[source] = known
+        return known
+
+    def hops_to(self, target: int) -> Row:
+        """Return the hops from each broker to `target`."""
+        if (known := self._to.get(target)) is None:
+            if self.symmetric:
+                return self.hops_from(target)
+            known = self._to[target] = spread({target: 0}, self.inward)
+        return known
+
+    def path(self, a: int, b: int) -> list[Arc]:
+        """Return the links of a shortest way, the least number first among equals; [] without."""
+        ahead = self.hops_to(b)
+        if ahead[a] >= FAR:
+            return []
+        arcs = []
+        while a != b:
+            hops = ahead[a] - 1
+            other = next(o for o in self.onward[a] if ahead[o] == hops)
+            arcs.append((a, other))
+            a = other
+        return arcs
+
+    # --- what one end more would cost, at every broker ------------------------------------------
+
+    def from_everywhere(self, ends: Ends) -> Row:
+        """Return the links of a tree to all `ends` (ascending), by the broker that it begins at."""
+        if len(ends) == 1:
+            return self.hops_to(ends[0])
+        if not ends:
+            return [0] * self.nodes
+        if (known := self._rows.get(ends)) is not None:
+            return known
+        if len(ends) < self.exact_ends:
+            found = relaxed(self._branching(ends), self.inward)
+        else:
+            arcs = self.tree(ends[0], ends[1:])
+            near = spread({ends[0]: 0, **{b: 0 for _, b in arcs}}, self.inward)
+            count = len(arcs) + FAR * (len(ends) - 1 - len({b for _, b in arcs} & {*ends[1:]}))
+            found = [count + hops for hops in near]
+        return self._keep(ends, found)
+
+    def to_everywhere(self, source: int, ends: Ends) -> Row:
+        """Return the links of a tree from `source` to `ends` and one more, by the one more."""
+        if not ends:
+            return self.hops_from(source)
+        if self.symmetric and len(ends) < max(2, self.exact_ends - 1):
+            return self.from_everywhere(tuple(sorted((source, *ends))))
+        key = (source, ends)
+        if (known := self._rows.get(key)) is not None:
+            return known
+        if len(ends) < self.exact_ends - 1:
+            low = list(map(add, self.hops_from(source), self.from_everywhere(ends)))
+            for some, others in splits(ends):
+                for left, right in ((some, others), (others, some)):
+                    row = map(add, self.to_everywhere(source, left), self.from_everywhere(right))
+                    low = list(map(min, low, row))
+            found = relaxed(low, self.onward)
+        else:
+            arcs = self.tree(source, ends)
+            count = self.links(source, ends)
+            near = spread({source: 0, **{b: 0 for _, b in arcs}}, self.onward)
+            found = [count + hops for hops in near]
+        return self._keep(key, found)
+
+    def links(self, source: int, ends: Ends) -> int:
+        """Return how many links a tree has, and FAR more for each end that it does not reach."""
+        arcs = self.tree(source, ends)
+        ahead = self.hops_from(source)
+        return len(arcs) + FAR * sum(ahead[end] >= FAR for end in ends)
+
+    def _branching(self, ends: Ends) -> Row:
+        """Return the links of trees that part at once, by the broker where they part."""
+        rows = [
+            list(map(add, self.from_everywhere(some), self.from_everywhere(others)))
+            for some, others in splits(ends)
+        ]
+        return rows[0] if len(rows) == 1 else list(map(min, *rows))
+
+    def _keep(self, key: object, row: Row) -> Row:
+        if len(self._rows) >= self._rows_max:
+            self._rows.clear()
+        self._rows[key] = row
+        return row
+
+    # --- trees --------------------------------------------------------------------------------
+
+    def tree(self, source: int, ends: Ends) -> tuple[Arc, ...]:
+        """Return the links of a tree from `source` to `ends` (ascending, without it)."""
+        if (known := self._trees.get((source, ends))) is None:
+            if len(self._trees) >= self._rows_max:
+                self._trees.clear()
+            ahead = self.hops_from(source)
+            near = tuple(end for end in ends if ahead[end] < FAR)
+            arcs: dict[Arc, None] = {}
+            if len(near) <= self.exact_ends:
+                self._grow(source, near, arcs)
+                found = self._trimmed(source, near, arcs)
+            else:
+                self._join(source, near, arcs)
+                found = self._shortened(source, near, list(arcs))
+            known = self._trees[source, ends] = tuple(found)
+        return known
+
+    def _grow(self, node: int, ends: Ends, arcs: dict[Arc, None]) -> None:
+        """Add the links of a least tree from `node` to `ends`."""
+        if len(ends) <= 1:
+            for end in ends:
+                arcs.update(dict.fromkeys(self.path(node, end)))
+            return
+        fork = min(
+            range(self.nodes),
+            key=list(map(add, self.hops_from(node), self._branching(ends))).__getitem__,
+        )
+        arcs.update(dict.fromkeys(self.path(node, fork)))
+        _, some, others = min(
+            (self.from_everywhere(some)[fork] + self.from_everywhere(others)[fork], some, others)
+            for some, others in splits(ends)
+        )
+        self._grow(fork, some, arcs)
+        self._grow(fork, others, arcs)
+
+    def _join(self, source: int, ends: Sequence[int], arcs: dict[Arc, None]) -> None:
+        """Add shortest ways from what is joined so far, always to the nearest end."""
+        ahead = self.hops_from(source)
+        near = {end: (ahead[end], source) for end in ends}
+        while near:
+            end = min(near, key=lambda one: near[one][0])
+            path = self.path(near.pop(end)[1], end)
+            arcs.update(dict.fromkeys(path))
+            for _, node in path:
+                row = self.hops_from(node)
+                for other, (hops, _) in near.items():
+                    if row[other] < hops:
+                        near[other] = (row[other], node)
+
+    def _trimmed(self, source: int, ends: Sequence[int], arcs: dict[Arc, None]) -> list[Arc]:
+        """Return a tree within these links, without branches that lead to no end."""
+        onward: dict[int, list[int]] = {}
+        for a, b in sorted(arcs):
+            onward.setdefault(a, []).append(b)
+        parent = {source: source}
+        ring = [source]
+        for node in ring:
+            for other in onward.get(node, ()):
+                if other not in parent:
+                    parent[other] = node
+                    ring.append(other)
+        kept: dict[Arc, None] = {}
+        for end in ends:
+            node = end
+            while node != source and (arc := (parent[node], node)) not in kept:
+                kept[arc] = None
+                node = parent[node]
+        return sorted(kept)
+
+    def _shortened(self, source: int, ends: Ends, arcs: list[Arc]) -> list[Arc]:
+        """Hang each end's own branch elsewhere while the tree gets smaller by it."""
+        arcs = self._trimmed(source, ends, dict.fromkeys(arcs))
+        if self.symmetric and len(arcs) == len(ends):
+            return arcs  # no tree has fewer links than ends
+        smaller = len(ends) * self.nodes <= 20_000
+        while smaller:
+            smaller = False
+            for end in ends:
+                others = [other for other in ends if other != end]
+                stem = self._trimmed(source, others, dict.fromkeys(arcs))
+                ahead = self.hops_to(end)
+                spot = min((source, *(b for _, b in stem)), key=ahead.__getitem__)
+                if len(stem) + ahead[spot] < len(arcs):
+                    arcs = self._trimmed(
+                        source, ends, dict.fromkeys([*stem, *self.path(spot, end)])
+                    )
+                    smaller = True
+        return arcs
+
+
+def spread(begins: dict[int, int], onward: Sequence[Sequence[int]]) -> Row:
+    """Return the hops from any of the brokers that all begin at 0, in the direction of `onward`."""
+    row = [FAR] * len(onward)
+    for node in begins:
+        row[node] = 0
+    ring = list(begins)
+    for node in ring:
+        hops = row[node] + 1
+        for other in onward[node]:
+            if row[other] > hops:
+                row[other] = hops
+                ring.append(other)
+    return row
+
+
+def relaxed(low: Row, onward: Sequence[Sequence[int]]) -> Row:
+    """Return for each broker the least of what any has, and the hops to it (buckets, in order)."""
+    row = list(low)
+    buckets: dict[int, list[int]] = {}
+    for node, value in enumerate(row):
+        buckets.setdefault(value, []).append(node)
+    least, most = min(row), max(row)
+    while least <= most:
+        for node in buckets.pop(least, ()):
+            if row[node] == least:
+                for other in onward[node]:
+                    if row[other] > least + 1:
+                        row[other] = least + 1
+                        buckets.setdefault(least + 1, []).append(other)
+        if least not in buckets:
+            if not buckets:
+                break
+            least = min(buckets) if least + 1 not in buckets else least + 1
+    return row
+
+
+@lru_cache(maxsize=20_000)
+def splits(ends: Ends) -> tuple[tuple[Ends, Ends], ...]:
+    """Return the ways to part `ends` in two; the first is on the right, so that none is twice."""
+    first, others = ends[0], ends[1:]
+    return tuple(
+        (
+            tuple(end for i, end in enumerate(others) if mask >> i & 1),
+            (first, *(end for i, end in enumerate(others) if not mask >> i & 1)),
+        )
+        for mask in range(1, 1 << len(others))
+    )
