@@ -7,8 +7,8 @@
     Search       chooses an operator by its weight, accepts or undoes, adapts prices of limits
 
 Owns finding plans. Must not know documents, clocks or files. Invariant: whatever is found depends
-on the problem, the seed and the number of iterations alone; lists in place of numpy, so that a broker
-can afford it.
+on the problem, the seed and the number of iterations alone; lists in place of numpy, so that a
+broker can afford it.
 
 Today it is worse than `planner.search` on large problems and on a few tight ones, so no product
 uses it; `python -m experiments.search` compares the two. The form is that of PyVRP and of adaptive

@@ -41,7 +41,8 @@ def main() -> None:
     options = parser.parse_args()
     print("; ".join(machine()))
     more = []
-    for problem in strangers(options.count, first=options.first):
+    problems = strangers(options.count, options.first)  # type: ignore[no-untyped-call]
+    for problem in problems:
         layout = lay_out(read_problem(problem.document))
         ours = found(problem.document, layout, options.seconds, 1)
         _, theirs = searched(problem.document, layout, options.seconds, 1)
