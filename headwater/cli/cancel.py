@@ -1,4 +1,4 @@
-"""`headwater cancel` and `headwater resume`: the end of a subscription, or a new beginning.
+"""`headwater cancel`: the end of a subscription; `resume` asks for a new beginning likewise.
 
 Owns the commands' options and output. Must not decide who may cancel: the broker does. Invariant:
 status 0 means that the subscription was there and has ended, or was suspended and runs again.
@@ -16,7 +16,7 @@ EXAMPLE = "  headwater cancel ColdStation"
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("name", metavar="NAME", help="the subscription")
-    parser.set_defaults(resumes=parser.prog.endswith(" resume"))
+    parser.set_defaults(resumes=False)
     add_options(parser)
 
 

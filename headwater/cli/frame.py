@@ -55,7 +55,10 @@ COMMANDS = {
     "token ls": "list the tokens of a rights file",
     "token remove": "take a token out of a rights file",
 }
-ROOMS = {"user": "rights.", "token": "rights.", "reload": "rights."}  # by the first word
+ROOMS = {
+    **dict.fromkeys(("user", "token", "reload"), "rights."),
+    **dict.fromkeys(("drain", "forget"), "brokers."),
+}  # by the first word
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -153,8 +156,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 def module_of(name: str) -> ModuleType:
     """Import the module of a command."""
     room = ROOMS.get(name.partition(" ")[0], "")
-    module = "cancel" if name == "resume" else name.replace(" ", "_")
-    return importlib.import_module(f"headwater.cli.{room}{module}")
+    return importlib.import_module(f"headwater.cli.{room}{name.replace(' ', '_')}")
 
 
 def _run(name: str, words: list[str]) -> int:

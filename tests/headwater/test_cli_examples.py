@@ -16,8 +16,9 @@ from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, client
 
 ROOT = Path(__file__).parents[2]
 # tests/headwater/demo and tests/server, as they take half a minute; tests/headwater/test_cli_drain,
-# as it takes a broker that plans with others
-NOT_HERE = {"demo", "server run", "server status", "drain"}
+# as it takes a broker that plans with others; tests/broker/network/test_absence_processes, as a
+# broker has to be away; tests/broker/engine/test_wild_process, as one has to be suspended
+NOT_HERE = {"demo", "server run", "server status", "drain", "forget", "resume"}
 ENDLESS = {"broker", "tail"}
 
 

@@ -74,10 +74,10 @@ next-to-the-end: an event that ends as the right one begins stands between
 + at = 1 + bisect_left(self._site.named_ends, high)
 
 nth-from-nought: the k-th is counted from 0
-- if other is right:
--                 return number
-+ if other is right:
-+                 return number - 1
+- self._site.budget.spend(looked)
+-         return number
++ self._site.budget.spend(looked)
++         return number - 1
 
 nth-forgotten: a right one that a later left one counts is gone
 - oldest = min(oldest, floor)
