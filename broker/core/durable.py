@@ -27,7 +27,7 @@ leaves the same behind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -55,8 +55,10 @@ from broker.core.effects import (
 from broker.core.ledger import Ledger
 from broker.core.limits import Limits, make_limits
 from broker.core.messages import CancelRequested, Message, ResumeRequested, SpecificationSubmitted
-from broker.core.network.header import HeaderBroker
 from broker.core.records import Record
+
+if TYPE_CHECKING:
+    from broker.core.network.header import HeaderBroker
 
 SNAPSHOT_VERSION = 2
 RETAINED = f"{topics.SOURCES}/"  # below this, what is retained is the core's to say
@@ -121,7 +123,8 @@ class DurableBroker:
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
 
     def _made(self, options: BrokerOptions, limits: Limits) -> RestorableBroker:
-        core = (HeaderBroker if options.networked else RestorableBroker)(options, limits)
+        made = _linked if options.networked else RestorableBroker
+        core = made(options, limits)
         core.know(self.functions)
         return core
 
@@ -355,8 +358,7 @@ class DurableBroker:
     @property
     def network(self) -> HeaderBroker:
         """What of the network outlasts the process, of one that is networked."""
-        assert isinstance(self.core, HeaderBroker)
-        return self.core
+        return cast("HeaderBroker", self.core)
 
     @property
     def now(self) -> int:
@@ -407,3 +409,10 @@ class DurableBroker:
 
 
 _REQUESTS = (SpecificationSubmitted, CancelRequested)
+
+
+def _linked(options: BrokerOptions, limits: Limits) -> HeaderBroker:
+    # Imported here, as a broker without links has no use for what would take a megabyte there.
+    from broker.core.network.header import HeaderBroker
+
+    return HeaderBroker(options, limits)
