@@ -23,7 +23,7 @@ from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
 from broker.rights.current import CurrentRights
 
-ENDLESS = frozenset(("results",))  # streams, of which HEAD would never come to an end
+ENDLESS = frozenset(("results", "backup"))  # streams, which HEAD would have made in vain
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
 
 _PATIENCE = web.AppKey("patience", Patience)

@@ -4,7 +4,7 @@ Owns this interface and the shapes that cross it. Must not know how a broker ans
 every method but `follow`'s iteration answers at once, from what is in memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
 
 import msgspec
@@ -110,6 +110,12 @@ class BrokerFacade(Protocol):
 
     async def reload(self) -> Mapping[str, Any]:
         """Take up rights, certificates and secrets again; `ok` false: nothing was changed."""
+
+    def backup(self) -> AsyncGenerator[bytes, None] | None:
+        """A copy of what is kept on disk, as a tar; None where nothing is kept.
+
+        Raises BackupError and OSError when it is read.
+        """
 
     def follow(self, subscription: str | None, user: str | None) -> Follower:
         """The results from now on that `user` may see, of one subscription or of all.

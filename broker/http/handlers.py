@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from broker.backup.manifest import BackupError
 from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import FollowersFullError
-from broker.http.guard import USER, Handler, problem
+from broker.http.guard import USER, Handler, log, problem
 from broker.http.openapi import document
 from broker.rights.current import CurrentRights
 
@@ -141,6 +142,29 @@ class Handlers:
         """Have rights, certificates and secrets taken up."""
         outcome = await self._facade.reload()
         return _json(outcome, 200 if outcome["ok"] else 422)
+
+    async def backup(self, request: web.Request) -> web.StreamResponse:
+        """A copy of the data directory; one that fails half-way is cut off before its manifest."""
+        pieces = self._facade.backup()
+        if pieces is None:
+            return problem(409, "there is no data directory here, so nothing to copy")
+        try:
+            first = await anext(pieces)
+        except (BackupError, OSError) as error:
+            return problem(409, f"no backup can be taken: {error}")
+        response = web.StreamResponse(headers={"Content-Type": "application/x-tar"})
+        try:
+            await response.prepare(request)
+            await _write(response, first)
+            async for piece in pieces:
+                await _write(response, piece)
+        except (ConnectionError, TimeoutError, BackupError, OSError) as error:
+            log.warning("a backup was cut off: %s", str(error) or type(error).__name__)
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            await pieces.aclose()
+        return response
 
     async def dashboard(self, _request: web.Request) -> web.Response:
         """The page for people; it is loaded at the first look."""

@@ -206,6 +206,16 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "GET",
+        "/v1/backup",
+        "backup",
+        "A consistent copy of the data directory; its last file is the manifest",
+        {
+            200: Answer("a tar", "Text", "application/x-tar"),
+            409: Answer("there is no data directory, or a backup cannot be taken now"),
+        },
+    ),
+    Route(
+        "GET",
         "/v1/results",
         "results",
         "Results from now on, one JSON object a line; an empty line is a sign of life",

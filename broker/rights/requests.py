@@ -66,6 +66,7 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("drain", "drain", ("POST /v1/drain", "DELETE /v1/drain")),
     RequestEntry("forget", "forget", ("DELETE /v1/brokers/{name}",)),
     RequestEntry("reload", "reload", ("POST /v1/reload",)),
+    RequestEntry("backup", "backup", ("GET /v1/backup",)),
     RequestEntry("consumers", "consumers", ("POST /v1/log/ack", "DELETE /v1/log/consumers/{name}")),
     RequestEntry("consumers_list", "look", ("GET /v1/log/consumers",)),
     RequestEntry(

@@ -5,7 +5,7 @@ the faces have counted, at this moment.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +165,10 @@ class Facade:
             return await self._reload()
         except ReloadError as error:
             return {"ok": False, "errors": [{"message": fault} for fault in error.args]}
+
+    def backup(self) -> AsyncGenerator[bytes, None] | None:
+        """A copy of what is kept on disk; None where nothing is."""
+        return None if self._keeping is None else self._keeping.backup.stream()
 
     def follow(self, subscription: str | None, user: str | None) -> Follower:
         """The results from now on. Raises FollowersFullError."""

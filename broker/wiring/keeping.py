@@ -12,6 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from broker.backup.source import DATABASE, JOURNAL, Backup
 from broker.config import Config
 from broker.core.broker import BrokerOptions
 from broker.core.durable import DurableBroker
@@ -31,8 +32,6 @@ from broker.wiring.snapshots import Snapshots
 if TYPE_CHECKING:
     from broker.wiring.runner import Outside, Runner
 
-JOURNAL = "journal"
-DATABASE = "headwater.db"
 PROGRESS_S = 2.0
 SETTLE_S = 5.0  # at the end, for what was promised; longer only a failing disk takes
 
@@ -102,6 +101,9 @@ class Keeping:
             JournalOptions(segment_bytes=section.segment_bytes),
         )
         self.promises.begin(self.journal)
+        self.backup = Backup(
+            self._found.folder.parent, config.broker.name, with_database=not config.data.database
+        )
         self.snapshots = Snapshots(
             self.core,
             self.journal,

@@ -43,6 +43,8 @@ COMMANDS = {
     "plan": "find where the tasks of a network run best, or see where they run",
     "drain": "have the tasks that run at a broker go elsewhere",
     "forget": "have nobody wait any more for a broker that will not come back",
+    "backup": "copy what a running broker keeps to a directory",
+    "restore": "put a backup in the place of a stopped broker's data directory",
     "server run": "run jobs on Spark over the results of brokers",
     "server status": "say how far the jobs of a running server are",
     "config show": "print a broker's configuration and where it comes from",
@@ -58,6 +60,7 @@ COMMANDS = {
 ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
     **dict.fromkeys(("drain", "forget"), "brokers."),
+    **dict.fromkeys(("backup", "restore"), "copies."),
 }  # by the first word
 
 

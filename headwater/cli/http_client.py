@@ -10,8 +10,9 @@ import http.client
 import json
 import os
 import socket
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
 from headwater.cli.output import CommandError
@@ -53,6 +54,32 @@ def stream(broker: Broker, path: str, **params: str) -> Generator[bytes, None, N
                 yield line.strip()
     except (OSError, UnicodeError, http.client.HTTPException) as error:
         raise broker.unreachable(_reason(error)) from None
+    finally:
+        connection.close()
+
+
+@contextmanager
+def download(broker: Broker, path: str) -> Iterator[BinaryIO]:
+    """An answer of any length, to read; CommandError where there is none, or not all of it."""
+    connection = _connection(broker, max(broker.timeout_s, SILENCE_S_MAX))
+    try:
+        _send(connection, broker, "GET", _target(broker, path, {}), None)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            data = answer.read(ANSWER_BYTES_MAX)
+            _refuse_strangers(broker, answer.status, data)
+            raise refused(_decoded(broker, data))
+    except (OSError, UnicodeError, http.client.HTTPException) as error:
+        connection.close()
+        raise broker.unreachable(_reason(error)) from None
+    except CommandError:
+        connection.close()
+        raise
+    try:
+        yield answer
+    except (ConnectionError, TimeoutError, http.client.HTTPException):
+        sentence = "the answer ended before it was whole; nothing was kept of it: try again"
+        raise CommandError(1, sentence) from None
     finally:
         connection.close()
 

@@ -61,6 +61,9 @@ def test_the_example_of_a_command_works(name, environ, tmp_path):
         assert run(words_of("user add"), environ, tmp_path) == (0, "")
     if name in {"token ls", "token remove"}:
         assert run(words_of("token add"), environ, tmp_path) == (0, "")
+    if name == "restore":
+        assert run(words_of("backup"), environ, tmp_path) == (0, "")
+        environ = environ | {"HEADWATER__BROKER__DATA_DIR": str(tmp_path / "restored")}
     assert run(words_of(name), environ, tmp_path) == (0, "")
 
 

@@ -69,6 +69,9 @@ class FakeBroker:
     def forget(self, broker: str) -> bool:
         return broker == "roof"
 
+    def backup(self):
+        return None
+
     def plan(self):
         return self.plans
 
