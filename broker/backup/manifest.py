@@ -4,7 +4,6 @@ Owns its form and version. Must not know how files are copied. Invariant: a mani
 of a version that is understood, and names files inside of the backup alone.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +31,7 @@ class CopiedFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds. `database` is false where the broker keeps its database elsewhere."""
+    """Describes a backup. `database` is false where the broker keeps its database elsewhere."""
 
     format: int = FORMAT
     broker: str
@@ -46,7 +45,7 @@ class _Version(msgspec.Struct):
 
 
 def is_a_name(name: str) -> bool:
-    """Whether a backup may hold a file of this name."""
+    """Say if a backup may hold a file of this name."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -94,9 +93,9 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
         yield data
 
 
-def check(file: CopiedFile, size_bytes: int, digest: "hashlib._Hash", where: Path) -> None:
+def check(file: CopiedFile, size_bytes: int, sha256: str, where: Path) -> None:
     """Raise BackupError where a file is not what the manifest says."""
-    if (size_bytes, digest.hexdigest()) != (file.size_bytes, file.sha256):
+    if (size_bytes, sha256) != (file.size_bytes, file.sha256):
         raise BackupError(
             f"{where / file.name} is not as it was copied: its checksum differs; "
             "take another backup, or restore another one"

@@ -53,7 +53,7 @@ def receive(stream: BinaryIO, folder: Path) -> Manifest:
 
 def _unpacked(stream: BinaryIO, folder: Path) -> Manifest:
     """Write the files of a stream, up to and with its manifest."""
-    sums: dict[str, tuple[int, hashlib._Hash]] = {}
+    sums: dict[str, tuple[int, str]] = {}
     try:
         with tarfile.open(fileobj=stream, mode="r|") as tar:
             for member in tar:
@@ -87,9 +87,9 @@ def restore(backup: Path, data_dir: str, broker: str, *, database: bool, replace
             f"right backup, or the right configuration (--config, --set broker.name=…)"
         )
     if manifest.database != database:
-        here = "has" if manifest.database else "lacks"
+        has = "has" if manifest.database else "lacks"
         raise BackupError(
-            f"{backup} {here} the database, and data.database says otherwise; configure the "
+            f"{backup} {has} the database, and data.database says otherwise; configure the "
             "broker as it was when the backup was taken"
         )
     if not data_dir:
@@ -112,12 +112,12 @@ def _put(backup: Path, manifest: Manifest, place: Path, *, aside: Path | None) -
         for file in manifest.files:
             try:
                 with (backup / file.name).open("rb") as copy:
-                    size_bytes, digest = _write(beside / file.name, blocks(copy))
+                    size_bytes, sha256 = _write(beside / file.name, blocks(copy))
             except FileNotFoundError:
                 raise BackupError(
                     f"{backup / file.name} is missing; restore another backup"
                 ) from None
-            check(file, size_bytes, digest, backup)
+            check(file, size_bytes, sha256, backup)
         _synced(beside)
         if aside is not None:
             place.replace(aside)
@@ -146,7 +146,7 @@ def _fresh(place: Path) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _write(path: Path, pieces: Iterator[bytes]) -> tuple[int, "hashlib._Hash"]:
+def _write(path: Path, pieces: Iterator[bytes]) -> tuple[int, str]:
     """Write a file durably; its size and its checksum."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     digest, size_bytes = hashlib.sha256(), 0
@@ -157,7 +157,7 @@ def _write(path: Path, pieces: Iterator[bytes]) -> tuple[int, "hashlib._Hash"]:
             size_bytes += len(data)
         file.flush()
         os.fsync(file.fileno())
-    return size_bytes, digest
+    return size_bytes, digest.hexdigest()
 
 
 def _synced(folder: Path) -> None:

@@ -11,7 +11,7 @@ from headwater.cli import http_client
 from headwater.cli.output import CommandError, print_json
 from headwater.cli.reach import add_options, broker_of
 
-EXAMPLE = "  headwater backup site-1.backup --broker http://127.0.0.1:8080"
+EXAMPLE = "  headwater backup site-1.backup"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     except BackupError as error:
         raise CommandError(1, str(error)) from None
     size_bytes = sum(file.size_bytes for file in manifest.files)
-    told = {"broker": manifest.broker, "time": manifest.time, "database": manifest.database}
+    about = {"broker": manifest.broker, "time": manifest.time, "database": manifest.database}
     if arguments.json:
         counts = {"files": len(manifest.files), "bytes": size_bytes}
-        print_json({"ok": True, "backup": str(folder), **told, **counts})
+        print_json({"ok": True, "backup": str(folder), **about, **counts})
         return 0
     print(f"{folder}: {manifest.broker} as of {manifest.time}, {size_bytes} bytes")
     if not manifest.database:

@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (BackupError, StartError) as error:
         raise CommandError(2, str(error)) from None
     if arguments.json:
-        told = {"data_dir": config.broker.data_dir, "aside": aside or None}
-        print_json({"ok": True, "broker": config.broker.name, **told})
+        about = {"data_dir": config.broker.data_dir, "aside": aside or None}
+        print_json({"ok": True, "broker": config.broker.name, **about})
         return 0
     print(f"{config.broker.data_dir} is as the backup has it; start the broker")
     if aside:
