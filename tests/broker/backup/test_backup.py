@@ -192,3 +192,19 @@ def test_a_directory_in_use_is_refused(copy, data):
     with claimed(str(data)), pytest.raises(StartError, match="in use"):
         restored(copy, data, replace=True)
     assert (data / "secret").exists()
+
+
+def test_a_row_that_comes_before_the_database_is_copied_is_not_in_the_backup(
+    data, tmp_path, monkeypatch
+):
+    """It may rest on a record that the journal, opened before it, does not have."""
+    copied = Backup._copied
+
+    def later(self, database, stack):
+        with sqlite3.connect(data / "headwater.db") as other:
+            other.execute("INSERT INTO results VALUES (2)")
+        return copied(self, database, stack)
+
+    monkeypatch.setattr(Backup, "_copied", later)
+    receive(io.BytesIO(taken(data)), tmp_path / "copy")
+    assert rows(tmp_path / "copy") == [(1,)]
