@@ -105,7 +105,7 @@ async def through_one_broker(folder: Path) -> Way:
         "http.enabled": "false",
     }
     with claimed(load(flags=flags).config.broker.data_dir) as data:
-        site = Site(load(flags=flags).config, None, data)
+        site = Site(load(flags=flags).config, data)
         where = await site.start()
         try:
             ways: list[Way] = []

@@ -108,11 +108,27 @@ class TypeForms:
         self.plain = _plain(attributes)
 
 
-@lru_cache(maxsize=FORMS_MAX)
 def type_forms(
     name: str, attributes: tuple[tuple[str, AttributeType], ...], limits: Limits
 ) -> TypeForms:
     """The forms of a type that are the same wherever it is declared so, and never change."""
+    # Of the limits only these four bound a field: engines that differ in others share classes.
+    return _shared_forms(
+        name,
+        attributes,
+        Limits(
+            text_chars_max=limits.text_chars_max,
+            bytes_max=limits.bytes_max,
+            name_chars_max=limits.name_chars_max,
+            uncertainty_ms_max=limits.uncertainty_ms_max,
+        ),
+    )
+
+
+@lru_cache(maxsize=FORMS_MAX)
+def _shared_forms(
+    name: str, attributes: tuple[tuple[str, AttributeType], ...], limits: Limits
+) -> TypeForms:
     return TypeForms(name, dict(attributes), limits)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -280,6 +281,7 @@ def _charged(
 ) -> Solve:
     """The same, charged before anything is made: compiled or not, all is found or nothing."""
 
+    @wraps(solve)
     def charged(entries: Sequence[Entry], event: Event) -> list[Occurrence]:
         rows_max = (len(entries) // len(before) + 1) ** len(before)
         if rows_max > SOLVED_MIN:

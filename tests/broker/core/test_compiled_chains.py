@@ -53,7 +53,8 @@ def reading(name: str, end: int, start: int | None = None) -> Any:
 def test_chains_are_found_alike(pattern, data, at, far):
     """Also where several end together, and where some are before or behind what completes them."""
     solver, alone = solvers(pattern)
-    assert type(solver.solve) is passes.Chain
+    inner = getattr(solver.solve, "__wrapped__", solver.solve)  # a budget may be charged around it
+    assert type(inner) is passes.Chain
     assert (solver.last, solver.spends) == (alone.last, alone.spends)
     drawn = data.draw(
         st.lists(st.tuples(st.integers(0, 14), st.integers(0, solver.last)), max_size=30)

@@ -334,8 +334,8 @@ def test_each_limit_says_why_it_is_there_and_what_happens_at_it():
     texts = Limits().texts()
     assert len(texts) == len({text.name for text in texts}) > 15
     for text in texts:
-        assert text.name.endswith("_max")
-        assert text.value >= 1 or "0 is none" in text.reason
+        assert text.name.endswith(("_max", "_allowed"))
+        assert text.value >= 1 or "0 is no" in text.reason
         assert len(text.reason) > 20
         assert text.policy
 

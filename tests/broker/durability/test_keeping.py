@@ -287,7 +287,7 @@ def test_a_broker_that_never_lives_long_takes_snapshots_too(tmp_path):
 
 def test_a_snapshot_waits_until_the_outbox_has_what_it_stands_for(tmp_path):
     async def scene():
-        life = await Life(tmp_path, snapshot_bytes=1_000).begin()
+        life = await Life(tmp_path, snapshot_bytes=2_000).begin()
         life.install()
         await life.outside.until(lambda: life.outside.of(Reply))
         held, submit = [], life.keeping.store.submit

@@ -42,6 +42,7 @@ def test_the_topics_are_those_of_the_broker():
     kinds = [topic.split("/")[1] for topic, _ in rows("Topics")]
     written = [topics.reply("submit/x/y"), topics.result("x", "y")]
     written += [topics.actor("x"), topics.late("x"), topics.status("x")]
+    written += [topics.suspended("x", "y")]
     own = [*topics.NAMES_AFTER, topics.REJECTED, *(topic.split("/")[0] for topic in written)]
     assert sorted(kinds) == sorted(own)
     assert kinds[: len(topics.NAMES_AFTER)] == list(topics.NAMES_AFTER)
