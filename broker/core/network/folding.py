@@ -200,8 +200,8 @@ class FoldingBroker(Showing):
             raise FoldError("it says what cannot be")
         own = network.own
         known = own.hosts.get(one.host)
-        position, _ = places(own.hosts, one.host, own.place(one.host, one.life, one.position))
-        _, keep = places(own.hosts, one.host, own.place(one.host, one.life, one.keep))
+        position, _ = places(own.hosts, one.host, own.fold_place(one.host, one.life, one.position))
+        _, keep = places(own.hosts, one.host, own.fold_place(one.host, one.life, one.keep))
         if (known.types if known is not None else {}) != one.types:
             self._tell_network(told.HostInterested(one.host, one.types, keep))
         if one.host not in own.hosts:

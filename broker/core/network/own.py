@@ -120,6 +120,13 @@ class OwnLog:
             else max(shared, min(self.trimmed, interest.position))
         )
 
+    def fold_place(self, host: str, life: int, position: int | None) -> int | None:
+        """Return the same for what a host has folded here, which may be asked for again.
+
+        In the same life that is wherever it says, also before what all hosts have stored.
+        """
+        return position if life == self.life else self.place(host, life, position)
+
     def stored(self, host: str, position: int) -> None:
         """A host has stored all up to there."""
         known = self.hosts.get(host)
