@@ -78,13 +78,13 @@ def memory_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def check(seeds):
+def check(seeds, step_s_max):
     worst_s, beyond, begun_mb, slow = 0.0, 0, memory_mb(), []
     for seed in seeds:
         step_s, exceeded, text = worst_step_s(seed)
         beyond += exceeded
         worst_s = max(worst_s, step_s)
-        if step_s > STEP_S_MAX:
+        if step_s > step_s_max:
             slow.append((seed, step_s, text))
     grown_mb = memory_mb() - begun_mb
     figures = f"{beyond} suspended, worst {1000 * worst_s:.0f} ms, {grown_mb:.0f} MB"
@@ -95,11 +95,12 @@ def check(seeds):
 
 @pytest.mark.timeout(120)
 def test_no_step_of_a_generated_text_takes_long():
-    assert check(range(40))
+    """Unbounded, a step takes minutes; how long one may take is measured in the long tier."""
+    assert check(range(40), 10 * STEP_S_MAX)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("part", range(10))
 def test_no_step_of_ten_thousand_generated_texts_takes_long(part):
-    assert check(range(part * 1_000, (part + 1) * 1_000))
+    assert check(range(part * 1_000, (part + 1) * 1_000), STEP_S_MAX)
