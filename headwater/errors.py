@@ -74,6 +74,17 @@ REFUSALS: Final[dict[str, Meaning]] = {
         " `limits.occurrences_held_max` (`limits.unbounded_allowed` is 0 there);"
         " `headwater check --bounds` tells what each task holds at most.",
     ),
+    "HW512": Meaning(
+        "not granted",
+        "The rights of whoever submits do not cover what the text says: the name behind `from`, the"
+        " actor behind `to`, or a type that it reads, by a definition as well. Of a subscription"
+        " that ran before: the rights were changed, and it was stopped.",
+    ),
+    "HW513": Meaning(
+        "an answer elsewhere",
+        "The answer to a request goes to a topic that the asker may subscribe to, and the response"
+        " topic named here is none.",
+    ),
 }
 
 
