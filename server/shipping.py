@@ -24,6 +24,8 @@ PARTS: Final = (
     ("planner", "*.py"),
     ("broker", "__init__.py"),
     ("broker", "core/**/*"),
+    ("broker", "engine/**/*"),
+    ("broker", "network/**/*"),
     ("headwater", "*.py"),
     ("headwater/cli", "__init__.py"),
     ("server", "**/*"),
