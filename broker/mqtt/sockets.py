@@ -155,8 +155,11 @@ class Socket(asyncio.BufferedProtocol):
         if linger_bytes and transport.can_write_eof():
             self._linger_bytes = linger_bytes
             self._portion_bytes = PORTION_BYTES_MOST
-            transport.write_eof()
-            transport.resume_reading()
+            try:
+                transport.write_eof()
+                transport.resume_reading()
+            except OSError:  # the peer has reset it, and the loop has not heard yet
+                transport.abort()
         else:
             transport.close()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 
 import pytest
 
@@ -166,5 +167,29 @@ def test_a_client_that_keeps_its_end_open_is_cut_after_a_while(run):
                 await loop.sock_sendall(client, encode(p.Connect(p.V5, "still"), p.V5) * 2)
                 await until(lambda: server._hub.counters.connections_total == 1)
                 await until(lambda: server._hub.counters.connections == 0)
+
+    run(scene())
+
+
+def test_a_peer_that_has_just_reset_its_socket_keeps_no_other_from_its_end(run):
+    """Both ends are decided in one turn, before the loop has heard of the reset."""
+
+    async def scene():
+        async with serving(limits=Limits(close_timeout_ms=60_000)) as server:
+            loop = asyncio.get_running_loop()
+            raw = socket.create_connection(("127.0.0.1", server.port))
+            raw.setblocking(False)
+            await loop.sock_sendall(raw, encode(p.Connect(p.V5, "reset"), p.V5))
+            assert await loop.sock_recv(raw, 1_024)
+            calm = await RawClient.open(server.port, p.V5, "calm")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            raw.close()
+            driver = server._driver
+            for connection in list(driver._sockets):
+                server._hub.close(connection, "server_busy", driver.now_ms())
+            driver.perform()
+            assert await calm.next() is None
+            await calm.close()
+            await until(lambda: server._hub.counters.connections == 0)
 
     run(scene())
