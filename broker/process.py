@@ -13,9 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import structs
+
 from broker.config import Config
 from broker.wiring import logs
-from broker.wiring.data_dir import claimed
+from broker.wiring.data_dir import claimed, name_of
 from broker.wiring.reload import ReloadError
 from broker.wiring.site import Site
 from broker.wiring.supervisor import Supervisor
@@ -25,12 +27,14 @@ _RELOADS: set[asyncio.Task[None]] = set()  # the loop itself would let go of the
 
 def run(config: Config) -> None:
     """Run a broker until SIGTERM or SIGINT. Raises StartError."""
-    logs.set_up(config.log, config.broker.name)
     with (
         claimed(config.broker.data_dir) as folder,
         asyncio.Runner(loop_factory=_loop_factory()) as runner,
     ):
-        runner.run(_serve(config, folder))
+        name = name_of(config.broker.name, folder)
+        logs.set_up(config.log, name)
+        broker = structs.replace(config.broker, name=name)
+        runner.run(_serve(structs.replace(config, broker=broker), folder))
 
 
 async def _serve(config: Config, folder: Path | None) -> None:

@@ -27,7 +27,7 @@ from broker.backup.manifest import (
     parse,
 )
 from broker.journal.files import Files
-from broker.wiring.data_dir import LOCK, claimed
+from broker.wiring.data_dir import LOCK, NAME, claimed
 
 TORN: Final = "the backup ended before it was whole; nothing was kept of it: try again"
 
@@ -81,7 +81,7 @@ def restore(backup: Path, data_dir: str, broker: str, *, database: bool, replace
     `replace` moves it aside. Return where to, or nothing. Raises BackupError, StartError, OSError.
     """
     manifest = load(backup)
-    if manifest.broker != broker:
+    if broker and manifest.broker != broker:
         raise BackupError(
             f"{backup} is of the broker {manifest.broker}, and {broker} is configured; name the "
             f"right backup, or the right configuration (--config, --set broker.name=…)"
@@ -118,6 +118,7 @@ def _put(backup: Path, manifest: Manifest, place: Path, *, aside: Path | None) -
                     f"{backup / file.name} is missing; restore another backup"
                 ) from None
             check(file, size_bytes, sha256, backup)
+        _write(beside / NAME, iter((f"{manifest.broker}\n".encode(),)))
         _synced(beside)
         if aside is not None:
             place.replace(aside)

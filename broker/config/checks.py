@@ -7,7 +7,7 @@ configuration that passes never lets a stranger in from outside the machine.
 import ipaddress
 from collections.abc import Iterator
 
-from broker.config.links import address_of
+from broker.config.links import address_of, seeds_of
 from broker.config.mappings import faults, heard_by, may_meet, settled
 from broker.config.table import Config
 
@@ -57,8 +57,8 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
 def _links(config: Config) -> Iterator[tuple[str, str]]:
     """What has to hold within the links to other brokers."""
     links = config.links
-    if config.coordinator.enabled and not (links.host or links.peers):
-        why = "there are no links to other brokers; set `host` or `peers` under [links]"
+    if config.coordinator.enabled and not (links.host or links.peers or links.seeds):
+        why = "there are no links to other brokers; set `host`, `seeds` or `peers` under [links]"
         yield "coordinator.enabled", why
     if config.coordinator.split_windows and not config.coordinator.enabled:
         why = "windows are split where tasks run at any broker; set `enabled = true` as well"
@@ -69,7 +69,7 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
         yield "links.tls_key", "a key needs its certificate; set `tls_cert`"
     if links.tls_ca and not links.tls_cert and links.host:
         yield "links.tls_ca", "who listens with TLS needs a certificate; set `tls_cert`, `tls_key`"
-    if links.tls_cert and not links.tls_ca and links.peers:
+    if links.tls_cert and not links.tls_ca and (links.peers or links.seeds):
         yield "links.tls_cert", "the peers' certificates could not be checked; set `tls_ca`"
     if config.broker.name in links.peers:
         yield "links.peers", f"`{config.broker.name}` is this broker's own name; leave it out"
@@ -77,6 +77,10 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
     if links.host and not (is_loopback(links.host) or links.secret_file or demands):
         why = "can be reached from other machines, and any broker there could link to this one"
         yield "links.host", f'"{links.host}" {why}; {LINKS_SECURED} or listen on "127.0.0.1"'
+    if not (links.secret_file or links.tls_ca):
+        for host in (host for host, _ in _seeds(links.seeds) if not is_loopback(host)):
+            why = f'"{host}" may be another machine, and whoever answers there would be believed'
+            yield "links.seeds", f"{why}; {LINKS_SECURED}"
     for name, address in links.peers.items():
         host, port = address_of(address)
         if not (is_loopback(host) or links.secret_file or links.tls_ca):
@@ -84,6 +88,14 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
             yield "links.peers", f"{why}; {LINKS_SECURED}"
         if links.host and is_loopback(host) and port == links.port:
             yield "links.peers", f"`{name}` at {address} would be this broker itself"
+
+
+def _seeds(text: str) -> list[tuple[str, int]]:
+    """Each seed's host and port; none where the text is faulty, which is told of by itself."""
+    try:
+        return seeds_of(text)
+    except ValueError:
+        return []
 
 
 def _certified(config: Config) -> bool:

@@ -13,6 +13,7 @@ from broker.config.about import About
 
 PEERS_MAX = 1_000  # as many as links may be
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.%A-Za-z]+)\]|([^\s:\[\],]+)):(\d{1,5})")
+_SEED = _ADDRESS.pattern
 ADDRESS_SAYS = 'an address with a port in quotes, such as "10.0.0.2:1889" or "[fd00::2]:1889"'
 
 
@@ -41,6 +42,16 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             entries="peer",
         ),
     ] = msgspec.field(default_factory=dict)
+    seeds: Annotated[
+        str,
+        About(
+            "addresses with `,` between, at which other brokers of the network are, such as "
+            "`broker:1889`, the same at all brokers; a host name stands for all addresses that it "
+            "has. The broker asks there who they are, and links itself to two, see docs/links.md",
+            pattern=rf"(?:\s*{_SEED}\s*(?:,\s*{_SEED}\s*)*)?",
+            pattern_says="addresses with ports and with `,` between, such as `broker:1889`",
+        ),
+    ] = ""
     secret_file: Annotated[
         str,
         About(
@@ -106,6 +117,11 @@ def address_of(text: str) -> tuple[str, int]:
     if found is None or not 0 < int(found[3]) <= 65535:
         raise ValueError(f'found "{text[:100]}", expected {ADDRESS_SAYS}')
     return found[1] or found[2], int(found[3])
+
+
+def seeds_of(text: str) -> list[tuple[str, int]]:
+    """Host and port of each seed. Raises ValueError."""
+    return [address_of(part.strip()) for part in text.split(",") if part.strip()]
 
 
 def peers_of_text(text: str) -> dict[str, str]:

@@ -42,9 +42,11 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[
         str,
         About(
-            "the broker's name, unique in its network; names its status topic and its log lines",
-            pattern=NAME_PATTERN,
-            pattern_says=NAME_SAYS,
+            "the broker's name, unique in its network; names its status topic and its log lines. "
+            "Empty: that of the host, which is kept in the data directory from the first start on",
+            pattern=rf"(?:{NAME_PATTERN})?",
+            pattern_says=f"{NAME_SAYS}, or nothing",
+            may_be_empty=True,
         ),
     ] = "broker"
     data_dir: Annotated[
@@ -52,7 +54,8 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
         About(
             "this broker's own directory, for what has to outlast the process (see "
             "docs/durability.md); empty: nothing does, and an acknowledgement means no more than "
-            "that an event is in memory",
+            "that an event is in memory. With `*` as its last part several brokers share what "
+            "stands before it: each takes the first directory `1`, `2`, … there that is free",
             path=True,
             may_be_empty=True,
         ),

@@ -16,7 +16,7 @@ import ssl
 from collections import deque
 from typing import Any, Protocol, TypeAlias
 
-from broker.config.links import LinksSection, address_of
+from broker.config.links import LinksSection, address_of, seeds_of
 from broker.core.links import (
     Choked,
     Close,
@@ -41,6 +41,7 @@ from broker.core.links import (
 from broker.joining.backoff import Backoff
 from broker.links.dialling import Dialler, sentence
 from broker.links.securing import LinkConfigError, Security, load_security, named
+from broker.links.seeds import Seeds
 from broker.links.socket import Socket
 
 FIRST_S = 0.2  # a broker that restarts is back after about as long
@@ -90,6 +91,7 @@ class LinkFace:
         self._sockets: dict[int, Socket] = {}
         self._numbers = 0
         self._diallers: dict[str, Dialler] = {}
+        self._seeds: Seeds | None = None
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ms = 0
         self._told: dict[str, None] = {}
@@ -100,22 +102,34 @@ class LinkFace:
     # --- what others ask -----------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen, and begin to dial all peers. Raises LinkConfigError."""
+        """Listen, and begin to dial all peers and to ask the seeds. Raises LinkConfigError."""
         if self.security.remark:
             logger.warning(self.security.remark)
         if self.settings.host:
             await self._listen()
-        draw = random.Random()
         for peer, address in self.settings.peers.items():
-            host, port = address_of(address)
-            backoff = Backoff(draw, FIRST_S, self.settings.reconnect_ms_max / 1000)
-            self._diallers[peer] = Dialler(self, peer, (host, port), backoff)
-            self._diallers[peer].start()
+            self.dial(peer, address_of(address))
+        if self.settings.seeds:
+            self._seeds = Seeds(self, seeds_of(self.settings.seeds))
+            self._seeds.start()
+
+    def dial(self, peer: str, where: tuple[str, int]) -> None:
+        """Begin to dial a peer, and go on as long as there is no link to it."""
+        backoff = Backoff(random.Random(), FIRST_S, self.settings.reconnect_ms_max / 1000)
+        self._diallers[peer] = Dialler(self, peer, where, backoff)
+        self._diallers[peer].start()
+
+    async def leave(self, peer: str) -> None:
+        """Dial a peer no more; a link to it that stands goes on."""
+        if (dialler := self._diallers.pop(peer, None)) is not None:
+            await dialler.stop()
 
     async def stop(self) -> None:
         """Tell all neighbours goodbye and close everything."""
         if self._server is not None:
             self._server.close()
+        if self._seeds is not None:
+            await self._seeds.stop()
         for dialler in self._diallers.values():
             await dialler.stop()
         self._perform(self.links.end())

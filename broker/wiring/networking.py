@@ -47,7 +47,7 @@ class Networking:
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
         epoch = max(core.now, now_ms)
         links = config.links
-        joining = Joining(links.peers, epoch, listens=bool(links.host))
+        joining = Joining(links.peers, epoch, listens=bool(links.host or links.seeds))
         identity = secrets.randbits(IDENTITY_BITS) | 1
         self.broker = NetworkBroker(core, epoch, joining=joining, identity=identity)
         self.planning: Planning | None = None

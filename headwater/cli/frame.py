@@ -41,6 +41,7 @@ COMMANDS = {
     "ls": "list the subscriptions of a running broker",
     "tail": "follow the results of a running broker",
     "plan": "find where the tasks of a network run best, or see where they run",
+    "health": "say whether a running broker takes events; for health checks",
     "drain": "have the tasks that run at a broker go elsewhere",
     "forget": "have nobody wait any more for a broker that will not come back",
     "backup": "copy what a running broker keeps to a directory",
@@ -59,7 +60,7 @@ COMMANDS = {
 }
 ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
-    **dict.fromkeys(("drain", "forget"), "brokers."),
+    **dict.fromkeys(("drain", "forget", "health"), "brokers."),
     **dict.fromkeys(("backup", "restore"), "copies."),
 }  # by the first word
 

@@ -263,4 +263,4 @@ def test_a_password_in_the_database_s_url_is_not_shown():
 
 def test_a_broker_may_be_told_to_have_no_directory():
     assert load(None, {}, {"broker.data_dir": ""}).config.broker.data_dir == ""
-    assert problems(None, flags={"broker.name": ""})
+    assert problems(None, flags={"mqtt.prefix": ""})

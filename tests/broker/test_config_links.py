@@ -34,6 +34,8 @@ def test_peers_are_a_table_in_a_file_and_a_list_elsewhere(tmp_path):
         ("[links.peers]\nroof = 5", ["site.toml:2:1: ", "a whole number (5)"]),
         ('[links.peers]\n"a b" = "x:1"', ["site.toml:2:1: ", "the broker name `a b`"]),
         ("[links]\npeers = 5", ["site.toml:2:1: links.peers: ", "a table of broker name"]),
+        ('[links]\nseeds = "x"', ["links.seeds: ", 'found "x"', "`broker:1889`"]),
+        ('[links]\nseeds = "broker:1889"', ["links.seeds: ", "another machine", SECURED]),
         ('[links]\nhost = "0.0.0.0"', ["links.host: ", "from other machines", SECURED]),
         ('[links.peers]\nroof = "10.0.0.2:1889"', ["`roof` is on another machine", SECURED]),
         ('[links.peers]\nbroker = "127.0.0.1:1"', ["this broker's own name"]),
@@ -67,6 +69,7 @@ def test_what_will_not_do_is_refused_with_its_place_and_a_sentence(tmp_path, tex
 @pytest.mark.parametrize(
     "text",
     [
+        '[links]\nhost = "0.0.0.0"\nsecret_file = "s"\nseeds = "broker:1889, [fd00::1]:1889"',
         '[links]\nhost = "0.0.0.0"\nsecret_file = "s"\npeers = {roof = "10.0.0.2:1889"}',
         (
             '[links]\nhost = "0.0.0.0"\ntls_cert = "a"\ntls_key = "b"\ntls_ca = "c"\n'

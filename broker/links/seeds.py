@@ -1,0 +1,190 @@
+"""Finds other brokers at seed addresses, and has two of them dialled.
+
+Owns the look at the addresses and which of them are dialled. Must not know sessions, nor prove who
+is there: whoever is dialled does. Invariant: all brokers that look at the same addresses are linked
+with each other, however many there are, and stay so when any one of them is gone.
+
+All addresses in order are a ring. Each broker dials the next two behind its own that answer, so the
+ring is closed behind one that is gone; where it is not among them itself, as it listens elsewhere,
+two of them all the same. A name is asked for by the first half of a handshake.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import secrets
+import socket as sockets
+import ssl
+from contextlib import suppress
+from typing import Protocol
+
+from broker.core.links.frames import (
+    LENGTH_BYTES,
+    NAME_CHARS_MAX,
+    NONCE_BYTES,
+    VERSION,
+    Bye,
+    Hello,
+    LinkError,
+    decode,
+    encode,
+)
+from broker.core.links.links import Links
+from broker.links.dialling import sentence
+from broker.links.securing import Security
+
+DIALLED = 2  # a ring with one more: any one may be gone, and the two beside it are linked
+LOOK_S = 3.0  # brokers come and go by people's hands
+ANSWER_S = 2.0
+ADDRESSES_MAX = 1_000  # as many as links may be
+
+Address = tuple[str, int]
+logger = logging.getLogger(__name__)
+
+
+class Dialling(Protocol):
+    """Who dials peers."""
+
+    links: Links
+    security: Security
+
+    @property
+    def port(self) -> int:
+        """Where it listens itself; 0: nowhere."""
+
+    def up(self, peer: str) -> bool:
+        """Tell whether the link to a peer stands."""
+
+    def dial(self, peer: str, where: Address) -> None:
+        """Dial a peer for as long as there is no link to it."""
+
+    async def leave(self, peer: str) -> None:
+        """Dial it no more."""
+
+
+class Seeds:
+    """See the module. `given` are host names or addresses, each with a port."""
+
+    def __init__(self, face: Dialling, given: list[Address]) -> None:
+        self._face = face
+        self._given = given
+        self._dialled: dict[str, Address] = {}  # by name
+        self._names: dict[Address, str] = {}  # of those to which a link was up at the last look
+        self._told: dict[str, str] = {}  # what the log has of a seed's name, as long as it holds
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="seeds")
+
+    async def stop(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except Exception:
+                logger.exception("the seeds could not be looked at")
+            await asyncio.sleep(LOOK_S)
+
+    async def _look(self) -> None:
+        found = await self._addresses()
+        if not found:
+            return  # names that are not resolved for a while are no reason to leave anybody
+        wanted: dict[str, Address] = {}
+        for where in behind(found, self._own(found[0])):
+            name = await self._name(where)
+            if name and name not in wanted:
+                wanted[name] = where
+            if len(wanted) == DIALLED:
+                break
+        for name in [name for name, where in self._dialled.items() if wanted.get(name) != where]:
+            del self._dialled[name]
+            await self._face.leave(name)
+        for name, where in wanted.items():
+            if name not in self._dialled:
+                await self._face.leave(name)  # one of the configured peers may be a seed as well
+                self._face.dial(name, where)
+                self._dialled[name] = where
+        self._names = {where: name for name, where in wanted.items()}
+
+    async def _addresses(self) -> list[Address]:
+        """All addresses of all seeds, in one order for all brokers."""
+        loop = asyncio.get_running_loop()
+        found: set[Address] = set()
+        for host, port in self._given:
+            try:
+                listed = await loop.getaddrinfo(host, port, type=sockets.SOCK_STREAM)
+            except OSError as error:
+                self._tell(host, sentence(error))
+                continue
+            self._told.pop(host, None)
+            found.update((str(where[4][0]), port) for where in listed)
+        return sorted(found, key=order)[:ADDRESSES_MAX]
+
+    def _tell(self, host: str, why: str) -> None:
+        if self._told.get(host) != why:
+            self._told[host] = why
+            logger.warning("the seed %s cannot be asked: %s", host, why)
+
+    def _own(self, towards: Address) -> Address:
+        """Return where this broker is, as those on the way to an address see it."""
+        family = sockets.AF_INET6 if ":" in towards[0] else sockets.AF_INET
+        with suppress(OSError), sockets.socket(family, sockets.SOCK_DGRAM) as probe:
+            probe.connect(towards)  # nothing is sent
+            return probe.getsockname()[0], self._face.port
+        return towards[0], self._face.port
+
+    async def _name(self, where: Address) -> str:
+        """Return who is at an address; empty: nobody, or this broker itself."""
+        known = self._names.get(where, "")
+        if known and self._face.up(known):
+            return known
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._asked(where)
+        except (OSError, EOFError, TimeoutError, LinkError):
+            return ""
+
+    async def _asked(self, where: Address) -> str:
+        tls = self._face.security.dialling
+        hostname = "" if tls is not None else None
+        reader, writer = await asyncio.open_connection(*where, ssl=tls, server_hostname=hostname)
+        try:
+            local, remote = (writer.get_extra_info(end)[:2] for end in ("sockname", "peername"))
+            if local[0] == remote[0] and remote[1] == self._face.port:
+                return ""
+            links = self._face.links
+            nonce = secrets.token_bytes(NONCE_BYTES)
+            secured = bool(self._face.security.secrets[0])
+            writer.write(encode(Hello(VERSION, links.me, links.epoch, nonce, secured=secured)))
+            length = int.from_bytes(await reader.readexactly(LENGTH_BYTES))
+            if length > links.limits.hello_bytes_max:
+                return ""
+            heard = decode(memoryview(await reader.readexactly(length)))
+        finally:
+            with suppress(OSError, ssl.SSLError):
+                writer.close()
+        if isinstance(heard, Bye):
+            self._tell(f"{where[0]}:{where[1]}", heard.reason)
+        if not isinstance(heard, Hello) or heard.broker == links.me:
+            return ""
+        return heard.broker if 0 < len(heard.broker) <= NAME_CHARS_MAX else ""
+
+
+def order(where: Address) -> tuple[int, int, int]:
+    """Return what addresses are sorted by."""
+    address = ipaddress.ip_address(where[0])
+    return address.version, int(address), where[1]
+
+
+def behind(addresses: list[Address], own: Address) -> list[Address]:
+    """Return the addresses in the order of a ring that begins behind one's own, without that."""
+    mine = order(own)
+    later = [where for where in addresses if order(where) > mine]
+    return later + [where for where in addresses if order(where) < mine]
