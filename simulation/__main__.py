@@ -13,7 +13,7 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells, correlated, first, planned, rewound, split, twins
+from simulation.network import cells, correlated, first, planned, rewound, split, suspended, twins
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -26,6 +26,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "planned": planned.run,
     "rewound": rewound.run,
     "split": split.run,
+    "suspended": suspended.run,
     "twins": twins.run,
 }
 
@@ -43,7 +44,8 @@ def main(arguments: list[str]) -> int:
         " with malformed input; network: many brokers, with links that fail; correlated:"
         " the same where events wait on their way for partners; cells: the"
         " same with tasks that go from broker to broker; planned: the same where the brokers decide"
-        " that; split: as cells, with windows whose events are folded where they enter; twins: as"
+        " that; suspended: as cells, with a text that is too much work and begins anew at times;"
+        " split: as cells, with windows whose events are folded where they enter; twins: as"
         " network and cells, with sources that are at two brokers and leave one of them; rewound:"
         " as network, with a broker whose disk goes back in time or is empty all at once; first:"
         " first events of types, behind *active* and at brokers that have just begun"

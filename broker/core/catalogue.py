@@ -56,6 +56,7 @@ class Installed(Struct):
     # how far from its own times a result may reach.
     clocks: tuple[str, ...] = ()
     reach_ms: int = 0
+    resumed: int = 0  # how often it has begun anew
 
     @property
     def key(self) -> tuple[str, str]:

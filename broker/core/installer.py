@@ -22,14 +22,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.core import refusals, returned
-from broker.core.catalogue import TOO_MUCH_WORK, Catalogue, Installed, waiting_on
+from broker.core import refusals
+from broker.core.catalogue import Catalogue, Installed, waiting_on
 from broker.core.effort import effort
 from broker.core.identity import digest
 from broker.core.intake import ConflictError, Intake
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
+from broker.core.suspension.standing import suspend
 from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
 
@@ -324,6 +325,7 @@ class Installer:
         except RefusedError as error:
             return refused(error.troubles)
         meant.suspended = ""
+        meant.resumed += 1
         self._matcher.resume((*meant.definitions, meant.task), now)
         self._matcher.suspensions.told = len(self._matcher.suspensions.why)
         return Answer((meant.name,), changed=1)
@@ -332,15 +334,11 @@ class Installer:
         """Mark the subscriptions whose tasks have been suspended since, and tell of each."""
         suspended = self._matcher.suspensions.why
         self._matcher.suspensions.told = len(suspended)
-        publications = []
-        for sub in self._catalogue.subscriptions.values():
-            if sub.task in suspended and not sub.suspended:
-                sub.suspended = suspended[sub.task]
-                publications.append(returned.suspended(sub, now))
-                words = {"subscriber": sub.subscriber, "name": sub.name, "exceeded": sub.suspended}
-                notes.tell("warning", TOO_MUCH_WORK, **words)
-        self._intake.ledger.note(TOO_MUCH_WORK, len(publications))
-        return publications
+        return [
+            suspend(sub, suspended[sub.task], self._intake.ledger, notes, now)
+            for sub in self._catalogue.subscriptions.values()
+            if sub.task in suspended and not sub.suspended
+        ]
 
     def cancel(self, name: str, asker: Asker) -> Answer:
         """End a subscription of the asker's."""

@@ -92,6 +92,11 @@ def result(subscriber: str, subscription: str) -> str:
     return f"results/{level(subscriber)}/{last(subscription)}"
 
 
+def is_of_suspended(topic: str) -> bool:
+    """Tell whether a topic is one on which it is told that a subscription is suspended."""
+    return topic.startswith("suspended/")
+
+
 def suspended(subscriber: str, subscription: str) -> str:
     """The topic on which it is told that a subscription is suspended."""
     return f"suspended/{level(subscriber)}/{last(subscription)}"

@@ -14,7 +14,7 @@ from typing import Any
 from broker.core.effects import Acknowledge, Effect, Emission, Publish, Reply, SendFrame
 from broker.core.messages import ActorsListening, Message
 from broker.core.network.messages import FromNetwork
-from broker.core.topics import actor
+from broker.core.topics import actor, is_of_suspended
 from simulation.account import CheckFailedError
 from simulation.crashes.lives import EndedError, Lives
 from simulation.crashes.process import Machine
@@ -38,6 +38,7 @@ class Place(Lives[BrokerProcess]):
         self.late: list[dict[str, Any]] = []
         self.listens = False  # whether the actor of all results does, here
         self.heard: Counter[bytes] = Counter()  # what it was sent from other brokers
+        self.suspended: list[str] = []  # the topics on which that was told
         self.states: list[str] = []  # what requests were answered
         self.away_ms = 0  # how long it is gone at least, once it ends
 
@@ -122,6 +123,8 @@ class Place(Lives[BrokerProcess]):
                 for one in publications:
                     if one.topic.startswith("late/"):
                         self.late.append(json.loads(one.payload))
+                    elif is_of_suspended(one.topic):
+                        self.suspended.append(one.topic)
                     elif one.topic == actor(ACTOR):
                         self.heard[one.payload] += 1
 

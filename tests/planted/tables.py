@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted import (
     table_absence,
     table_bounds,
+    table_cells,
     table_door,
     table_ended,
     table_journal,
@@ -36,4 +37,5 @@ FAULTS = [
     *table_times.TABLE,
     *table_ended.TABLE,
     *table_absence.TABLE,
+    *table_cells.TABLE,
 ]

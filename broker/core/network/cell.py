@@ -12,7 +12,6 @@ is, not what it has stored (see `cell_origins`), as it has to ask whether or not
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -25,12 +24,14 @@ from broker.core.effects import Effect, Emit, Note, Publish, Reply, SendFrame
 from broker.core.network import cell_frames, frames, told
 from broker.core.network.cell_packing import pressed
 from broker.core.network.cell_saving import Positions, Saver, Saving
-from broker.core.network.cell_told import Reached, Row
+from broker.core.network.cell_told import CellStood, Reached, Row
 from broker.core.network.cell_view import CellCounts, Load, is_cell
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.times import Times
+from broker.core.suspension.standing import Rows, standing_of
 from broker.core.times import TIME_MAX_MS
+from broker.core.topics import is_of_suspended
 
 RESULTS_PART = 256  # results in one message, so that it stays far below what a link takes
 RESULTS_BYTES = 256 * 1024
@@ -63,10 +64,11 @@ class Cell(Hosting):
         self.faults = 0
         self.fault: BaseException | None = None  # of a message, until it is told
         self.replies: list[Reply] = []
-        self.said = False  # whether its home was told of the snapshot that waits for it,
-        self.said_names = False  # and of origins
+        self.said = self.said_names = False  # of the snapshot that waits for its home; of origins
         self.settle_asked = False
         self._said_ends = 0  # how many ends its home was told of
+        self._said_standing: Rows | None = None
+        self._confirmed: Rows = ()  # how its subscriptions stand for its home
         self.saver = Saver(self._positions(), self._now)
         self._answered: dict[str, None] = {}
         self._noted: cell_frames.Origins = {}  # origins that its home knows of
@@ -100,13 +102,20 @@ class Cell(Hosting):
         self._tell(message)
         self._look_at_needs()
 
-    def keep_only(self, keys: Iterable[tuple[str, str]], now: int) -> None:
-        """End all subscriptions but these."""
-        wanted = set(keys)
+    def keep_only(self, one: cell_frames.Wanted | cell_frames.Hosted, now: int) -> None:
+        """End all subscriptions but these, and have these stand as their home says."""
+        wanted = set(one.keys)
         for subscriber, name in list(self.durable.catalogue.subscriptions):
             if (subscriber, name) not in wanted:
                 gone = core_messages.CancelRequested(subscriber, "", name, proven=True)
                 self.request(gone, now)
+        if one.standing and one.standing != self._standing():
+            self._tell_network(CellStood("", one.standing))
+        self._confirmed = one.standing
+
+    def _standing(self) -> Rows:
+        catalogue = self.durable.catalogue
+        return standing_of(catalogue, catalogue.subscriptions, self._confirmed)
 
     def forget(self, broker: str, now: int) -> None:
         """Nobody is to wait for this broker any more."""
@@ -162,7 +171,10 @@ class Cell(Hosting):
                         self.counted.results.add(1, len(one.payload))
                 case Reply():
                     self.replies.append(effect)
-                case Publish() | Note():
+                case Publish(publications):  # its home tells who is suspended
+                    told_here = [one for one in publications if not is_of_suspended(one.topic)]
+                    self._out += [Publish(tuple(told_here))] if told_here else []
+                case Note():
                     self._out.append(effect)
 
     # --- events ----------------------------------------------------------------------------
@@ -278,14 +290,16 @@ class Cell(Hosting):
 
     def say_again(self) -> None:
         """What was told may be lost."""
-        self._told = self._first
+        self._told, self._said_ends, self._said_standing = self._first, 0, None
         self.said = self.said_names = False
-        self._said_ends = 0
 
     def to_say(self) -> list[cell_frames.Said]:
         """What the home has not been told yet."""
         found: list[cell_frames.Said] = []
-        settled = self._settled()
+        settled, standing = self._settled(), self._standing()
+        if standing != self._said_standing:
+            self._said_standing = standing
+            found.append(cell_frames.Running(self.which, self.life, standing))
         if self._named and not self.said_names:
             self.said_names = True
             found.append(cell_frames.Named(self.which, self.life, dict(self._named)))
@@ -310,8 +324,7 @@ class Cell(Hosting):
     def _settled(self) -> list[Reached]:
         """Up to when all results are known, where its home has asked and an answer can be given."""
         asked, self.settle_asked = self.settle_asked, False
-        core = self.durable.core
-        ends = self._said_ends
+        core, ends = self.durable.core, self._said_ends
         if not self._results:  # an end is told behind all results
             ends = sum(at == TIME_MAX_MS for at in core.settled.values())
         if not self.complete or not (asked or ends != self._said_ends):
@@ -329,20 +342,8 @@ class Cell(Hosting):
     @property
     def waits_for_home(self) -> bool:
         """Whether there is something that the home has not taken."""
-        return bool(self._results or self._named) or self.saver.waiting is not None
-
-    def status(self) -> dict[str, Any]:
-        """For people."""
-        network = self.durable.network
-        return {
-            "active": self.complete,
-            "origins": {name: one.position for name, one in network.upstream.items()},
-            "waits": network.clocks.origins_behind(network.wanted()),
-            "results_waiting": self.results_waiting,
-            "snapshot_bytes": self.saver.size_bytes,
-            "held": self.durable.held(),
-            "faults": self.faults,
-        }
+        waits = self._results or self._named or self._standing() != self._confirmed
+        return bool(waits) or self.saver.waiting is not None
 
 
 def _part(rows: list[Row]) -> list[Row]:

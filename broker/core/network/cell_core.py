@@ -25,6 +25,7 @@ from broker.core.network.cell_parts import parts
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer
 from broker.core.splitting import may_split
+from broker.core.suspension.standing import follow, mark
 from broker.core.times import TIME_MAX_MS
 
 PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole
@@ -95,11 +96,12 @@ class CellKeepingBroker(ActivatingBroker):
 
     # --- what cells say --------------------------------------------------------------------
 
-    def _cell_moved(self, one: cell_told.CellMoved, _out: Outgoing) -> None:
-        self.book.move(one.cell, one.broker, one.reason)
-
-    def _cell_named(self, one: cell_told.CellNamed, _out: Outgoing) -> None:
-        self.book.name(one.cell, one.origins)
+    def _cell_stood(self, one: cell_told.CellStood, out: Outgoing) -> None:
+        if one.cell:
+            told = mark(one.rows, self.catalogue, self.ledger, self._notes, self._now)
+            out.publications += told
+        else:
+            follow(one.rows, self.catalogue, self._matcher, self._now)
 
     def _cell_results(self, one: cell_told.CellResults, out: Outgoing) -> None:
         forgotten = self.book.forgotten
@@ -125,9 +127,7 @@ class CellKeepingBroker(ActivatingBroker):
                 self._end(self.catalogue.subscriptions[key])
 
     def _frontiers(self, watermark_of: WatermarkOf) -> dict[Key, int]:
-        found = super()._frontiers(watermark_of)
-        found.update(self.book.settled)
-        return found
+        return {**super()._frontiers(watermark_of), **self.book.settled}
 
     def waits_for(self, key: Key) -> str:
         """See RestorableBroker."""

@@ -4,10 +4,10 @@ Owns these messages and their bytes. Must not know links or parts. Invariant: wh
 what was written, or it is refused. Each of them may be lost with a link and is then said again; so
 each may come twice, and none changes anything the second time.
 
-    home → host   Wanted      this term is to run at you
+    home → host   Wanted      this term is to run at you; so its subscriptions stand
     host → home   Missing     it does not; say what it is
     home → host   Hosted      this is what it is: begin it
-    host → home   Running     it does, and this is its life
+    host → home   Running     it does, and this is its life; so its subscriptions stand there
                   Refused     it cannot, and why
                   Named       it is about to ask these origins for these types
                   Results, Saved
@@ -30,6 +30,7 @@ from msgspec import Struct
 from broker.core.network.cell_told import Reached, Row
 from broker.core.network.cell_view import term_name
 from broker.core.network.frames import FrameError
+from broker.core.suspension.standing import Rows
 
 Keys: TypeAlias = tuple[tuple[str, str], ...]
 SPLITS = "split_windows"  # an option of a home: 1 where the windows of a cell are split
@@ -54,6 +55,7 @@ class Wanted(Struct, array_like=True, frozen=True, tag="wanted"):
 
     which: Which
     keys: Keys
+    standing: Rows = ()
 
 
 class Missing(Struct, array_like=True, frozen=True, tag="missing"):
@@ -75,13 +77,15 @@ class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
     tables: dict[str, str]
     origins: Origins
     snapshot: bytes
+    standing: Rows = ()
 
 
 class Running(Struct, array_like=True, frozen=True, tag="running"):
-    """It runs at who says so."""
+    """It runs at who says so; a host of an earlier version does not say how its parts stand."""
 
     which: Which
     life: int
+    standing: Rows | None = None
 
 
 class Refused(Struct, array_like=True, frozen=True, tag="refused"):

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from broker.core.broker import BrokerOptions
+from broker.core.catalogue import Catalogue
 from broker.core.effects import Note
 from broker.core.network import cell_frames, cell_told, told
-from broker.core.network.cell_book import Kept, Term
+from broker.core.network.cell_book import CellBook, Kept, Term
 from broker.core.network.cell_frames import Which
 from broker.core.network.cell_posting import Posting
 from broker.core.network.cell_view import cell_of, home_of
+from broker.core.suspension.standing import Rows, standing_of, unheard
 
 if TYPE_CHECKING:
     from broker.core.network.messages import CellPlaced
@@ -33,6 +36,7 @@ class _Wish(Struct):
     which: Which
     broker: str
     keys: cell_frames.Keys
+    standing: Rows
 
 
 class CellHomes(Posting):
@@ -78,12 +82,7 @@ class CellHomes(Posting):
         book = self.durable.network.book
         if not book.cells and not self._wishes:
             return
-        wanted = {}
-        for cell in book.cells.values():
-            for term in (cell.serving, cell.coming):
-                if term is not None:
-                    one = _Wish(_which(cell, term), term.broker, tuple(cell.keys))
-                    wanted[one.which.name] = one
+        wanted = _wishes(book, self.durable.catalogue)
         before, self._wishes = self._wishes, wanted
         coming = [_which(one, one.coming).name for one in book.cells.values() if one.coming]
         self._moving = {name: self._moving.get(name, self._now) for name in coming}
@@ -99,7 +98,7 @@ class CellHomes(Posting):
     def _wish(self, one: _Wish) -> None:
         if one.broker != self.me and one.broker not in self.ways.via:
             self._away.setdefault(one.broker, self._now)
-        self._tell_broker(one.broker, cell_frames.Wanted(one.which, one.keys))
+        self._tell_broker(one.broker, cell_frames.Wanted(one.which, one.keys, one.standing))
 
     def _found(self, origin: str) -> None:
         super()._found(origin)
@@ -184,26 +183,29 @@ class CellHomes(Posting):
         return None
 
     def _cell_running(self, host: str, one: cell_frames.Running) -> None:
-        self._goes_on(host, one.which)
+        cell, catalogue = self._goes_on(host, one.which), self.durable.catalogue
+        if cell is None or one.standing is None:
+            return
+        if one.standing == standing_of(catalogue, cell.keys):
+            return
+        if rows := unheard(catalogue, cell.keys, one.standing):
+            self._tell_network(cell_told.CellStood(cell.name, rows))
+            self._look_at_cells()
+        else:
+            self._wish(self._wishes[one.which.name])
 
     def _cell_missing(self, host: str, one: cell_frames.Missing) -> None:
         cell = self._goes_on(host, one.which)
         if cell is None:
             return
-        options = self.durable.options
         source = self.durable.network.source_of(cell.keys[0])
-        said = {
-            "lateness_ms": options.lateness_ms,
-            "drift_ppm": options.drift_ppm,
-            "idle_timeout_ms": options.idle_timeout_ms,
-        }
-        if cell.splits:
-            said[cell_frames.SPLITS] = 1
+        said = _options(cell, self.durable.options)
         text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
         keys = tuple(cell.keys)
         origins = {name: tuple(types) for name, types in cell.origins.items()}
-        body = cell_frames.Hosted(one.which, keys, said, text, tables, origins, cell.snapshot)
-        self._tell_broker(host, body)
+        standing = standing_of(self.durable.catalogue, keys)
+        what = (keys, said, text, tables, origins, cell.snapshot, standing)
+        self._tell_broker(host, cell_frames.Hosted(one.which, *what))
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:
         cell = self._goes_on(host, one.which)
@@ -291,3 +293,25 @@ class CellHomes(Posting):
 
 def _which(cell: Kept, term: Term) -> Which:
     return Which(cell.name, cell.since, term.number)
+
+
+def _wishes(book: CellBook, catalogue: Catalogue) -> dict[str, _Wish]:
+    """By name, the terms of a home's cells as they are to run."""
+    wanted = {}
+    for cell in book.cells.values():
+        keys, standing = tuple(cell.keys), standing_of(catalogue, cell.keys)
+        for term in (cell.serving, cell.coming):
+            if term is not None:
+                wish = _Wish(_which(cell, term), term.broker, keys, standing)
+                wanted[wish.which.name] = wish
+    return wanted
+
+
+def _options(cell: Kept, options: BrokerOptions) -> dict[str, int]:
+    """The options of a home that bear on results, as a host is told them."""
+    said = {
+        "lateness_ms": options.lateness_ms,
+        "drift_ppm": options.drift_ppm,
+        "idle_timeout_ms": options.idle_timeout_ms,
+    }
+    return said | {cell_frames.SPLITS: 1} if cell.splits else said

@@ -77,9 +77,8 @@ class CellHosts(CellHomes):
         if cell is None:
             self._tell_broker(home, cell_frames.Missing(one.which))
             return
-        cell.keep_only(one.keys, self._now)
+        cell.keep_only(one, self._now)
         cell.say_again()
-        self._tell_broker(home, cell_frames.Running(one.which, cell.life))
 
     def _cell_hosted(self, home: str, one: cell_frames.Hosted) -> None:
         if one.which.name in self._cells or home_of(one.which.cell) != home:
@@ -101,7 +100,7 @@ class CellHosts(CellHomes):
         self._join(cell)
         if not one.snapshot:
             self._install(cell, one)
-        cell.keep_only(one.keys, self._now)
+        cell.keep_only(one, self._now)
         for broker in self.topology.forgotten:
             cell.forget(broker, self._now)
         self.counts["cells_begun"] += 1
@@ -199,7 +198,6 @@ class CellHosts(CellHomes):
         for cell in self._cells.values():
             if home_of(cell.which.cell) == origin:
                 cell.say_again()
-                self._tell_broker(origin, cell_frames.Running(cell.which, cell.life))
 
     # --- what fails ------------------------------------------------------------------------
 

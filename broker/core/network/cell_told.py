@@ -10,6 +10,8 @@ from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
 
+from broker.core.suspension.standing import Rows
+
 Row: TypeAlias = tuple[str, str, str, bytes]  # subscriber, subscription, actor, result as JSON
 Reached: TypeAlias = tuple[str, str, int]  # subscriber, subscription, up to when it is settled
 
@@ -69,3 +71,15 @@ class CellSettled(Struct, array_like=True, frozen=True, tag="cell_settled"):
     life: int
     next: int
     reached: list[Reached]
+
+
+class CellStood(Struct, array_like=True, frozen=True, tag="cell_stood"):
+    """The standing of subscriptions of a cell, as its host tells it.
+
+    No `cell`: the home tells its cell, which follows.
+    """
+
+    outlasts: ClassVar[bool] = True
+
+    cell: str
+    rows: Rows

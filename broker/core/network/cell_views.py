@@ -12,6 +12,7 @@ from typing import Any
 from broker.core.network.cell import Cell
 from broker.core.network.cell_book import Kept
 from broker.core.network.cell_view import CellState, CellView, home_of
+from broker.core.network.header_cell import HeaderCell
 from broker.core.network.needs import Needs
 from broker.core.network.networked import NetworkedBroker
 from broker.core.network.ways import Ways
@@ -128,4 +129,19 @@ def network_status(
         "waits": core.clocks.origins_behind(core.wanted()),
         "away": away(core, core.now),
         "inactive": {name: list(waits) for (_, name), waits in needs.waits.items()},
+    }
+
+
+def status_of(cell: Cell) -> dict[str, Any]:
+    """The state of a cell that runs here, for people."""
+    network = cell.durable.network
+    return {
+        "active": cell.complete,
+        "origins": {name: source.position for name, source in network.upstream.items()},
+        "waits": network.clocks.origins_behind(network.wanted()),
+        "results_waiting": cell.results_waiting,
+        "snapshot_bytes": cell.saver.size_bytes,
+        "held": cell.durable.held(),
+        "faults": cell.faults,
+        **({"split": cell.split_status()} if isinstance(cell, HeaderCell) else {}),
     }

@@ -10,7 +10,6 @@ but answers, each for it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from broker.core.durable import DurableBroker
@@ -38,9 +37,9 @@ class HeaderCell(Cell):
         super().__init__(durable, hosted, host, life, times)
         self._on_frame |= {frames.Folded: self._folded}
 
-    def keep_only(self, keys: Iterable[tuple[str, str]], now: int) -> None:
+    def keep_only(self, one: cell_frames.Wanted | cell_frames.Hosted, now: int) -> None:
         """See Cell."""
-        super().keep_only(keys, now)
+        super().keep_only(one, now)
         if not self._begun:
             self._begun = True
             self._look_at_needs()
@@ -157,17 +156,14 @@ class HeaderCell(Cell):
         at = self.durable.network.safe(origin)
         return None if at is None else self.saver.may_tell(origin, one.life, at)
 
-    def status(self) -> dict[str, Any]:
-        """See Cell."""
+    def split_status(self) -> dict[str, Any]:
+        """What of it is split, for people."""
         network = self.durable.network
         notes = network.ledger.notes
         return {
-            **super().status(),
-            "split": {
-                "types": [] if self._split is None else list(self._split.types),
-                "raw": [name for name in network.upstream if network.is_raw(name)],
-                "doubted": [name for name in network.upstream if network.doubted(name) is not None],
-                "conflicts": notes.get("split_conflicts", 0),
-                "conflicts_unresolved": notes.get("split_conflicts_unresolved", 0),
-            },
+            "types": [] if self._split is None else list(self._split.types),
+            "raw": [name for name in network.upstream if network.is_raw(name)],
+            "doubted": [name for name in network.upstream if network.doubted(name) is not None],
+            "conflicts": notes.get("split_conflicts", 0),
+            "conflicts_unresolved": notes.get("split_conflicts_unresolved", 0),
         }

@@ -28,7 +28,7 @@ from broker.core.network.announcing import Announcing
 from broker.core.network.cell_origins import places
 from broker.core.network.cell_parts import PARTS_MAX
 from broker.core.network.cell_view import CellView, home_of, is_cell
-from broker.core.network.cell_views import network_status, said_of, views
+from broker.core.network.cell_views import network_status, said_of, status_of, views
 from broker.core.network.folding import FoldingBroker
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
 from broker.core.network.linking import drain, name_taken
@@ -286,7 +286,7 @@ class NetworkBroker(FoldingBroker):
         """The tree, the ways to origins, and who waits for whom, as plain data."""
         return network_status(self.durable.network, self.topology, self.ways, self.needs) | {
             "cells": [said_of(one) for one in self.cells()],
-            "run_here": {name: cell.status() for name, cell in self._cells.items()},
+            "run_here": {name: status_of(cell) for name, cell in self._cells.items()},
             "incarnation": self.incarnation.status(),
             "counts": self.counts | self._announcing.counts(),
         }

@@ -43,6 +43,7 @@ TERMS_EACH = 10  # for each cell that may run here, those elsewhere that need so
 
 
 _end = attrgetter("end")
+_OF_ABSENCE: tuple[type[Any], ...] = (absence.OriginAway, absence.OriginBack)
 
 
 class Fresh(Struct, frozen=True):
@@ -89,12 +90,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.CopiesTaken: self._copies_taken,
             told.CopyUnheard: self._copy_unheard,
             told.OutOfReach: self._out_of_reach,
-            absence.OriginAway: lambda one, _: self.absent.handle(one),
-            absence.OriginBack: lambda one, _: self.absent.handle(one),
+            **dict.fromkeys(_OF_ABSENCE, lambda one, _: self.absent.handle(one)),
             told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
             told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
-            cell_told.CellMoved: self._cell_moved,
-            cell_told.CellNamed: self._cell_named,
+            cell_told.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
+            cell_told.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
+            cell_told.CellStood: self._cell_stood,
             cell_told.CellResults: self._cell_results,
             cell_told.CellSaved: self._cell_saved,
             cell_told.CellSettled: self._cell_settled,

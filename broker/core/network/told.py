@@ -18,7 +18,14 @@ from typing import ClassVar, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from broker.core.network.cell_told import CellMoved, CellNamed, CellResults, CellSaved, CellSettled
+from broker.core.network.cell_told import (
+    CellMoved,
+    CellNamed,
+    CellResults,
+    CellSaved,
+    CellSettled,
+    CellStood,
+)
 from broker.network.replication.absence import OriginAway, OriginBack
 from language.lexicon import QUOTED_NAME
 from language.tree import AttributeType
@@ -229,6 +236,7 @@ Told: TypeAlias = (
     | CellResults
     | CellSaved
     | CellSettled
+    | CellStood
 )
 
 encoded = msgspec.msgpack.Encoder().encode
