@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.mqtt.reasons import Reason
+from broker.mqtt.subscribing import drop
 from broker.mqtt.topics import split_share
 
 if TYPE_CHECKING:
@@ -57,10 +58,6 @@ def _forget_refused(hub: "Hub", session: "Session") -> bool:
         if not hub.authorize(session.client, split_share(topic_filter)[1], "subscribe")
     ]
     for topic_filter in refused:
-        del session.subscriptions[topic_filter]
-        hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
-        session.outgoing.forget_replay(topic_filter)
-        if session.outgoing.kept is not None:
-            session.outgoing.kept.unsubscribe(session.outgoing.client_id, topic_filter)
+        drop(hub, session, topic_filter)
         hub.counters.refuse("subscription_not_authorized")
     return bool(refused)

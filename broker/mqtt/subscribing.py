@@ -16,6 +16,7 @@ from broker.mqtt.topics import SHARE, check_share, split_share
 if TYPE_CHECKING:
     from broker.mqtt.connection import Connection
     from broker.mqtt.hub import Hub
+    from broker.mqtt.session import Session
 
 _FAILURE_311 = 0x80
 _REFUSALS = {
@@ -96,13 +97,19 @@ def unsubscribe(connection: "Connection", packet: Unsubscribe) -> None:
     assert session is not None
     codes: list[int] = []
     for topic_filter in packet.filters:
-        if session.subscriptions.pop(topic_filter, None) is None:
-            codes.append(Reason.NO_SUBSCRIPTION_EXISTED)
-        else:
-            connection.hub.quotas.give("subscriptions", session.holder)
-            connection.hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
-            session.outgoing.forget_replay(topic_filter)
-            if session.outgoing.kept is not None:
-                session.outgoing.kept.unsubscribe(session.outgoing.client_id, topic_filter)
+        if topic_filter in session.subscriptions:
+            drop(connection.hub, session, topic_filter)
             codes.append(Reason.SUCCESS)
+        else:
+            codes.append(Reason.NO_SUBSCRIPTION_EXISTED)
     connection.send(connection.fitting(Unsuback(packet.packet_id, tuple(codes))))
+
+
+def drop(hub: "Hub", session: "Session", topic_filter: str) -> None:
+    """Take one subscription of a session out of the tree, off the disk and off its quota."""
+    del session.subscriptions[topic_filter]
+    hub.quotas.give("subscriptions", session.holder)
+    hub.router.unsubscribe(session.outgoing.client_id, topic_filter)
+    session.outgoing.forget_replay(topic_filter)
+    if session.outgoing.kept is not None:
+        session.outgoing.kept.unsubscribe(session.outgoing.client_id, topic_filter)

@@ -2,11 +2,13 @@
 
 import random
 from collections import Counter
+from functools import partial
 
 import pytest
 
 from broker.mqtt import packets as p
 from broker.mqtt.reasons import Reason
+from broker.mqtt.rights import judge_again
 from broker.rights.quotas import Holder
 from broker.rights.table import Quota, QuotaTable
 from tests.broker.mqtt.world import VERSIONS, Client, Disk, World, kept
@@ -139,6 +141,20 @@ def test_other_quotas_hold_from_the_next_request_on():
     assert world.hub.quotas.account("ann").bytes_max == 2_000
 
 
+def test_subscriptions_that_a_reload_takes_away_are_given_back():
+    """Else a user whose rights change often could subscribe to nothing any more."""
+    world = world_of(ANN)
+    ann = come(world, p.V5, "ann", "a")
+    assert ann.subscribe("x", "y", "z") == (1, 1, 1)
+    judge_again(world.hub, lambda _client, topic, _way: topic == "x", lambda *_: True, 0)
+    world.perform()
+    assert ann.closed == "rights_changed"
+    assert world.hub.quotas.taken("subscriptions", user="ann") == 0  # its session ended with it
+    again = come(world, p.V5, "ann", "a")
+    judge_again(world.hub, None, lambda *_: True, 0)
+    assert again.subscribe("x", "y", "z") == (1, 1, 1)
+
+
 def test_subscriptions_of_sessions_on_disk_count_after_a_restart():
     world = World(disk=Disk())
     kept(world, p.V5).subscribe("a", "b")
@@ -159,7 +175,7 @@ def test_what_is_counted_is_what_there_is(seed):
     live = []
     for _ in range(150):
         live = [client for client in live if client.closed is None]
-        act = chance.randrange(6)
+        act = chance.randrange(7)
         if act == 0 or not live:
             wanted = p.Properties(session_expiry_interval=chance.choice((0, 20)))
             user, name = chance.choice(("ann", "ben")), f"c{chance.randrange(6)}"
@@ -180,9 +196,18 @@ def test_what_is_counted_is_what_there_is(seed):
         elif act == 4:
             client = live.pop(chance.randrange(len(live)))
             chance.choice((client.lose, client.disconnect))()
+        elif act == 5:
+            granted = chance.sample("abcdef#", 5)
+            judge_again(world.hub, partial(_granted, granted), lambda *_: True, world.now_ms)
+            world.perform()
+            judge_again(world.hub, None, lambda *_: True, world.now_ms)
         else:
             world.advance(chance.randrange(8_000))
         recount(world)
+
+
+def _granted(granted, _client, topic, _way):
+    return topic in granted
 
 
 def recount(world):
