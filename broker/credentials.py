@@ -83,6 +83,17 @@ class Users:
         self._key = secrets.token_bytes(32)
         self._known_good: dict[str, bytes] = {}
 
+    def succeeded_by(self, hashes: Mapping[str, str]) -> "Users":
+        """Return other users, with the logins known to be good whose hashes are the same.
+
+        Else a reload would keep out devices behind an address from which somebody guesses.
+        """
+        after = Users(hashes)
+        unchanged = [name for name in self._known_good if hashes.get(name) == self._hashes[name]]
+        after._key = self._key
+        after._known_good = {name: self._known_good[name] for name in unchanged}
+        return after
+
     def __bool__(self) -> bool:
         """Whether there is any user; where there is none, nobody is asked for a password."""
         return bool(self._hashes)

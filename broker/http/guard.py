@@ -126,13 +126,14 @@ def rights_kept(rights: CurrentRights, failures: Logins) -> Middleware:
             return problem(401, NEEDED, CHALLENGE)
         if login is not None and rights.remembered(*login):
             return login[0]
-        if failures.barred(address, _now_ms()):
-            return problem(429, "too many logins from this address failed; wait a while")
         if token is not None:
+            # Before the bar: a token is quick to check and not to be guessed.
             name = rights.judge.user_of_token(token, time.time_ns() // 1_000_000)
             if name is not None:
                 return name
-        elif login is not None and await good(*login):
+        if failures.barred(address, _now_ms()):
+            return problem(429, "too many logins from this address failed; wait a while")
+        if login is not None and await good(*login):
             return login[0]
         failures.failed(address, _now_ms())
         return problem(401, NEEDED if token is None else UNKNOWN_OR_OVER, CHALLENGE)

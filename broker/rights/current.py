@@ -2,7 +2,7 @@
 
 Owns the one reference to the judge and the check of passwords. Must not know files or sockets.
 Invariant: all doors change from one table to the next in the same instant, and a login that was
-found good under one table is checked again under the next.
+found good under one table is checked again under the next, unless its hash is the same there.
 """
 
 from typing import Literal, Protocol
@@ -42,7 +42,7 @@ class CurrentRights:
             name for name, password in before.items() if after.get(name) != password
         )
         self.judge = RightsJudge(table, self.prefix)
-        self._users = Users(after)
+        self._users = self._users.succeeded_by(after)
 
     def welcome(self, client: NamedClient, certified: bool) -> bool:
         """Return if a client that came in under the table before is let in under this one."""

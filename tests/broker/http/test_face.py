@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
 
 from broker.core.ledger import Ledger as CoreLedger
-from broker.credentials import hash_password
+from broker.credentials import hash_password, new_token, token_digest
 from broker.http import HttpOptions, Ledger, ListenError, listen, make_app
 from broker.http.metrics import FAMILIES
 from broker.http.openapi import is_open
@@ -21,6 +21,8 @@ from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.routes import ROUTES, SCHEMAS
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
+from broker.rights.current import CurrentRights
+from broker.rights.table import RightsTable, TokenEntry, UserEntry
 from tests.broker.http.fakes import OPEN, FakeBroker, rights_of, talk
 
 TEXT = {"Content-Type": "text/plain"}
@@ -206,6 +208,35 @@ def test_an_address_that_guesses_passwords_is_looked_at_no_more_for_a_while(monk
             assert await status("bert", "sesame") == 429
             assert (await client.get("/healthz")).status == 200
         assert [password for _, password in checked] == ["sesame", "0", "1"]
+
+    asyncio.run(scenario())
+
+
+def test_a_token_and_a_login_known_before_a_reload_pass_where_others_guess():
+    """One device with an old password must not keep out those beside it at the same address."""
+    token, kept, changed = new_token(), hash_password("sesame"), hash_password("old")
+    users = {"anna": UserEntry(password=kept), "bert": UserEntry(password=changed)}
+    tokens = {"probe": TokenEntry(digest=token_digest(token))}
+    rights = CurrentRights(
+        RightsTable(users=users, tokens=tokens, everyone=("administrate",)), "headwater"
+    )
+    failures = Logins(Limits(login_failures_max=1, login_window_ms=60_000))
+
+    async def scenario():
+        async with TestClient(TestServer(make_app(FakeBroker(), rights, failures=failures))) as one:
+
+            async def status(headers):
+                return (await one.get("/v1/status", headers=headers)).status
+
+            assert await status(basic("anna", "sesame")) == 200
+            assert await status(basic("bert", "old")) == 200
+            assert await status(basic("anna", "guess")) == 401
+            after = users | {"bert": UserEntry(password=hash_password("new"))}
+            rights.replace(RightsTable(users=after, tokens=tokens, everyone=("administrate",)))
+            assert await status(basic("anna", "sesame")) == 200
+            assert await status(basic("bert", "old")) == 429
+            assert await status({"Authorization": f"Bearer {token}"}) == 200
+            assert await status({"Authorization": f"Bearer {token}x"}) == 429
 
     asyncio.run(scenario())
 
