@@ -147,7 +147,15 @@ class CellBook:
     # --- results ---------------------------------------------------------------------------
 
     def takes(self, one: CellResults) -> int | None:
-        """How many of the rows are known by number; None where they cannot be taken."""
+        """How many of the rows are known by number; None where they cannot be taken.
+
+        Raises msgspec.DecodeError where a row is no result: it is not to be journaled.
+        """
+        for row in one.rows:
+            _id_of(row[3])
+        return self._known(one)
+
+    def _known(self, one: CellResults) -> int | None:
         place = self._place(one)
         if place is None or place < one.first:
             return None
@@ -155,7 +163,7 @@ class CellBook:
 
     def results(self, one: CellResults) -> list[Row]:
         """Take results; those that are new and to be given out."""
-        known = self.takes(one)
+        known = self._known(one)
         if known is None:
             return []
         cell = self.cells[one.cell]

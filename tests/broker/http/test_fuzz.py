@@ -3,6 +3,9 @@
 import asyncio
 import logging
 import random
+from pathlib import Path
+
+import pytest
 
 from broker.http import HttpOptions, listen, make_app
 from broker.store import RESULTS, Outbox, Store
@@ -64,20 +67,20 @@ async def status_of(port: int, request: bytes) -> int | None:
     return int(line.split()[1]) if line else None
 
 
-def test_no_request_is_a_fault_of_the_broker(caplog, tmp_path):
-    caplog.set_level(logging.INFO)
-    draw = random.Random(20)
+def brought(seed: int, count: int, folder: Path) -> dict[int | None, int]:
+    """Bring so many spoilt requests to a face; how many were answered by which status."""
+    draw = random.Random(seed)
     found: dict[int | None, int] = {}
 
     async def scenario():
         options = HttpOptions(head_wait_s=0.2)
-        broker = FakeBroker(followers_max=COUNT)
-        store = Store.open(f"sqlite:///{tmp_path / 'headwater.db'}", parts=[RESULTS])
+        broker = FakeBroker(followers_max=count)
+        store = Store.open(f"sqlite:///{folder / 'headwater.db'}", parts=[RESULTS])
         log = await Outbox.open(store)
         app = make_app(broker, OPEN, options, log=log)
         listener = await listen(app, "127.0.0.1", 0, options)
         try:
-            for _ in range(COUNT // AT_A_TIME):
+            for _ in range(count // AT_A_TIME):
                 requests = [status_of(listener.port, spoilt(draw)) for _ in range(AT_A_TIME)]
                 for status in await asyncio.gather(*requests):
                     found[status] = found.get(status, 0) + 1
@@ -86,8 +89,23 @@ def test_no_request_is_a_fault_of_the_broker(caplog, tmp_path):
             await store.close()
 
     asyncio.run(scenario())
-    assert sum(found.values()) == COUNT
+    assert sum(found.values()) == count
     assert not [status for status in found if status is not None and status >= 500]
+    return found
+
+
+def test_no_request_is_a_fault_of_the_broker(caplog, tmp_path):
+    caplog.set_level(logging.INFO)
+    found = brought(20, COUNT, tmp_path)
     assert {200, 400, 403, 404} <= found.keys()  # faults of every depth were met
     assert found[200] >= COUNT / 50  # and where nothing that matters was spoilt, it served
+    assert caplog.records == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_none_of_many_requests_is_a_fault_of_the_broker(seed, caplog, tmp_path):
+    """Fifty times 4,000."""
+    assert brought(seed, 4_000, tmp_path)[200]
     assert caplog.records == []
