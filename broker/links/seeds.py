@@ -43,14 +43,14 @@ logger = logging.getLogger(__name__)
 
 
 class Dialling(Protocol):
-    """Who dials peers."""
+    """Dials peers."""
 
     links: Links
     security: Security
 
     @property
     def port(self) -> int:
-        """Where it listens itself; 0: nowhere."""
+        """The port that it listens at itself; 0: none."""
 
     def up(self, peer: str) -> bool:
         """Tell whether the link to a peer stands."""
@@ -63,7 +63,7 @@ class Dialling(Protocol):
 
 
 class Seeds:
-    """See the module. `given` are host names or addresses, each with a port."""
+    """Looks for brokers; `given` are host names or addresses, each with a port."""
 
     def __init__(self, face: Dialling, given: list[Address]) -> None:
         self._face = face
@@ -93,11 +93,11 @@ class Seeds:
             await asyncio.sleep(LOOK_S)
 
     async def _look(self) -> None:
-        found = await self._addresses()
-        if not found:
+        addresses = await self._addresses()
+        if not addresses:
             return  # names that are not resolved for a while are no reason to leave anybody
         wanted: dict[str, Address] = {}
-        for where in behind(found, self._own(found[0])):
+        for where in behind(addresses, self._own(addresses[0])):
             name = await self._name(where)
             if name and name not in wanted:
                 wanted[name] = where
@@ -114,9 +114,9 @@ class Seeds:
         self._names = {where: name for name, where in wanted.items()}
 
     async def _addresses(self) -> list[Address]:
-        """All addresses of all seeds, in one order for all brokers."""
+        """Return all addresses of all seeds, in one order for all brokers."""
         loop = asyncio.get_running_loop()
-        found: set[Address] = set()
+        addresses: set[Address] = set()
         for host, port in self._given:
             try:
                 listed = await loop.getaddrinfo(host, port, type=sockets.SOCK_STREAM)
@@ -124,8 +124,8 @@ class Seeds:
                 self._tell(host, sentence(error))
                 continue
             self._told.pop(host, None)
-            found.update((str(where[4][0]), port) for where in listed)
-        return sorted(found, key=order)[:ADDRESSES_MAX]
+            addresses.update((str(where[4][0]), port) for where in listed)
+        return sorted(addresses, key=order)[:ADDRESSES_MAX]
 
     def _tell(self, host: str, why: str) -> None:
         if self._told.get(host) != why:
@@ -142,9 +142,9 @@ class Seeds:
 
     async def _name(self, where: Address) -> str:
         """Return who is at an address; empty: nobody, or this broker itself."""
-        known = self._names.get(where, "")
-        if known and self._face.up(known):
-            return known
+        peer = self._names.get(where, "")
+        if peer and self._face.up(peer):
+            return peer
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await self._asked(where)

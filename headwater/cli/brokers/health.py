@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         status, answer = http_client.ask(broker, "GET", "/readyz")
     except CommandError as error:
         raise CommandError(1, *error.messages) from None
-    missing = [str(one) for one in answer.get("missing", [])]
+    missing = [str(reason) for reason in answer.get("missing", [])]
     ready = status == 200 and not missing
     if arguments.json:
         print_json({"ok": ready, "missing": missing})
