@@ -13,7 +13,7 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells, correlated, first, planned, rewound, split, suspended, twins
+from simulation.network import cells, correlated, first, planned, rewound, split, suspensions, twins
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -26,7 +26,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "planned": planned.run,
     "rewound": rewound.run,
     "split": split.run,
-    "suspended": suspended.run,
+    "suspended": suspensions.run,
     "twins": twins.run,
 }
 

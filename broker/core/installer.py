@@ -30,7 +30,7 @@ from broker.core.intake import ConflictError, Intake
 from broker.core.limits import LimitReachedError, Limits
 from broker.core.matcher import Matcher
 from broker.core.refusals import Answer, RefusedError, Trouble, refused, trouble
-from broker.core.suspension.standing import suspend
+from broker.core.suspension.agreement import suspend
 from language import Checked, EventType, Specification, TableError, check_text
 from language.tree import EventDeclaration, Subscription
 

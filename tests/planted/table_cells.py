@@ -11,7 +11,7 @@ from tests.planted.fault import part
 SUSPENDED = ("tests/broker/core/suspension",)
 
 TABLE = part(
-    "broker/core/suspension/standing.py",
+    "broker/core/suspension/agreement.py",
     r"""
 standing-of-before: what a host says from before a new beginning counts behind it
 - and sub.resumed == row.resumed

@@ -29,7 +29,7 @@ from broker.core.network.cell_view import CellCounts, Load, is_cell
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS, Hosting
 from broker.core.network.messages import FramesReceived
 from broker.core.operators.times import Times
-from broker.core.suspension.standing import Rows, standing_of
+from broker.core.suspension.agreement import Rows, standing_of
 from broker.core.times import TIME_MAX_MS
 from broker.core.topics import is_of_suspended
 

@@ -25,7 +25,7 @@ from broker.core.network.cell_parts import parts
 from broker.core.outgoing import Outgoing
 from broker.core.refusals import Answer
 from broker.core.splitting import may_split
-from broker.core.suspension.standing import follow, mark
+from broker.core.suspension.agreement import follow, mark
 from broker.core.times import TIME_MAX_MS
 
 PARTED_SHARE = 2  # of the cells that a broker may run: once so many are there, texts stay whole

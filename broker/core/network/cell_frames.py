@@ -30,7 +30,7 @@ from msgspec import Struct
 from broker.core.network.cell_told import Reached, Row
 from broker.core.network.cell_view import term_name
 from broker.core.network.frames import FrameError
-from broker.core.suspension.standing import Rows
+from broker.core.suspension.agreement import Rows
 
 Keys: TypeAlias = tuple[tuple[str, str], ...]
 SPLITS = "split_windows"  # an option of a home: 1 where the windows of a cell are split

@@ -19,7 +19,7 @@ from broker.core.network.cell_book import CellBook, Kept, Term
 from broker.core.network.cell_frames import Which
 from broker.core.network.cell_posting import Posting
 from broker.core.network.cell_view import cell_of, home_of
-from broker.core.suspension.standing import Rows, standing_of, unheard
+from broker.core.suspension.agreement import Rows, standing_of, unheard
 
 if TYPE_CHECKING:
     from broker.core.network.messages import CellPlaced

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
 
-from broker.core.suspension.standing import Rows
+from broker.core.suspension.agreement import Rows
 
 Row: TypeAlias = tuple[str, str, str, bytes]  # subscriber, subscription, actor, result as JSON
 Reached: TypeAlias = tuple[str, str, int]  # subscriber, subscription, up to when it is settled

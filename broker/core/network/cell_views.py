@@ -134,7 +134,7 @@ def network_status(
 
 def status_of(cell: Cell) -> dict[str, Any]:
     """The state of a cell that runs here, for people."""
-    network = cell.durable.network
+    network, installed = cell.durable.network, cell.durable.catalogue.subscriptions
     return {
         "active": cell.complete,
         "origins": {name: source.position for name, source in network.upstream.items()},
@@ -143,5 +143,6 @@ def status_of(cell: Cell) -> dict[str, Any]:
         "snapshot_bytes": cell.saver.size_bytes,
         "held": cell.durable.held(),
         "faults": cell.faults,
+        "suspended": {sub.name: sub.suspended for sub in installed.values()},
         **({"split": cell.split_status()} if isinstance(cell, HeaderCell) else {}),
     }

@@ -1,5 +1,14 @@
 """Suspended subscriptions whose tasks run elsewhere than at their homes.
 
-Owns how a home and the hosts of its cells come to agree. Must not know frames, nor when agents are
-suspended.
+Owns the rows in which a home and the hosts of its cells tell each other which subscriptions are
+suspended, and what either makes of them. Must not know frames, cells, or when a step of an agent is
+too much work.
+
+Invariant: a home counts how often each has begun anew, and both ends say that count with whatever
+they say; so what was said before a new beginning changes nothing behind it. What a home has heard
+of is on its disk, and goes to every host that follows.
+
+    host: a step exceeded its budget ──▶ home writes it down and tells the subscriber
+                                           │ a wish to resume: the count goes up
+    host: begins anew, or stays as it is ◀─┘
 """

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.core.network.cell import Cell
-from simulation.network import suspended
+from simulation.network import suspensions
 from simulation.network.scenario import Shape
 from tests.simulation.planted import found_from
 
@@ -13,14 +13,14 @@ SHAPE = Shape(brokers=6, events=300)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("seed", range(3))
 def test_home_and_host_agree_who_is_suspended_and_begins_anew(seed):
-    suspended.run(seed, SHAPE)
+    suspensions.run(seed, SHAPE)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 def test_home_and_host_agree_after_any_faults():
     for seed in range(300):
-        suspended.run(seed)
+        suspensions.run(seed)
 
 
 def a_host_that_tells_its_home_nothing(patch):
@@ -68,4 +68,4 @@ MISTAKES = [
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_found(mistake, monkeypatch):
     mistake(monkeypatch)
-    found_from(suspended.run, "suspended", seeds=100)
+    found_from(suspensions.run, "suspended", seeds=100)

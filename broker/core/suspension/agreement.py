@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Key: TypeAlias = tuple[str, str]
 
 
-class Standing(Struct, array_like=True, frozen=True):
+class Suspension(Struct, array_like=True, frozen=True):
     """The standing of one subscription: what a step of it `exceeded`, "" where it runs."""
 
     subscriber: str
@@ -42,7 +42,7 @@ class Standing(Struct, array_like=True, frozen=True):
         return self.subscriber, self.name
 
 
-Rows: TypeAlias = tuple[Standing, ...]
+Rows: TypeAlias = tuple[Suspension, ...]
 
 
 def standing_of(catalogue: Catalogue, keys: Iterable[Key], heard: Rows = ()) -> Rows:
@@ -55,7 +55,7 @@ def standing_of(catalogue: Catalogue, keys: Iterable[Key], heard: Rows = ()) -> 
     for key in keys:
         sub = subscriptions.get(key)
         if sub is not None and (sub.suspended or sub.resumed):
-            rows.append(Standing(sub.subscriber, sub.name, sub.suspended, sub.resumed))
+            rows.append(Suspension(sub.subscriber, sub.name, sub.suspended, sub.resumed))
     return tuple(sorted(rows, key=attrgetter("key")))
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from broker.core.catalogue import Catalogue, Installed
 from broker.core.ledger import Ledger
 from broker.core.notes import Notes
-from broker.core.suspension.standing import Standing, follow, mark, standing_of, unheard
+from broker.core.suspension.agreement import Suspension, follow, mark, standing_of, unheard
 
 KEY = ("anna", "Wild")
 
@@ -35,7 +35,7 @@ class Tasks:
 
 
 def row(exceeded, resumed):
-    return Standing(*KEY, exceeded, resumed)
+    return Suspension(*KEY, exceeded, resumed)
 
 
 def test_what_runs_and_never_did_otherwise_is_not_told():
@@ -48,7 +48,7 @@ def test_what_is_suspended_or_has_been_is_told_in_order():
 
 
 def test_what_was_heard_of_others_is_said_again_so_that_nobody_asks_for_ever():
-    other = Standing("anna", "Gone", "bytes", 1)
+    other = Suspension("anna", "Gone", "bytes", 1)
     assert standing_of(catalogue("bytes"), [KEY], (other,)) == (other, row("bytes", 0))
 
 
