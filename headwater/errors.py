@@ -71,7 +71,8 @@ REFUSALS: Final[dict[str, Meaning]] = {
     "HW511": Meaning(
         "no limit by its text",
         "The broker takes no text whose tasks hold more the longer they run, up to"
-        " `limits.occurrences_held_max` (`limits.unbounded_allowed` is 0 there);"
+        " `limits.occurrences_held_max` (`limits.unbounded_allowed` is 0 there, and no quota of the"
+        " user says `unbounded = true`; or one says `false`);"
         " `headwater check --bounds` tells what each task holds at most.",
     ),
     "HW512": Meaning(
@@ -84,6 +85,11 @@ REFUSALS: Final[dict[str, Meaning]] = {
         "an answer elsewhere",
         "The answer to a request goes to a topic that the asker may subscribe to, and the response"
         " topic named here is none.",
+    ),
+    "HW514": Meaning(
+        "beyond a quota",
+        "A user may have so many subscriptions installed at a time, as `contents` under"
+        " [quotas.default] or [quotas.users.NAME] of the rights file says.",
     ),
 }
 

@@ -16,7 +16,7 @@ have are not touched, so that what they hold goes on; all others begin anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -90,8 +90,6 @@ class Installer:
     ) -> None:
         self._reader = reader_of(tables)
         self.functions: Mapping[str, Any] = {}  # of one's own, that texts may call
-        # Whether who asks may submit what has no limit by its text; quotas may tell otherwise.
-        self.allows_unbounded: Callable[[Asker], bool] = lambda _: bool(limits.unbounded_allowed)
         self._catalogue = catalogue
         self._intake = intake
         self._matcher = matcher
@@ -182,10 +180,10 @@ class Installer:
             )
         if troubles:
             raise RefusedError(*troubles)
-        self._check_limits(plan, asker)
+        self._check_limits(plan)
         return plan
 
-    def _check_limits(self, plan: _Plan, asker: Asker) -> None:
+    def _check_limits(self, plan: _Plan) -> None:
         catalogue, limits = self._catalogue, self._limits
         subscriptions = len(catalogue) + len(plan.coming) - len(plan.leaving)
         needed = {key for one in plan.coming for key in one.definitions}
@@ -200,21 +198,6 @@ class Installer:
             if wanted > maximum:
                 raise RefusedError(_limited(LimitReachedError(name, maximum, what)))
         self._check_effort(plan)
-        if plan.coming and not self.allows_unbounded(asker):
-            self._check_bounds(plan)
-
-    def _check_bounds(self, plan: _Plan) -> None:
-        """Refuse what holds more the longer it runs, up to a limit that is everybody's."""
-        from broker.core.bounds import unbounded
-
-        keys = {key for coming in plan.coming for key in (*coming.definitions, coming.task)}
-        named = [
-            trouble(refusals.UNBOUNDED, task.node.span, name=f"`{task.name}`", why=why)
-            for task, why in unbounded(plan.specification.graph, self._limits)
-            if task.key in keys
-        ]
-        if named:
-            raise RefusedError(*named)
 
     def _check_effort(self, plan: _Plan) -> None:
         """While a text is installed nothing else happens: not for long."""

@@ -32,6 +32,7 @@ NOT_SUSPENDED: Final = "HW510"
 UNBOUNDED: Final = "HW511"
 NOT_GRANTED: Final = "HW512"
 ANSWER_ELSEWHERE: Final = "HW513"
+QUOTA: Final = "HW514"
 
 
 class Sentence(NamedTuple):
@@ -80,6 +81,10 @@ TABLE: Final[dict[str, Sentence]] = {
     ANSWER_ELSEWHERE: Sentence(
         "the answer would go to a topic that this client may not subscribe to",
         "name another response topic, or ask under the name of the user",
+    ),
+    QUOTA: Sentence(
+        "{found}, and the quota `contents` is {count}",
+        "cancel what is not needed, or have `contents` raised under [quotas] of the rights file",
     ),
 }
 

@@ -22,11 +22,13 @@ from broker.http.routes import ROUTES
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
 from broker.rights.current import CurrentRights
+from broker.rights.quotas import DoorCount, QuotaLedger
 
 ENDLESS = frozenset(("results", "backup"))  # streams, which HEAD would have made in vain
 SHUTDOWN_WAIT_S = 2.0  # followers are told before; whoever still hangs on is cut off
 
 _PATIENCE = web.AppKey("patience", Patience)
+_COUNT = web.AppKey("count", DoorCount)
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,21 +55,24 @@ def make_app(
     failures: Logins | None = None,
     *,
     log: ResultLog | None = None,
+    quotas: QuotaLedger | None = None,
 ) -> web.Application:
     """Return the application for a broker. Where `rights` are open nobody is asked for a name.
 
-    `failures` remembers failed logins; `log` is where the broker keeps results, if it does.
+    `failures` remembers failed logins; `log` is where the broker keeps results, if it does;
+    `quotas` counts what MQTT clients have, too.
     """
+    count = DoorCount(quotas or QuotaLedger())
     options = options or HttpOptions()
     patience = Patience(options.head_wait_s, options.take_wait_s)
     middlewares: list[Any] = [
         patience.middleware(),
         told_as_json,
         foreign_pages_kept_out(rights),
-        rights_kept(rights, failures or Logins(Limits())),
+        rights_kept(rights, failures or Logins(Limits()), count),
     ]
     app = web.Application(middlewares=middlewares, client_max_size=options.text_bytes_max)
-    app[_PATIENCE] = patience
+    app[_PATIENCE], app[_COUNT] = patience, count
     app.on_response_prepare.append(_say_no_more_than_needed)
     handlers = Handlers(facade, rights, text_bytes_max=options.text_bytes_max)
     log_handlers = LogHandlers(log)
@@ -119,7 +124,7 @@ async def listen(
     )
     await runner.setup()
     patience = app[_PATIENCE]
-    protocol = acceptor(runner.server, patience, connections_max)
+    protocol = acceptor(runner.server, patience, connections_max, app[_COUNT].gone)
     try:
         sockets = await asyncio.get_running_loop().create_server(protocol, host, port)
     except OSError as error:

@@ -149,15 +149,27 @@ class _Refusing(asyncio.Protocol):
 
 
 def acceptor(
-    server: Any, patience: Patience, connections_max: int
+    server: Any,
+    patience: Patience,
+    connections_max: int,
+    gone: Callable[[web.RequestHandler], None],
 ) -> Callable[[], asyncio.BaseProtocol]:
-    """What makes the protocol of each new connection of an aiohttp server."""
+    """What makes the protocol of each new connection of an aiohttp server; `gone` is told ends."""
+
+    class Counted(_Plain):
+        """Tells when it ends, for which the library has no place."""
+
+        __slots__ = ()
+
+        def connection_lost(self, exc: BaseException | None) -> None:
+            super().connection_lost(exc)
+            gone(self)
 
     def protocol() -> asyncio.BaseProtocol:
         if len(server.connections) >= connections_max and not patience.make_room():
             return _Refusing()
         made: web.RequestHandler = server()
-        made.__class__ = _Plain  # the library has no place where it could be told which to make
+        made.__class__ = Counted  # the library has no place where it could be told which to make
         patience.begins(made)
         return made
 

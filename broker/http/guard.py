@@ -22,6 +22,7 @@ from broker.config import is_loopback
 from broker.mqtt.logins import Logins
 from broker.rights.current import CurrentRights
 from broker.rights.judge import Principal
+from broker.rights.quotas import DoorCount, Holder
 from broker.rights.requests import BY_ROUTE, RequestEntry
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -31,6 +32,8 @@ LOGINS_AT_A_TIME = 4  # each takes 16 MiB and a thread for tens of milliseconds
 USER: ContextVar[str | None] = ContextVar("user", default=None)  # whose request this task serves
 NEEDED = "a user's name and password, or a token, are needed"
 UNKNOWN_OR_OVER = "the token is unknown or over; `headwater token add` makes another"
+FEWER = "end one of them, or have `connections` raised under [quotas] of the rights file"
+RETRY_AFTER_S = 10
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="headwater", charset="UTF-8"'}
 
 log = logging.getLogger("headwater.http")
@@ -107,10 +110,11 @@ def _hostname(host: str) -> str:
         return ""
 
 
-def rights_kept(rights: CurrentRights, failures: Logins) -> Middleware:
+def rights_kept(rights: CurrentRights, failures: Logins, count: DoorCount) -> Middleware:
     """Let those in who may do what they ask for, as the table of requests and `rights` say.
 
-    An address from which too many logins failed of late is let in by those known to be good alone.
+    `count` judges their connections by the quotas; probes are answered whatever these say. An
+    address from which too many logins failed of late is let in by those known to be good alone.
     """
     gate = asyncio.Semaphore(LOGINS_AT_A_TIME)
 
@@ -140,14 +144,19 @@ def rights_kept(rights: CurrentRights, failures: Logins) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not rights:
-            return await handler(request)
         wanted = entry_of(request)
         if wanted is not None and wanted.need == "nothing":
             return await handler(request)
-        user = await user_of(request)
+        user = await user_of(request) if rights else None
         if isinstance(user, web.Response):
             return user
+        sentence = count.admit(request.protocol, Holder(user, request.remote or ""))
+        if sentence is not None:
+            answer = problem(429, f"{sentence}; {FEWER}", {"Retry-After": str(RETRY_AFTER_S)})
+            answer.force_close()
+            return answer
+        if user is None:
+            return await handler(request)
         if wanted is not None and not rights.judge.allows(Principal(user), wanted.need):
             return problem(403, refusal(user, wanted))
         USER.set(user)

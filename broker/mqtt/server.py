@@ -38,7 +38,7 @@ from broker.mqtt.rights import judge_again
 from broker.mqtt.router import Prefix
 from broker.mqtt.sockets import Socket
 from broker.mqtt.writing import wall_ms
-from broker.rights.table import QuotaTable
+from broker.rights.quotas import QuotaLedger
 from broker.store import Store
 
 FILES_BESIDE = 128  # open files of the process that are no MQTT connections
@@ -257,9 +257,10 @@ class MqttServer:
         """What was counted, see `broker.mqtt.counters`."""
         return self._hub.counters.as_dict()
 
-    def set_quotas(self, table: QuotaTable) -> None:
-        """Judge by these quotas from now on; what clients have already they keep."""
-        self._hub.quotas.replace(table)
+    @property
+    def quotas(self) -> QuotaLedger:
+        """Return the one ledger of quotas, which counts what comes by other doors, too."""
+        return self._hub.quotas
 
     def _started(self) -> Driver:
         if self._driver is None:

@@ -6,11 +6,12 @@ counts for everybody, the user for whoever has proven a name: all who have none 
 """
 
 from collections import defaultdict
+from collections.abc import Hashable
 from typing import Literal
 
 from msgspec import Struct
 
-from broker.rights.table import QuotaTable
+from broker.rights.table import Quota, QuotaTable
 
 Resource = Literal["connections", "subscriptions", "retained"]
 UNBOUNDED = 2**63
@@ -60,6 +61,10 @@ class QuotaLedger:
         self._table = table
         for user, account in self._accounts.items():
             account.bytes_max = self._queue_bytes_max(user)
+
+    def of_user(self, user: str | None) -> Quota:
+        """Return the quota of a user as it stands."""
+        return self._table.of_user(user)
 
     def account(self, user: str | None) -> QueueAccount | None:
         """Return the account that all queues of a user share; None without a proven name."""
@@ -129,3 +134,34 @@ class QuotaLedger:
 def _words(resource: Resource, count: int, count_max: int) -> str:
     name = "retained messages" if resource == "retained" else resource
     return f"{count} {name}, and its quota is {count_max}"
+
+
+class DoorCount:
+    """Connections of a door that learns whose each is from what comes through it, as HTTP does.
+
+    A connection counts from its first request on; another user's request makes it that user's.
+    """
+
+    def __init__(self, ledger: QuotaLedger) -> None:
+        self._ledger = ledger
+        self._holders: dict[Hashable, Holder] = {}  # by connection
+
+    def admit(self, connection: Hashable, holder: Holder) -> str | None:
+        """Count a connection as the holder's; return the sentence of the refusal, or None."""
+        before = self._holders.get(connection)
+        if before == holder:
+            return None
+        if before is not None:
+            self._ledger.give("connections", before)  # else it would stand in its own way
+        sentence = self._ledger.take("connections", holder)
+        if sentence is None:
+            self._holders[connection] = holder
+        elif before is not None:
+            self._ledger.add("connections", before)
+        return sentence
+
+    def gone(self, connection: Hashable) -> None:
+        """Give back what a connection that ended was counted as."""
+        holder = self._holders.pop(connection, None)
+        if holder is not None:
+            self._ledger.give("connections", holder)

@@ -90,7 +90,7 @@ class Reload:
                 raise ReloadError(*faults) from None
             rights = self.rights
             rights.replace(table)
-            self._server.set_quotas(table.quotas)
+            self._server.quotas.replace(table.quotas)
             closed = self._server.judge_again(rights or None, rights.welcome, contexts)
             if self._networking is not None and security is not None:
                 self._networking.secure(security)

@@ -31,8 +31,10 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from broker.network.replication.absence_watch import waiting_for
+from broker.rights.contents import beyond_quota
 from broker.rights.current import CurrentRights
 from broker.rights.judge import Principal
+from broker.rights.quotas import QuotaLedger
 from broker.rights.requests import Need
 from broker.rights.submission import not_granted, speaker_for, troubles
 from broker.wiring.arrivals import ListRequested, Request
@@ -56,10 +58,13 @@ logger = logging.getLogger(__name__)
 class Requests:
     """The line; `serve` is its task. `rights` judge what each text and each request means."""
 
-    def __init__(self, runner: Runner, limits: Limits, rights: CurrentRights) -> None:
+    def __init__(
+        self, runner: Runner, limits: Limits, rights: CurrentRights, quotas: QuotaLedger
+    ) -> None:
         self._runner = runner
         self._rights = rights
-        self._text_chars_max = limits.specification_bytes_max
+        self._quotas = quotas
+        self._limits = limits
         self._reader = reader_of(runner.core.options.tables)
         self._functions = runner.core.functions
         self._waiting: deque[tuple[Request, Principal]] = deque()
@@ -124,7 +129,10 @@ class Requests:
                 message = replace(message, client=client, proven=True)
         elif isinstance(message, SpecificationSubmitted) and message.checked is not None:
             text = message.checked.specification
-            refused = troubles(judge, asker, text) if text is not None else []
+            refused = [] if text is None else troubles(judge, asker, text)
+            if text is not None and not refused:
+                installed, quota = self._runner.core.subscriptions, self._quotas.of_user(asker.user)
+                refused = beyond_quota(asker, text, installed, quota, self._limits)
             if refused:
                 self._runner.perform(_answered(message, refusals.refused(refused).payload()))
                 return
@@ -133,7 +141,7 @@ class Requests:
     async def _prepared(self, request: Request) -> Message | ListRequested:
         if not isinstance(request, SpecificationSubmitted):
             return request
-        if len(request.text) > self._text_chars_max:
+        if len(request.text) > self._limits.specification_bytes_max:
             return request
         loop = asyncio.get_running_loop()
         try:

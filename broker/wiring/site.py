@@ -85,7 +85,7 @@ class Site:
             limits=config.mqtt_limits,
             authorize=self._rights or None,
         )
-        self._server.set_quotas(self._rights.judge.table.quotas)
+        self._server.quotas.replace(self._rights.judge.table.quotas)
         self._delivery = Delivery(self._server, prefix)
         self._joined = _joined(config, self._delivery)
         self._options = BrokerOptions(
@@ -175,7 +175,7 @@ class Site:
         prefix, name = self._config.mqtt.prefix, self._options.name
         self._listening = Listening(self._server, runner, prefix, name)
         self._server.on_subscriptions(self._listening.changed)
-        self._requests = Requests(runner, self._config.limits, self._rights)
+        self._requests = Requests(runner, self._config.limits, self._rights, self._server.quotas)
         self.reload = Reload(self._config, self._rights, self._server, self._delivery)
         self.reload.attach(runner, self._networking)
         arrivals = Arrivals(
@@ -244,7 +244,8 @@ class Site:
             connections_max=limits.connections_max,
         )
         log = None if self._keeping is None else self._keeping.log
-        app = http.make_app(facade, self._rights, options, Logins(config.mqtt_limits), log=log)
+        logins, quotas = Logins(config.mqtt_limits), self._server.quotas
+        app = http.make_app(facade, self._rights, options, logins, log=log, quotas=quotas)
         try:
             self._http = await http.listen(app, config.http.host, config.http.port, options)
         except http.ListenError as error:

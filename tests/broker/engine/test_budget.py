@@ -7,7 +7,7 @@ import pytest
 from broker.core import compiled
 from broker.core.limits import make_limits
 from broker.core.messages import EventsReceived, Payload, ResumeRequested, SpecificationSubmitted
-from broker.core.refusals import NOT_SUSPENDED, UNBOUNDED
+from broker.core.refusals import NOT_SUSPENDED
 from broker.engine.runtime.budget import Budget, TooMuchWorkError
 from headwater import Engine, WorkError
 from headwater.cli import main
@@ -203,23 +203,6 @@ def test_a_batch_brings_its_own_allowance():
     machine.tell(EventsReceived((Payload("Temp", "t1", data, "token"),)))
     assert not machine.broker.subscriptions[0].suspended
     assert machine.broker.subscriptions[0].results
-
-
-def test_what_has_no_limit_by_its_text_is_refused_where_that_is_not_allowed():
-    machine = Machine(make_limits(unbounded_allowed=0), lateness_ms=0)
-    refused = machine.submit(TRIPLES, "anna")
-    assert [one["code"] for one in refused["errors"]] == [UNBOUNDED]
-    assert "Wild" in refused["errors"][0]["message"]
-    within = TRIPLES.replace("Temp as c", "Temp as c within 10 s")
-    assert machine.submit(within, "anna")["ok"]
-    assert machine.submit(HOT, "anna")["ok"]
-
-
-def test_who_asks_may_be_allowed_what_others_are_not():
-    machine = Machine(make_limits(unbounded_allowed=0), lateness_ms=0)
-    machine.broker._installer.allows_unbounded = lambda asker: asker.client == "anna"
-    assert machine.submit(TRIPLES, "anna")["ok"]
-    assert not machine.submit(TRIPLES.replace("Wild", "Other"), "bob")["ok"]
 
 
 def test_a_text_that_is_submitted_again_does_not_resume():

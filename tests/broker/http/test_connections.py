@@ -5,9 +5,13 @@ import json
 import logging
 
 import pytest
+from aiohttp import ClientSession, encode_basic_auth
 
+from broker.credentials import hash_password
 from broker.http import HttpOptions, listen, make_app
-from tests.broker.http.fakes import OPEN, FakeBroker
+from broker.rights.quotas import Holder, QuotaLedger
+from broker.rights.table import Quota, QuotaTable
+from tests.broker.http.fakes import OPEN, FakeBroker, rights_of
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 PATIENCE_S = 10.0  # for what happens at once
@@ -213,3 +217,67 @@ def test_an_answer_does_not_tell_what_runs_here(path):
         writer.close()
 
     with_listener(scenario)
+
+
+def quotas_of(**quotas):
+    ledger = QuotaLedger()
+    ledger.replace(QuotaTable(**quotas))
+    return ledger
+
+
+def test_connections_of_a_user_by_http_count_with_those_by_mqtt_and_are_given_back():
+    """Refused with 429, its reason and when to come again; probes are answered all the same."""
+    rights = rights_of(anna=hash_password("sesame"), bert=hash_password("sesame"))
+    ledger = quotas_of(default=Quota(connections=2))
+    ledger.add("connections", Holder("anna", "127.0.0.1"))  # by MQTT
+
+    async def scenario():
+        app = make_app(FakeBroker(), rights, quotas=ledger)
+        listener = await listen(app, "127.0.0.1", 0)
+
+        def session():
+            return ClientSession(f"http://127.0.0.1:{listener.port}")
+
+        def login(name):
+            return {"Authorization": encode_basic_auth(name, "sesame")}
+
+        try:
+            async with session() as first, session() as second:
+                for _ in range(3):  # on one connection
+                    assert (await first.get("/v1/status", headers=login("anna"))).status == 200
+                refused = await second.get("/v1/status", headers=login("anna"))
+                assert (refused.status, refused.headers["Retry-After"]) == (429, "10")
+                message = (await refused.json())["errors"][0]["message"]
+                assert message.startswith("the user 'anna' has 2 connections, and its quota is 2; ")
+                assert (await second.get("/healthz", headers=login("anna"))).status == 200
+                assert (await second.get("/v1/status", headers=login("bert"))).status == 200
+                # The same connection for somebody else is that one's then.
+                assert (await first.get("/v1/status", headers=login("bert"))).status == 200
+                assert ledger.taken("connections", user="anna") == 1
+                assert ledger.taken("connections", user="bert") == 2
+        finally:
+            await listener.close()
+        assert ledger.taken("connections", user="bert") == 0
+        assert ledger.taken("connections", user="anna") == 1
+
+    asyncio.run(scenario())
+
+
+def test_connections_of_an_address_are_counted_where_nobody_has_a_name():
+    ledger = quotas_of(address=Quota(connections=1))
+
+    async def scenario():
+        listener = await listen(make_app(FakeBroker(), OPEN, quotas=ledger), "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listener.port}/v1/status"
+        try:
+            async with ClientSession() as first, ClientSession() as second:
+                assert (await first.get(url)).status == 200
+                refused = await second.get(url)
+                assert refused.status == 429
+                assert "the address 127.0.0.1 has 1 connections" in await refused.text()
+                ledger.replace(QuotaTable(address=Quota(connections=2)))  # as a reload does
+                assert (await second.get(url)).status == 200
+        finally:
+            await listener.close()
+
+    asyncio.run(scenario())

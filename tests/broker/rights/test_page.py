@@ -33,7 +33,7 @@ def test_the_table_of_the_page_is_that_of_the_code():
 
 
 def test_the_file_of_the_page_is_read():
-    _, block = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    _, block, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     table = read_rights(tomllib.loads(block))
     assert set(table.roles) == {"sensor", "nurse", "hall", "gateway", "spark"}
     judge = RightsJudge(table, "headwater")
@@ -41,17 +41,22 @@ def test_the_file_of_the_page_is_read():
 
 
 @pytest.mark.program("curl")
+@pytest.mark.parametrize("number", [0, 1])
 def test_curl_as_each_role_is_answered_as_the_page_says(
-    tmp_path, monkeypatch, capsys, find_program
+    number, tmp_path, monkeypatch, capsys, find_program
 ):
+    """The examples of quotas, and those of who asks as whom."""
     find_program("curl")
     monkeypatch.chdir(tmp_path)
     for line in re.findall(r"^    headwater ((?:user|token) .*)$", PAGE, re.MULTILINE):
         monkeypatch.setattr(sys, "stdin", io.StringIO("sesame\n"))
         assert main(line.split()) == 0
     token = re.search(r"^hw_\S+$", capsys.readouterr().out, re.MULTILINE)[0]
+    quotas = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[2]
+    with (tmp_path / "rights.toml").open("a") as file:
+        file.write(f"\n{quotas}")
     config = CONFIG.replace("[broker]", '[broker]\nrights = "rights.toml"')
-    console = re.search(r"```console\n(.*?)```", PAGE, re.DOTALL)[1]
+    console = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)[number]
     with RunningBroker(tmp_path, config, "--set", f"broker.data_dir={tmp_path}/data") as broker:
         printed = ""
         for line in re.findall(r"^\$ (.*)$", console, re.MULTILINE):
