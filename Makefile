@@ -14,7 +14,7 @@ UV_VERSION := 0.13.8
 export PYTHONDONTWRITEBYTECODE =
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo demo-lab demo-server test check compiled long bench papers docs
+.PHONY: help setup demo demo-lab demo-server test check compiled long sanitized bench papers docs
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,8 +44,12 @@ check: $(READY)  ## the static part: lint, format, types, layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-long: $(READY)  ## the tests with many seeds or much data
+long: $(READY)  ## the tests with many seeds or much data, and those of `sanitized`
 	@$(BIN)/python -m pytest -m long -n $(JOBS)
+	@$(MAKE) --no-print-directory sanitized
+
+sanitized: $(READY)  ## the tests of what is compiled, with two sanitizers of the compiler
+	@sh .ci/sanitized tests/broker/core/test_compiled*.py
 
 bench: $(READY)  ## measure: figures with the machine they were taken on
 	@$(BIN)/python -m bench
