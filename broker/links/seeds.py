@@ -18,6 +18,7 @@ import ssl
 from contextlib import suppress
 from typing import Protocol
 
+from broker.config.links import LinksSection
 from broker.core.links.frames import (
     LENGTH_BYTES,
     NAME_CHARS_MAX,
@@ -43,14 +44,15 @@ logger = logging.getLogger(__name__)
 
 
 class Dialling(Protocol):
-    """Dials peers."""
+    """A face of links that dials peers."""
 
     links: Links
     security: Security
+    settings: LinksSection
 
     @property
     def port(self) -> int:
-        """The port that it listens at itself; 0: none."""
+        """Return the port that it listens on; 0: none."""
 
     def up(self, peer: str) -> bool:
         """Tell whether the link to a peer stands."""
@@ -63,7 +65,7 @@ class Dialling(Protocol):
 
 
 class Seeds:
-    """Looks for brokers; `given` are host names or addresses, each with a port."""
+    """Look at seed addresses again and again; `given` are host names or addresses with ports."""
 
     def __init__(self, face: Dialling, given: list[Address]) -> None:
         self._face = face
@@ -96,22 +98,23 @@ class Seeds:
         addresses = await self._addresses()
         if not addresses:
             return  # names that are not resolved for a while are no reason to leave anybody
-        wanted: dict[str, Address] = {}
+        next_ones: dict[str, Address] = {}
         for where in behind(addresses, self._own(addresses[0])):
             name = await self._name(where)
-            if name and name not in wanted:
-                wanted[name] = where
-            if len(wanted) == DIALLED:
+            if name and name not in next_ones:
+                next_ones[name] = where
+            if len(next_ones) == DIALLED:
                 break
-        for name in [name for name, where in self._dialled.items() if wanted.get(name) != where]:
+        self._names = {where: name for name, where in next_ones.items()}
+        for name in self._face.settings.peers:
+            next_ones.pop(name, None)  # it is dialled anyway, where the configuration says
+        for name in [name for name, where in self._dialled.items() if next_ones.get(name) != where]:
             del self._dialled[name]
             await self._face.leave(name)
-        for name, where in wanted.items():
+        for name, where in next_ones.items():
             if name not in self._dialled:
-                await self._face.leave(name)  # one of the configured peers may be a seed as well
                 self._face.dial(name, where)
                 self._dialled[name] = where
-        self._names = {where: name for name, where in wanted.items()}
 
     async def _addresses(self) -> list[Address]:
         """Return all addresses of all seeds, in one order for all brokers."""
@@ -119,12 +122,12 @@ class Seeds:
         addresses: set[Address] = set()
         for host, port in self._given:
             try:
-                listed = await loop.getaddrinfo(host, port, type=sockets.SOCK_STREAM)
+                resolved = await loop.getaddrinfo(host, port, type=sockets.SOCK_STREAM)
             except OSError as error:
                 self._tell(host, sentence(error))
                 continue
             self._told.pop(host, None)
-            addresses.update((str(where[4][0]), port) for where in listed)
+            addresses.update((str(where[4][0]), port) for where in resolved)
         return sorted(addresses, key=order)[:ADDRESSES_MAX]
 
     def _tell(self, host: str, why: str) -> None:
@@ -142,9 +145,9 @@ class Seeds:
 
     async def _name(self, where: Address) -> str:
         """Return who is at an address; empty: nobody, or this broker itself."""
-        peer = self._names.get(where, "")
-        if peer and self._face.up(peer):
-            return peer
+        neighbour = self._names.get(where, "")
+        if neighbour and self._face.up(neighbour):
+            return neighbour
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await self._asked(where)
@@ -166,15 +169,15 @@ class Seeds:
             length = int.from_bytes(await reader.readexactly(LENGTH_BYTES))
             if length > links.limits.hello_bytes_max:
                 return ""
-            heard = decode(memoryview(await reader.readexactly(length)))
+            answer = decode(memoryview(await reader.readexactly(length)))
         finally:
             with suppress(OSError, ssl.SSLError):
                 writer.close()
-        if isinstance(heard, Bye):
-            self._tell(f"{where[0]}:{where[1]}", heard.reason)
-        if not isinstance(heard, Hello) or heard.broker == links.me:
+        if isinstance(answer, Bye):
+            self._tell(f"{where[0]}:{where[1]}", answer.reason)
+        if not isinstance(answer, Hello) or answer.broker == links.me:
             return ""
-        return heard.broker if 0 < len(heard.broker) <= NAME_CHARS_MAX else ""
+        return answer.broker if 0 < len(answer.broker) <= NAME_CHARS_MAX else ""
 
 
 def order(where: Address) -> tuple[int, int, int]:
