@@ -14,7 +14,7 @@ UV_VERSION := 0.13.8
 export PYTHONDONTWRITEBYTECODE =
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo demo-lab demo-server test check compiled long sanitized bench papers docs
+.PHONY: help setup demo demo-lab demo-server test check compiled test-compose long sanitized bench papers docs
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ check: $(READY)  ## the static part: lint, format, types, layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+test-compose: $(READY)  ## docker-compose.yml on a real engine; needs root and Debian's packages
+	@HEADWATER_TEST_COMPOSE=1 $(BIN)/python -m pytest tests/compose -p no:xdist \
+		--timeout 1800 --durations 8 -rs
 
 long: $(READY)  ## the tests with many seeds or much data, and those of `sanitized`
 	@$(BIN)/python -m pytest -m long -n $(JOBS)
