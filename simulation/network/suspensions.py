@@ -34,9 +34,9 @@ detect Temp as a and Temp as b and Temp as c and Temp as d where a.val + d.val >
 
 def run(seed: int, shape: Shape | None = None) -> Outcome:
     """Run and check one. Raises RunFailedError."""
-    known = [name for name in texts.SUBSCRIPTIONS if name not in LONG_CHAINS]
+    usual = [name for name in texts.SUBSCRIPTIONS if name not in LONG_CHAINS]
     draw = Random(f"{seed} names")
-    names = tuple(draw.sample(known, draw.randint(1, 4)))
+    names = tuple(draw.sample(usual, draw.randint(1, 4)))
     try:
         cells = CellRun(seed, replace(shape or Shape(), names=names))
         wild = Wild(cells, draw)

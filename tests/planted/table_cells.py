@@ -1,16 +1,17 @@
-"""Faults in what homes and hosts tell each other of suspended subscriptions.
+"""Faults in what brokers tell each other of what is suspended, and of what they want.
 
-Owns the table for `broker/core/suspension`. Must not know how faults are run. Invariant: as for
-fault.Fault.
+Owns the tables for `broker/core/suspension` and `broker/network/routing`. Must not
+know how faults are run. Invariant: as for fault.Fault.
 """
 
 from __future__ import annotations
 
 from tests.planted.fault import part
 
+ROUTING = ("tests/broker/network/routing",)
 SUSPENDED = ("tests/broker/core/suspension",)
 
-TABLE = part(
+STANDING = part(
     "broker/core/suspension/agreement.py",
     r"""
 standing-of-before: what a host says from before a new beginning counts behind it
@@ -39,3 +40,45 @@ standing-for-ever: home and host tell each other for ever of what the host has n
 """,
     tests=SUSPENDED,
 )
+
+WANTS = part(
+    "broker/network/routing/wants.py",
+    r"""
+wants-overtaken: a word that was overtaken by a later one counts
+- return word.number > before.number and word.types != before.types
++ return word.types != before.types
+
+wants-again: the same word costs a record each time
+- return word.number > before.number and word.types != before.types
++ return word.number > before.number
+
+wants-kept: who wants nothing any more is kept for
+- self._by_host.pop(word.host, None)
++ self._by_host.get(word.host)
+""",
+    tests=ROUTING,
+)
+
+PROBES = part(
+    "broker/network/routing/probes.py",
+    r"""
+probe-wants-lost: beyond the first broker nobody hears what is wanted
+- yield peer, Probe(broker, wave.number, wave.wants)
++ yield peer, Probe(broker, wave.number)
+
+probe-wants-nothing: a probe for a first event says that its broker wants nothing
+- if wants is not None:
++ if wants is not None or self._own.wants:
+
+probe-hasty: a broker echoes before those beyond it have
+- echoed = min((wave.echoed.get(name, 0) for name in others), default=wave.number)
++ echoed = max((wave.echoed.get(name, 0) for name in others), default=wave.number)
+
+probe-old-session: what was echoed in a session that ended counts
+- for by_peer in (wave.asked, wave.echoed, wave.asked_at):
++ for by_peer in (wave.asked, wave.asked_at):
+""",
+    tests=ROUTING,
+)
+
+TABLE = [*STANDING, *WANTS, *PROBES]

@@ -11,13 +11,15 @@ left off, if anything is kept for one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from broker.core.network import cell_frames, told
 from broker.core.network.cell_hosts import CellHosts
 from broker.core.network.cell_posting import SAY_AGAIN_MS
 from broker.core.network.cell_view import home_of, is_cell
+from broker.core.network.networked import NetworkedBroker
 from broker.core.network.own import Interest
+from broker.network.routing.wants import HostWants
 
 
 def places(
@@ -43,38 +45,35 @@ class CellOrigins(CellHosts):
         self._begin_homes()
         self._begin_hosts()
         self._ask_homes_at: int | None = None
-        self._on_said |= {cell_frames.Over: self._terms_over}
+        self._on_said |= {cell_frames.Over: lambda home, one: self._end_terms(home, one.terms)}
         self._look_for_lost_terms()
 
     def _gone(self, origin: str, peer: str) -> None:
         if is_cell(origin):
             self.ways.forget_host(origin)
-            if origin in self.durable.network.own.hosts:
+            if origin in _terms(self.durable.network):
                 self._ask_homes_at = self._now
         super()._gone(origin, peer)
 
     def _look_for_lost_terms(self) -> None:
         """Ask homes for terms of cells that are not to be reached."""
-        hosts, via = self.durable.network.own.hosts, self.ways.via
         lost: dict[str, list[str]] = {}
-        for name in hosts:
-            if is_cell(name) and name not in via:
+        for name in _terms(self.durable.network):
+            if name not in self.ways.via:
                 lost.setdefault(home_of(name), []).append(name)
         self._ask_homes_at = self._now + SAY_AGAIN_MS if lost else None
         for home, names in lost.items():
             self._tell_broker(home, cell_frames.Asked(tuple(names)))
 
-    def _terms_over(self, home: str, one: cell_frames.Over) -> None:
-        hosts = self.durable.network.own.hosts
-        for name in one.terms:
-            if name in hosts and is_cell(name) and home_of(name) == home:
+    def _end_terms(self, home: str, names: Collection[str]) -> None:
+        for name in _terms(self.durable.network):
+            if name in names and home_of(name) == home:
                 self._tell_network(told.HostInterested(name, {}, None))
+                self._tell_network(HostWants(name, 0, {}))
 
     def _forget(self, broker: str) -> None:
         super()._forget(broker)
-        for name in list(self.durable.network.own.hosts):
-            if is_cell(name) and home_of(name) == broker:
-                self._tell_network(told.HostInterested(name, {}, None))
+        self._end_terms(broker, _terms(self.durable.network))
 
     # --- time ------------------------------------------------------------------------------
 
@@ -91,3 +90,9 @@ class CellOrigins(CellHosts):
         """When that is."""
         asks = [] if self._ask_homes_at is None else [self._ask_homes_at]
         return self._homes_wake() + self._cells_wake() + asks
+
+
+def _terms(network: NetworkedBroker) -> dict[str, None]:
+    """The terms of cells for which something is kept, or would be."""
+    hosts = (*network.own.hosts, *network.wants.hosts)
+    return dict.fromkeys([name for name in hosts if is_cell(name)])

@@ -59,6 +59,7 @@ class HeaderCell(Cell):
             for origin, types in self.ways.types.items():
                 if origin in network.upstream or not wanted.keys().isdisjoint(types):
                     self._ask(origin)
+            self.needs.probe = self.probes.begin(wanted)
         self._activate()
 
     def _ask(self, origin: str) -> None:
@@ -158,8 +159,7 @@ class HeaderCell(Cell):
 
     def split_status(self) -> dict[str, Any]:
         """What of it is split, for people."""
-        network = self.durable.network
-        notes = network.ledger.notes
+        network, notes = self.durable.network, self.durable.network.ledger.notes
         return {
             "types": [] if self._split is None else list(self._split.types),
             "raw": [name for name in network.upstream if network.is_raw(name)],

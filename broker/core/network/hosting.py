@@ -68,8 +68,8 @@ class Hosting(Linking):
             for origin, types in self.ways.types.items():
                 if origin in network.upstream or not wanted.keys().isdisjoint(types):
                     self._ask(origin)
-        if new:  # behind all that was asked
-            self.needs.probe = self.probes.begin()
+            number = self.probes.begin(wanted)  # behind all that was asked
+            self.needs.probe = number if new else self.needs.probe
         self._activate()
 
     def _look_at_what_ended(self) -> None:

@@ -106,7 +106,7 @@ class Linking:
         self.topology = topologies.Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
         self.ways = Ways()
-        self.probes = Probes(me)
+        self.probes = Probes(me, epoch << 20)
         self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.sent_events: dict[str, int] = {}  # by neighbour

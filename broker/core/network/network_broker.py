@@ -197,6 +197,8 @@ class NetworkBroker(FoldingBroker):
         announcing.look(self.durable.network.sources.unanswered, now)
         if announcing.is_to_ask:
             announcing.asked(probes.begin())
+        for word in self.durable.network.wants.news(probes.take_wants()):
+            self._tell_network(word)
         if probes.busy:
             peers, before = self.sessions.neighbours(), probes.answered
             lost = [name for name in self._inside if self._is_away(home_of(name))]

@@ -33,6 +33,7 @@ from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
 from broker.network.replication import absence
 from broker.network.replication.local_sources import LocalSources
+from broker.network.routing.wants import HostWants, Wants
 from language import EventType
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         super().__init__(options, limits)
         self.runs_for_others = is_cell(self.options.name)
         self.own = OwnLog(self.limits.retained_events_max)
+        self.wants = Wants(_hosts_max(self.limits), told.declarable)
         self.upstream: dict[str, Upstream] = {}
         self.sources = LocalSources(self.limits.sources_max)
         self.told: told.Watermarks = {}  # what was promised last
@@ -81,6 +83,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.Forwarded: self._forwarded,
             told.OriginNamed: self._origin_named,
             told.HostInterested: self._host_interested,
+            HostWants: lambda one, _: self.wants.handle(one),
             told.HostStored: lambda one, _: self.own.stored(one.host, one.position),
             told.Incarnated: lambda one, _: self.own.incarnate(
                 one, self.copies, self._intake.clock
@@ -157,8 +160,11 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         return bool(self.own.hosts) and bool(self._promises(self._intake.clock.would_promise, now))
 
     def _sends(self, source: str, type_name: str) -> None:
+        new = type_name not in self.sources.senders
         if not self.sources.sends(source, type_name):
             self.ledger.note("sources_not_advertised")
+        for word in self.wants.due(type_name, self.own.hosts) if new else ():
+            self._host_interested(told.HostInterested(*word))
 
     def _advertise(self, stated: sources.Stated) -> Rejection | None:
         wrong = super()._advertise(stated)
@@ -191,28 +197,15 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         """The types that sources here send."""
         return self.sources.types()
 
-    def _host_interested(self, one: told.HostInterested, _out: Outgoing) -> None:
-        known = one.host in self.own.hosts
-        if not known and one.types and self._has_no_room_for(one.host):
+    def _host_interested(self, one: told.HostInterested, _out: Outgoing | None = None) -> None:
+        if one.types and (full := _full(self.own.hosts, one.host, self.limits)):
+            self.ledger.note(full)
             return
         self._declare_for(one.host, one.types)
         if not self.own.life:
             self.own.descent.begin(self._now, 0)
         self.own.interest(one.host, one.types, one.position)
         self._promise()
-
-    def _has_no_room_for(self, host: str) -> bool:
-        """Whether there are as many brokers, or terms of cells, as are allowed."""
-        cells = sum(map(is_cell, self.own.hosts))
-        if is_cell(host):
-            if cells < TERMS_EACH * self.limits.cells_max:
-                return False
-            self.ledger.note("too_many_cells")
-            return True
-        if len(self.own.hosts) - cells < self.limits.brokers_max:
-            return False
-        self.ledger.note("too_many_brokers")
-        return True
 
     def _declare_for(self, host: str, types: Mapping[str, told.Attributes]) -> None:
         """Take events of these types in, as the host declares them."""
@@ -314,6 +307,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _broker_forgotten(self, one: told.BrokerForgotten, out: Outgoing) -> None:
         self.own.interest(one.broker, {}, None)
+        self.wants.handle(HostWants(one.broker, 0, {}))
         self.book.forget_origin(one.broker)
         self._intake.release(f"broker {one.broker}")
         self.upstream.pop(one.broker, None)
@@ -334,6 +328,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         """See RestorableBroker."""
         said = {
             "own": self.own.state(),
+            "wants": self.wants.state(),
             "upstream": [[name, *one.state()] for name, one in self.upstream.items()],
             **self.sources.state(),
             "told": self.told,
@@ -352,6 +347,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
                 self._sends(source, name)
             return
         self.own.restore(said["own"])
+        self.wants.restore(said.get("wants", ()))
         latest = self._now + self.limits.future_ms_max  # where it was not written down yet
         self.newest = said.get("newest", latest)
         self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
@@ -360,3 +356,18 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():
             self._declare_for(host, interest.types)
+
+
+def _full(hosts: Mapping[str, Any], host: str, limits: Limits) -> str:
+    """Name the limit that keeps another host out; "" where there is room, or it is one."""
+    cells = sum(map(is_cell, hosts))
+    if host in hosts:
+        return ""
+    if is_cell(host):
+        return "" if cells < TERMS_EACH * limits.cells_max else "too_many_cells"
+    return "" if len(hosts) - cells < limits.brokers_max else "too_many_brokers"
+
+
+def _hosts_max(limits: Limits) -> int:
+    """The most brokers and terms of cells that may want anything."""
+    return limits.brokers_max + TERMS_EACH * limits.cells_max

@@ -108,8 +108,8 @@ class OwnLog:
     def place(self, host: str, life: int, position: int | None) -> int | None:
         """Behind which position of this life a host is to be offered all; None: it begins."""
         interest = self.hosts.get(host)
-        if position is None:
-            return None
+        if position is None:  # it may have wanted what came before it could ask
+            return None if interest is None else interest.position
         shared = self.descent.shared(life, position)
         if interest is None:
             return shared

@@ -27,6 +27,7 @@ from broker.core.network.cell_told import (
     CellStood,
 )
 from broker.network.replication.absence import OriginAway, OriginBack
+from broker.network.routing.wants import HostWants
 from language.lexicon import QUOTED_NAME
 from language.tree import AttributeType
 
@@ -222,6 +223,7 @@ Told: TypeAlias = (
     | OriginNamed
     | HostInterested
     | HostStored
+    | HostWants
     | Activated
     | BrokerForgotten
     | OriginAway

@@ -11,14 +11,20 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct, field
 
+from broker.network.routing.wants import HostWants, Types
+
 PLAIN_WAIT_MS = 500  # neighbours of an earlier version echo nothing: they have as long to answer
 
 
 class Probe(Struct, array_like=True, frozen=True, tag="probe"):
-    """A broker asks whether all beyond have heard what it said before this number."""
+    """A broker asks whether all beyond have heard what it said before this number.
+
+    It wants these types; who echoes has that on its disk. None: it does not say.
+    """
 
     broker: str  # who asks
     number: int
+    wants: Types | None = None
 
 
 class Echo(Struct, array_like=True, frozen=True, tag="echo"):
@@ -51,6 +57,7 @@ class _Wave(Struct):
 
     via: str  # the neighbour who asked; "": this broker
     number: int
+    wants: Types | None = None
     done: int = 0  # the last that was echoed, or answered
     asked: dict[str, int] = field(default_factory=dict)  # by neighbour, in this session
     echoed: dict[str, int] = field(default_factory=dict)
@@ -58,11 +65,15 @@ class _Wave(Struct):
 
 
 class Probes:
-    """Take part in the probes of all brokers. `me` is this one's name."""
+    """Take part in the probes of all brokers. `me` is this one's name.
 
-    def __init__(self, me: str) -> None:
+    Its numbers begin behind `first`, which ascends with each process.
+    """
+
+    def __init__(self, me: str, first: int = 0) -> None:
         self._me = me
-        self._own = _Wave("", 0)
+        self._own = _Wave("", first, done=first)
+        self._wants: list[HostWants] = []  # of others, since somebody asked
         self._waves: dict[str, _Wave] = {}  # by the broker who asks, others' alone
 
     @property
@@ -75,11 +86,21 @@ class Probes:
         """Tell whether this broker waits for an echo."""
         return self._own.done < self._own.number
 
-    def begin(self) -> int:
-        """Ask whether all have heard what was said until now; the number of the probe."""
+    def begin(self, wants: Types | None = None) -> int:
+        """Ask whether all have heard what was said until now; the number of the probe.
+
+        `wants` are the types that this broker wants from now on; None: the same as before.
+        """
         # The probe leaves with `due`, behind whatever is said until then.
         self._own.number += 1
+        if wants is not None:
+            self._own.wants = wants
         return self._own.number
+
+    def take_wants(self) -> list[HostWants]:
+        """Return what others have said that they want, since this was called last."""
+        taken, self._wants = self._wants, []
+        return taken
 
     def heard(self, peer: str, probe: Probe) -> None:
         """Take a neighbour's probe."""
@@ -88,9 +109,11 @@ class Probes:
             return
         wave = self._waves.get(probe.broker)
         if wave is None or wave.via != peer:
-            self._waves[probe.broker] = _Wave(peer, probe.number)
-        else:
-            wave.number = max(wave.number, probe.number)
+            self._waves[probe.broker] = _Wave(peer, probe.number, probe.wants)
+        elif probe.number >= wave.number:
+            wave.number, wave.wants = probe.number, probe.wants
+        if probe.wants is not None:
+            self._wants.append(HostWants(probe.broker, probe.number, probe.wants))
 
     def echoed(self, peer: str, echo: Echo) -> None:
         """Take a neighbour's echo."""
@@ -131,7 +154,7 @@ class Probes:
                     _pass_time(wave, peer, now)
                 elif wave.asked.get(peer, 0) < wave.number:
                     wave.asked[peer] = wave.number
-                    yield peer, Probe(broker, wave.number)
+                    yield peer, Probe(broker, wave.number, wave.wants)
             echoed = min((wave.echoed.get(name, 0) for name in others), default=wave.number)
             # Of who has no other neighbours all is echoed.
             if echoed <= wave.done or not (whole or wave.via):
