@@ -131,7 +131,7 @@ def test_an_event_at_two_brokers_counts_once(net):
     net.say("c", "s", again=said)
     net.run(LATER_MS)
     assert net.counts() == [3]
-    status = net.header().status()["split"]
+    status = net.header().split_status()
     assert status["conflicts"] == 2
     assert status["conflicts_unresolved"] == 0
     assert sorted(status["raw"]) == ["b", "c"]
@@ -142,7 +142,7 @@ def test_events_come_until_no_source_is_shared_for_some_windows(net):
     net.say("c", "s", again=net.say("b", "s"))
     for _ in range(5 * (RAW_PANES + 4)):
         net.both()
-    assert net.header().status()["split"]["raw"] == []
+    assert net.header().split_status()["raw"] == []
     net.run(LATER_MS)
     assert sum(net.counts()) == net.sent
     assert net.noted("split_conflicts") == 2
@@ -153,7 +153,7 @@ def test_a_broker_that_is_away_is_waited_for_before_a_window_is_told(net):
     net.cut("b")
     net.say("c", "s", again=said)
     net.run(LATER_MS)
-    assert (net.counts(), net.header().status()["split"]["doubted"]) == ([], ["b"])
+    assert (net.counts(), net.header().split_status()["doubted"]) == ([], ["b"])
     net.cut("b", on=False)
     net.run(LATER_MS)
     assert net.counts() == [3, 1]
