@@ -7,6 +7,7 @@ commands' own requests are used. Invariant: whatever goes wrong is a ClientError
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -32,7 +33,8 @@ LOOK_EVERY_S = 0.1
 class Client:
     """A broker at an `address`: http://, https://, mqtt:// or mqtts://, as for the commands.
 
-    `user` and `password` where the broker has users; else `name` is the client's, by which it may
+    `user` and `password` where the broker has users, or over HTTP a `token` (HEADWATER_TOKEN where
+    neither is given); else `name` is the client's, by which it may
     replace and cancel what it has submitted. Every call waits for its answer, `timeout_s` at most;
     in a program with asyncio, call it in a thread. All raise ClientError.
     """
@@ -43,10 +45,16 @@ class Client:
         *,
         user: str | None = None,
         password: str | None = None,
+        token: str | None = None,
         name: str | None = None,
         timeout_s: float = 10.0,
     ) -> None:
-        self._broker = broker_for(address, user, password, name, timeout_s)
+        broker = broker_for(address, user, password, name, timeout_s)
+        if token is not None and (user is not None or broker.is_mqtt):
+            raise ClientError("a token stands for a user and is for http:// and https:// alone")
+        if token is None and user is None:
+            token = os.environ.get("HEADWATER_TOKEN")
+        self._broker = replace(broker, token=token)
 
     def submit(self, text: str, *, wait: bool = True) -> dict[str, Any]:
         """Install a specification: all of it, or nothing. The same text again changes nothing.

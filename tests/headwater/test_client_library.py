@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headwater
-from broker.credentials import hash_password
+from broker.credentials import hash_password, new_token, token_digest
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker
 
 HOT = "event Temp(val: float)\nsubscription Hot from anna to fan\ndetect Temp(val > 30)\n"
@@ -312,3 +312,20 @@ def test_where_a_broker_has_users_they_are_asked_for(tmp_path):
         with pytest.raises(headwater.ClientError, match="refused the connection: bad user name"):
             headwater.Client(address, user="anna", password="wrong").publish(READINGS)
         Counted(1).run(address, user="anna", password="right")
+
+
+def test_a_token_stands_for_a_user_by_http(tmp_path, monkeypatch):
+    token = new_token()
+    rights = f'[tokens.probe]\nroles = ["look"]\ndigest = "{token_digest(token)}"\n'
+    (tmp_path / "rights.toml").write_text(rights)
+    config = CONFIG.replace("[broker]", '[broker]\nrights = "rights.toml"')
+    with RunningBroker(tmp_path, config) as running:
+        address = f"http://127.0.0.1:{running.port('http')}"
+        assert headwater.Client(address, token=token).subscriptions() == []
+        with pytest.raises(headwater.ClientError, match="does not take this token"):
+            headwater.Client(address, token=f"{token}x").subscriptions()
+        monkeypatch.setenv("HEADWATER_TOKEN", token)
+        assert headwater.Client(address).subscriptions() == []
+    for address, user in (("http://127.0.0.1", "anna"), ("mqtt://127.0.0.1", None)):
+        with pytest.raises(headwater.ClientError, match="stands for a user"):
+            headwater.Client(address, user=user, token=token)
