@@ -139,8 +139,8 @@ class Broker:
             if decoded.rejections or decoded.skipped:
                 self._not_all_taken(payload, decoded, out)
             bad = decoded.rejections and not (decoded.events or decoded.skipped)
-            if payload.token is not None:
-                out.acknowledge(payload.token, "refused" if bad else "taken")
+            reason = decoded.rejections[0].message if bad and payload.explain else ""
+            out.acknowledge(payload.token, "refused" if bad else "taken", reason)
         if len(self._lives):
             self._lives.heard(heard, self._now)
         source = payloads[0].source if len(payloads) == 1 else None

@@ -170,8 +170,8 @@ class DurableBroker:
         match effect:
             case Emit(results):
                 return Emit(self._numbered(results), self.number)
-            case Acknowledge(tokens, outcome):
-                return Acknowledge(tokens, outcome, self.number)
+            case Acknowledge(tokens, outcome, _, reasons):
+                return Acknowledge(tokens, outcome, self.number, reasons)
             case Reply():
                 return replace(effect, after=self.number)
             case Publish(publications):

@@ -33,11 +33,13 @@ class Acknowledge(Struct, frozen=True):
     """Answer the publishers who wait: what they sent is taken, or refused for good.
 
     `after` is the number of the record to wait for, here and below; 0: nothing to wait for.
+    `reasons` are one for each token, "" for those who asked for none; empty: nobody asked.
     """
 
     tokens: tuple[Any, ...]
     outcome: Outcome = "taken"
     after: int = 0
+    reasons: tuple[str, ...] = ()
 
 
 class Publication(Struct, frozen=True):

@@ -25,6 +25,7 @@ class Payload(Struct, frozen=True):
     """One payload as it came on a topic: an event or an array of them.
 
     `type_name` and `source` are what the topic says. `token` None: nobody waits for an answer.
+    `explain`: who waits can take the reason of a refusal.
     """
 
     type_name: str
@@ -32,6 +33,7 @@ class Payload(Struct, frozen=True):
     data: bytes
     token: Any = None
     format: Format = "json"
+    explain: bool = False
 
 
 class EventsReceived(Struct, frozen=True):

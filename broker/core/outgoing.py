@@ -23,18 +23,20 @@ from broker.core.effects import (
 class Outgoing:
     """Filled while a message is handled, then turned into effects."""
 
-    __slots__ = ("_tokens", "publications", "replies", "results")
+    __slots__ = ("_reasons", "_tokens", "publications", "replies", "results")
 
     def __init__(self) -> None:
         self.publications: list[Publication] = []
         self.results: list[Emission] = []
         self.replies: list[Reply] = []
         self._tokens: dict[Outcome, list[Any]] = {}
+        self._reasons: dict[Outcome, list[str]] = {}
 
-    def acknowledge(self, token: Any, outcome: Outcome = "taken") -> None:
-        """Answer a publisher, if one waits."""
+    def acknowledge(self, token: Any, outcome: Outcome = "taken", reason: str = "") -> None:
+        """Answer a publisher, if one waits; `reason` is for one who asked for it."""
         if token is not None:
             self._tokens.setdefault(outcome, []).append(token)
+            self._reasons.setdefault(outcome, []).append(reason)
 
     def effects(self) -> list[Effect]:
         """All of it, in the order that the module tells."""
@@ -46,5 +48,6 @@ class Outgoing:
         if self.replies:
             found += self.replies
         for outcome, tokens in self._tokens.items():
-            found.append(Acknowledge(tuple(tokens), outcome))
+            reasons = tuple(self._reasons[outcome])
+            found.append(Acknowledge(tuple(tokens), outcome, 0, reasons if any(reasons) else ()))
         return found

@@ -32,13 +32,15 @@ _COUNT = web.AppKey("count", DoorCount)
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of a specification (`limits`) and of connections (`http_limits`).
+    """Bounds of a specification and of events (`limits`), and of connections (`http_limits`).
 
     `head_wait_s` is how long a new connection has for the head of its first request, and
     `take_wait_s` how long a client may take nothing of an answer.
     """
 
     text_bytes_max: int = 262_144
+    events_bytes_max: int = 1_048_576
+    events_max: int = 10_000
     connections_max: int = 500
     head_wait_s: float = 10.0
     take_wait_s: float = 30.0
@@ -71,10 +73,17 @@ def make_app(
         foreign_pages_kept_out(rights),
         rights_kept(rights, failures or Logins(Limits()), count),
     ]
-    app = web.Application(middlewares=middlewares, client_max_size=options.text_bytes_max)
+    longest = max(options.text_bytes_max, options.events_bytes_max)
+    app = web.Application(middlewares=middlewares, client_max_size=longest)
     app[_PATIENCE], app[_COUNT] = patience, count
     app.on_response_prepare.append(_say_no_more_than_needed)
-    handlers = Handlers(facade, rights, text_bytes_max=options.text_bytes_max)
+    handlers = Handlers(
+        facade,
+        rights,
+        text_bytes_max=options.text_bytes_max,
+        events_bytes_max=options.events_bytes_max,
+        events_max=options.events_max,
+    )
     log_handlers = LogHandlers(log)
     app.on_shutdown.append(log_handlers.shutdown)
     for route in ROUTES:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypedDict
 
 import msgspec
 
+from broker.http.events.parts import EventPart
 from broker.http.fan import Follower
 
 
@@ -49,7 +50,10 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnostic(TypedDict, total=False):
-    """One thing that is wrong with a specification; `line` and `column` count from 1."""
+    """One thing that is wrong with a specification; `line` and `column` count from 1.
+
+    Of events: `line` is that of the body, or `event` the place in its array.
+    """
 
     code: str
     message: str
@@ -57,6 +61,7 @@ class Diagnostic(TypedDict, total=False):
     column: int
     hint: str
     seq: int
+    event: int
 
 
 class Reply(TypedDict, total=False):
@@ -66,6 +71,7 @@ class Reply(TypedDict, total=False):
     subscriptions: Sequence[str]
     definitions: Sequence[str]
     state: str
+    accepted: int
     errors: Sequence[Diagnostic]
 
 
@@ -89,6 +95,9 @@ class BrokerFacade(Protocol):
 
     def status(self) -> Mapping[str, Any]:
         """What a person wants to know of this broker, as JSON."""
+
+    async def publish(self, parts: Sequence[EventPart], user: str | None) -> tuple[int, Reply]:
+        """Publish events as MQTT does; the status and the answer, once they are in the journal."""
 
     async def submit(self, text: str, client: str, user: str | None) -> Reply:
         """Checks a specification and installs all of it or nothing."""

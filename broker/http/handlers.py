@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 
 from broker.backup.manifest import BackupError
+from broker.http.events.parts import MEDIA, PartError, split_events
 from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import FollowersFullError
 from broker.http.guard import USER, Handler, log, problem
@@ -36,10 +37,20 @@ def _json(body: object, status: int = 200) -> web.Response:
 class Handlers:
     """One coroutine for each row of the table of routes, under the row's name."""
 
-    def __init__(self, facade: BrokerFacade, rights: CurrentRights, *, text_bytes_max: int) -> None:
+    def __init__(
+        self,
+        facade: BrokerFacade,
+        rights: CurrentRights,
+        *,
+        text_bytes_max: int,
+        events_bytes_max: int,
+        events_max: int,
+    ) -> None:
         self._facade = facade
         self._rights = rights
         self._text_bytes_max = text_bytes_max
+        self._events_bytes_max = events_bytes_max
+        self._events_max = events_max
         self._exposition: tuple[Callable[[], bytes], str] | None = None
 
     def by_name(self, name: str) -> Handler:
@@ -74,22 +85,36 @@ class Handlers:
         """The subscriptions."""
         return _json({"subscriptions": list(self._facade.subscriptions(USER.get()))})
 
+    async def publish(self, request: web.Request) -> web.Response:
+        """Events in; an answer once the journal has them."""
+        media = request.content_type
+        if media not in MEDIA:
+            return problem(415, f"send events as Content-Type: {' or '.join(MEDIA)}")
+        limit = ("body", self._events_bytes_max, "payload_bytes_max")
+        body = await _body(request, *limit)
+        if isinstance(body, web.Response):
+            return body
+        names = request.query.get("type", ""), request.query.get("source", "")
+        try:
+            parts = split_events(body, media, *names, self._events_max)
+        except PartError as error:
+            place = {"message": f"{error}; nothing was published", error.unit: error.number}
+            return _json({"ok": False, "accepted": 0, "errors": [place]}, 422)
+        status, reply = await self._facade.publish(parts, USER.get())
+        return _json(reply, status)
+
     async def submit(self, request: web.Request) -> web.Response:
         """A specification in, a reply out."""
         if request.content_type != "text/plain":
             return problem(415, "send the specification as Content-Type: text/plain")
-        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-            return problem(415, "send the specification as it is, without Content-Encoding")
+        limit = ("specification", self._text_bytes_max, "specification_bytes_max")
+        body = await _body(request, *limit)
+        if isinstance(body, web.Response):
+            return body
         try:
-            async with asyncio.timeout(BODY_WAIT_S):
-                text = (await request.read()).decode("utf-8")
-        except TimeoutError:
-            return problem(408, "the body did not arrive in time")
+            text = body.decode("utf-8")
         except UnicodeDecodeError:
             return problem(422, "the specification is not UTF-8")
-        except web.HTTPRequestEntityTooLarge:
-            limit = f"{self._text_bytes_max} bytes (limits.specification_bytes_max)"
-            return problem(413, f"the specification is longer than {limit}")
         client = self._client(request)
         if client is None:
             return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
@@ -219,3 +244,20 @@ class Handlers:
 async def _write(response: web.StreamResponse, data: bytes) -> None:
     async with asyncio.timeout(WRITE_WAIT_S):
         await response.write(data)
+
+
+async def _body(
+    request: web.Request, what: str, bytes_max: int, limit: str
+) -> bytes | web.Response:
+    """Read a body of at most `bytes_max`, or return the refusal, which names the `limit`."""
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        return problem(415, f"send the {what} as it is, without Content-Encoding")
+    too_long = problem(413, f"the {what} is longer than {bytes_max} bytes (limits.{limit})")
+    try:
+        async with asyncio.timeout(BODY_WAIT_S):
+            body = await request.read()
+    except TimeoutError:
+        return problem(408, "the body did not arrive in time")
+    except web.HTTPRequestEntityTooLarge:
+        return too_long
+    return body if len(body) <= bytes_max else too_long

@@ -55,7 +55,7 @@ def _operation(route: Route, with_users: bool) -> dict[str, Any]:
         operation["requestBody"] = {
             "required": True,
             "description": route.body,
-            "content": {"text/plain": {"schema": {"type": "string"}}},
+            "content": {media: {"schema": {"type": "string"}} for media in route.media},
         }
     if with_users and not is_open(route):
         operation["security"] = [{"user": []}, {"token": []}]

@@ -43,7 +43,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One row; `body` says what a text/plain body holds."""
+    """One row; `body` says what a body holds, and `media` of which types it may be."""
 
     method: str
     path: str
@@ -52,3 +52,4 @@ class Route(msgspec.Struct, frozen=True):
     answers: dict[int, Answer]
     parameters: tuple[Parameter, ...] = ()
     body: str = ""
+    media: tuple[str, ...] = ("text/plain",)

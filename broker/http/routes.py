@@ -18,10 +18,12 @@ SCHEMAS: dict[str, Schema] = {
         column={"type": ["integer", "null"], "minimum": 1},
         hint=TEXT,
         seq=COUNT,
+        event=COUNT,
     ),
     "Problem": shape_of(
         "ok errors",
         ok={"type": "boolean", "enum": [False]},
+        accepted=COUNT,
         errors={"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
     ),
     "Reply": shape_of(
@@ -31,6 +33,7 @@ SCHEMAS: dict[str, Schema] = {
         definitions=NAMES,
         state={"type": "string", "enum": ["accepted", "active", "ended"]},
     ),
+    "Published": shape_of("ok accepted", ok={"type": "boolean", "enum": [True]}, accepted=COUNT),
     "Subscription": shape_of(
         "subscription subscriber state",
         subscription=TEXT,
@@ -99,6 +102,27 @@ ROUTES: tuple[Route, ...] = (
         "status",
         "What this broker is doing",
         {200: Answer("as JSON", "Status")},
+    ),
+    Route(
+        "POST",
+        "/v1/events",
+        "publish",
+        "Publish events: one, an array, or one on each line; answered once they are kept",
+        {
+            200: Answer("all of them are in the journal", "Published"),
+            403: Answer("some may not be published by this user; none was"),
+            408: Answer("the body did not come in time"),
+            413: Answer("the body is too long"),
+            415: Answer("the body is of another type, or is packed"),
+            422: Answer("some are refused; `accepted` of the others were taken"),
+            503: Answer("too many wait for the journal"),
+        },
+        parameters=(
+            Parameter("type", "the type of events that name none"),
+            Parameter("source", "the source of events that name none"),
+        ),
+        body="events",
+        media=("application/json", _NDJSON),
     ),
     Route(
         "GET",

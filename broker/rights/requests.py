@@ -58,6 +58,7 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("metrics", "look", ("GET /metrics",)),
     RequestEntry("status", "look", ("GET /v1/status",)),
     RequestEntry("plan", "look", ("GET /v1/plan",)),
+    RequestEntry("publish", "publish", ("POST /v1/events",)),
     RequestEntry("list", "list", ("GET /v1/subscriptions",), "list"),
     RequestEntry("submit", "submit", ("POST /v1/subscriptions",), "submit"),
     RequestEntry("cancel", "cancel", ("DELETE /v1/subscriptions/{name}",), "cancel"),

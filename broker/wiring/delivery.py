@@ -26,6 +26,14 @@ OUTCOMES: Final[dict[Outcome, Reason]] = {
     "no_such_topic": Reason.NOT_AUTHORIZED,
 }
 
+FAILED: Final = "the broker failed on this event; its log says more"
+
+
+def _settle(answer: "asyncio.Future[str]", refusal: str) -> None:
+    """Tell who waits for a publication over HTTP; an empty refusal: it was taken."""
+    if not answer.done():
+        answer.set_result(refusal)
+
 
 @lru_cache(maxsize=topics.NAMES_CACHED)
 def _ways(prefix: str, subscriber: str, subscription: str, actor: str) -> tuple[str, str]:
@@ -76,14 +84,21 @@ class Delivery:
 
     def acknowledge(self, effect: Acknowledge) -> None:
         """Each in order."""
-        reason = OUTCOMES[effect.outcome]
-        for token in effect.tokens:
-            self._server.complete(token, reason)
+        code, taken = OUTCOMES[effect.outcome], effect.outcome == "taken"
+        reasons = effect.reasons or (effect.outcome,) * len(effect.tokens)
+        for number, token in enumerate(effect.tokens):
+            if isinstance(token, asyncio.Future):  # of HTTP, see `Facade.publish`
+                _settle(token, "" if taken else reasons[number])
+            else:
+                self._server.complete(token, code)
 
     def fail(self, tokens: list[Any]) -> None:
         """The publishers may try again."""
         for token in tokens:
-            self._server.complete(token, Reason.UNSPECIFIED_ERROR)
+            if isinstance(token, asyncio.Future):
+                _settle(token, FAILED)
+            else:
+                self._server.complete(token, Reason.UNSPECIFIED_ERROR)
 
     def note(self, effect: Note) -> None:
         """A log line."""

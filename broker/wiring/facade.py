@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from broker.core import topics
-from broker.core.messages import CancelRequested, ResumeRequested, SpecificationSubmitted
+from broker.core.messages import (
+    CancelRequested,
+    EventsReceived,
+    Payload,
+    ResumeRequested,
+    SpecificationSubmitted,
+)
 from broker.http import Follower, Ledger, Reply, ResultFan
+from broker.http.events.parts import EventPart
+from broker.http.facade import Diagnostic
 from broker.rights.judge import Principal
 from broker.wiring.arrivals import Request
 from broker.wiring.reload import Reload, ReloadError
@@ -25,6 +33,10 @@ if TYPE_CHECKING:
     from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
     from broker.wiring.networking import Networking
+
+ERRORS_MAX = 100  # of one request: who sends so many wrong ones learns nothing from more
+PUBLISH_WAIT_S = 30.0  # a broker that admits nothing says why in /readyz
+PUBLISHING_BYTES_MAX = 8_388_608  # of events by HTTP that wait for the journal
 
 
 class Facade:
@@ -58,6 +70,7 @@ class Facade:
         self._joined = joined
         self._networking = networking
         self._since_ms = runner.now_ms()
+        self._publishing_bytes = 0  # of events by HTTP that are not in the journal yet
 
     def healthy(self) -> bool:
         """Whether no fault of the program's own has been met."""
@@ -128,6 +141,45 @@ class Facade:
             "network": self._networking.status() if self._networking else None,
         }
 
+    async def publish(self, parts: Sequence[EventPart], user: str | None) -> tuple[int, Reply]:
+        """Publish events as MQTT does, all or, where one may not be published, none."""
+        asker, rights = Principal(user), self._rights
+        refused = [
+            _placed(part, f"`{user}` may not publish to `{topic}`; see `publish` in docs/rights.md")
+            for part in parts
+            if not rights.judge.may_publish(
+                asker, topic := f"{rights.prefix}/{topics.events(part.type_name, part.source)}"
+            )
+        ]
+        if refused:
+            return 403, {"ok": False, "accepted": 0, "errors": refused[:ERRORS_MAX]}
+        size_bytes = sum(len(part.data) for part in parts)
+        if self._publishing_bytes and self._publishing_bytes + size_bytes > PUBLISHING_BYTES_MAX:
+            message = "too many events wait for the journal already; publish them again later"
+            return 503, {"ok": False, "accepted": 0, "errors": [{"message": message}]}
+        answers = [_answer() for _ in parts]
+        payloads = tuple(
+            Payload(part.type_name, part.source, part.data, answer, explain=True)
+            for part, answer in zip(parts, answers, strict=True)
+        )
+        self._publishing_bytes += size_bytes
+        try:
+            self._runner.put(EventsReceived(payloads))
+            async with asyncio.timeout(PUBLISH_WAIT_S):
+                outcomes = await asyncio.gather(*answers)
+        except TimeoutError:
+            message = "the journal does not have all of them yet; publish them again, ids included"
+            return 503, {"ok": False, "accepted": 0, "errors": [{"message": message}]}
+        finally:
+            self._publishing_bytes -= size_bytes
+        refused = [
+            _placed(part, outcome) for part, outcome in zip(parts, outcomes, strict=True) if outcome
+        ]
+        accepted = len(parts) - len(refused)
+        if not refused:
+            return 200, {"ok": True, "accepted": accepted}
+        return 422, {"ok": False, "accepted": accepted, "errors": refused[:ERRORS_MAX]}
+
     async def submit(self, text: str, client: str, user: str | None) -> Reply:
         """Check a specification and install all of it or nothing."""
         future = _future()
@@ -190,3 +242,14 @@ class Facade:
 
 def _future() -> "asyncio.Future[bytes]":
     return asyncio.get_running_loop().create_future()
+
+
+def _answer() -> "asyncio.Future[str]":
+    return asyncio.get_running_loop().create_future()
+
+
+def _placed(part: EventPart, message: str) -> Diagnostic:
+    """Return an error with the place of its event in the body."""
+    if part.unit == "line":
+        return {"message": message, "line": part.number}
+    return {"message": message, "event": part.number}

@@ -241,6 +241,8 @@ class Site:
         )
         options = http.HttpOptions(
             text_bytes_max=config.limits.specification_bytes_max,
+            events_bytes_max=config.limits.payload_bytes_max,
+            events_max=config.limits.batch_events_max,
             connections_max=limits.connections_max,
         )
         log = None if self._keeping is None else self._keeping.log

@@ -26,6 +26,7 @@ class FakeBroker:
 
     def __init__(self, followers_max: int = 10, queue_max: int = 10) -> None:
         self.installed: dict[str, str] = {}
+        self.published: list[tuple[str, str, bytes]] = []
         self.missing: list[str] = []
         self.plans: dict | None = None
         self.drained = False
@@ -50,6 +51,10 @@ class FakeBroker:
 
     def status(self):
         return {"broker": "fake", "subscriptions": len(self.installed)}
+
+    async def publish(self, parts, user):
+        self.published += [(part.type_name, part.source, part.data) for part in parts]
+        return 200, {"ok": True, "accepted": len(parts)}
 
     async def submit(self, text: str, client: str, user: str | None) -> Reply:
         names = text.split("\n")

@@ -15,6 +15,14 @@ TEXT = b"Host: localhost\r\nContent-Type: text/plain\r\n"
 REQUESTS = [
     b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"POST /v1/subscriptions?client=a HTTP/1.1\r\n%bContent-Length: 5\r\n\r\nFrost" % TEXT,
+    (
+        b"POST /v1/events?type=T HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b'Content-Length: 24\r\n\r\n[{"source":"t7","val":1}]'
+    ),
+    (
+        b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        b'Content-Length: 26\r\n\r\n{"type":"T","source":"t7"}'
+    ),
     b"POST /v1/subscriptions HTTP/1.1\r\n%bTransfer-Encoding: chunked\r\n\r\n" % TEXT
     + b"5\r\nFrost\r\n0\r\n\r\n",
     b"DELETE /v1/subscriptions/Frost HTTP/1.1\r\nHost: localhost\r\n\r\n",

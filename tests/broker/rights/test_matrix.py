@@ -25,13 +25,13 @@ from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker
 
 GRANTED = {
     "look": "health interface metrics status plan list consumers_list",
-    "publish": "health interface",
+    "publish": "health interface publish",
     "subscribe": "health interface metrics status plan list consumers_list submit cancel resume"
     " results",
     "operate": "health interface metrics status plan list consumers_list cancel resume drain"
     " forget reload consumers",
     "administrate": " ".join(entry.name for entry in REQUESTS),
-    "sensor": "health interface",  # of the file: it publishes its own readings
+    "sensor": "health interface publish",  # of the file: it publishes its own readings
     "nobody": "health interface",  # who has logged in and has no role
 }
 PASSWORD = "open sesame"
