@@ -1,0 +1,80 @@
+"""Faults in rights, in reading them again, and in quotas.
+
+Owns the table for rights. Must not know how faults are run. Invariant: as for fault.Fault.
+"""
+
+from __future__ import annotations
+
+from tests.planted.fault import part
+
+CONTENTS = ("tests/broker/rights/test_contents.py",)
+QUOTAS = ("tests/broker/mqtt/test_quotas.py",)
+
+TABLE = [
+    *part(
+        "broker/rights/contents.py",
+        r"""
+contents-of-anybody: what others have installed counts against a user
+- if content.client == asker.user}
++ if content.client}
+
+installed-again-counts: a text that is installed already is one more
+- count = len(mine.union(coming.values()))
++ count = len(mine) + len(coming)
+
+quota-unheard: a quota that forbids what holds without limit is passed over
+- if allowed or (allowed is None and limits.unbounded_allowed):
++ if allowed or limits.unbounded_allowed:
+""",
+        tests=CONTENTS,
+    ),
+    *part(
+        "broker/mqtt/subscribing.py",
+        r"""
+subscription-not-given-back: what a reload takes away counts for ever
+-     hub.quotas.give("subscriptions", session.holder)
++     hub.quotas.give("subscriptions", session.holder, 0)
+""",
+        tests=QUOTAS,
+        only="reload_takes_away",
+    ),
+    *part(
+        "broker/mqtt/rights.py",
+        r"""
+lost-and-stays: who loses a subscription by a reload is not told
+- if lost or not welcome(
++ if not welcome(
+""",
+        tests=("tests/broker/mqtt/test_rights.py",),
+    ),
+    *part(
+        "broker/rights/quotas.py",
+        r"""
+door-never-gives-back: connections by HTTP count after their end
+- holder = self._holders.pop(connection, None)
++ holder = None
+""",
+        tests=("tests/broker/http/test_connections.py",),
+        only="connections_of",
+    ),
+    *part(
+        "broker/credentials.py",
+        r"""
+old-password-known: a login stays known though its password was changed
+- if hashes.get(name) == self._hashes[name]]
++ if name in hashes]
+""",
+        tests=("tests/broker/http/test_face.py",),
+        only="known_before_a_reload",
+    ),
+    *part(
+        "broker/http/events/parts.py",
+        r"""
+another-name-wins: an event that names its source is judged by another
+- origin = header.source or header.srcid or source
++ origin = source or header.source or header.srcid
+""",
+        tests=("tests/broker/http/test_events.py",),
+        only="own_win",
+    ),
+]
