@@ -1,4 +1,4 @@
-"""What hosts want: the types of each, as far as they have been told here.
+"""The types that each host wants, as far as they have been told here.
 
 Owns which types each host wants, and how it declares them. Must not know events, positions or
 frames. Invariant: what stands here was said by the host behind all that it had said before; a word
@@ -31,15 +31,15 @@ class HostWants(Struct, array_like=True, frozen=True, tag="wants"):
     types: Types
 
 
-class Interest(Protocol):
-    """What a host has asked for; it has stored all up to `position`."""
+class HostInterest(Protocol):
+    """The types that a host has asked for; it has stored all up to `position`."""
 
     types: Types
     position: int
 
 
 class Wants:
-    """See the module. Of more than `hosts_max` hosts, or of types that are not `sound`, nothing."""
+    """The wants of at most `hosts_max` hosts; of types that are not `sound`, nothing."""
 
     def __init__(
         self, hosts_max: int = 1_000, sound: Callable[[Types], bool] = lambda _: True
@@ -76,7 +76,7 @@ class Wants:
             self._by_host[word.host] = word
 
     def due(
-        self, type_name: str, interests: Mapping[str, Interest]
+        self, type_name: str, interests: Mapping[str, HostInterest]
     ) -> list[tuple[str, Types, int | None]]:
         """Return what is to be kept of a type that is new here: (host, types, since when).
 
