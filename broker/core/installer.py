@@ -16,7 +16,7 @@ have are not touched, so that what they hold goes on; all others begin anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -96,6 +96,7 @@ class Installer:
         self._limits = limits
         self._declarations: dict[str, tuple[str, list[EventType]]] = {}  # by digest: owner, types
         self.elsewhere: Mapping[tuple[str, str], Any] = {}  # whose tasks run at other brokers
+        self.on_cancel: Callable[[Installed], None] = lambda _: None
 
     # --- submitting ----------------------------------------------------------------------
 
@@ -332,6 +333,7 @@ class Installer:
         self._matcher.remove(one.task)
         idle, last = self._catalogue.remove(one)
         self._settle(one, idle, last=last)
+        self.on_cancel(one)
         return Answer((one.name,), changed=1)
 
     def _meant(self, name: str, asker: Asker) -> Installed:

@@ -15,6 +15,7 @@ from broker.config import Config, ConfigError
 from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
 from broker.core.links import Congested, Delivered, Down, NameInUse, Refused, Up
+from broker.core.network.cell_views import knows
 from broker.core.network.messages import (
     DrainRequested,
     ForgetRequested,
@@ -152,7 +153,7 @@ class Networking:
 
     def forget(self, broker: str) -> bool:
         """Nobody is to wait for a broker any more; False where it is not known."""
-        if not self.broker.knows(broker):
+        if not knows(self.broker.durable.network, self.broker.topology, broker):
             return False
         self._runner.put(ForgetRequested(broker))
         return True

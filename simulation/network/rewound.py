@@ -6,7 +6,8 @@ copy and its return, at the broker whose disk that was; and where something is, 
 
 By the seed a disk is *restored* from a copy, or *emptied*: a namesake with a new card takes the
 place. The broker whose disk goes back is an origin, perhaps also a home and a host; subscriptions
-are such that each result depends on its own events alone.
+are such that each result depends on its own events alone. Behind the copy of a home's disk a
+client cancels there: the subscription stands on the copy, and must not come back with it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 
 from simulation import checkers, texts
 from simulation.account import CheckFailedError
-from simulation.crashes.clients import NET_MS, Packet, Sensor
+from simulation.crashes.clients import NET_MS, Asker, Packet, Sensor, Wish
 from simulation.crashes.outbox import Outbox
 from simulation.disk import Disk
 from simulation.network.place import Place
@@ -32,6 +33,7 @@ from simulation.world import World
 
 SUBSCRIPTIONS = ("After", "Either", "Hot", "Rise")
 PLACED = ("Damp", "Valley")  # need a source's position, which an empty disk does not have
+HEARD_MS = 1_000  # in which each neighbour has heard what left a broker
 TRAVEL_MS = 10_000  # in which what was acknowledged is stored wherever it is needed
 
 
@@ -42,13 +44,14 @@ class Rewound(Struct, frozen=True):
     kind: str
     missing: int
     reported: int
+    cancelled: bool  # what stayed cancelled was looked at
 
 
 def run(seed: int, shape: Shape | None = None) -> Rewound:
     """Run and check one. Raises RunFailedError."""
     try:
         done = RewoundRun(seed, shape or Shape(events=200))
-        return Rewound(done.run(), done.kind, done.missing, done.reported)
+        return Rewound(done.run(), done.kind, done.missing, done.reported, done.cancelled)
     except Exception as error:
         text = f"seed {seed} (repeat it: python -m simulation --kind rewound --seed {seed}): "
         raise RunFailedError(f"{text}{error}") from error
@@ -148,18 +151,72 @@ class Return:
         return doubted
 
 
+class Cancelling:
+    """A client that cancels, behind the copy of a disk, what stands on the copy."""
+
+    NAME = "Hot"
+    CLIENT = "canceller"
+
+    def __init__(self, world: World, place: Place) -> None:
+        self.place = place
+        self.asker = self._asker([Wish("submit", self._text(), {self.NAME: 1})])
+        self._world = world
+        self._answered_ms: int | None = None
+        self._back_ms: int | None = None
+
+    def _text(self) -> str:
+        return texts.text_of((self.NAME,), self.CLIENT)
+
+    def _asker(self, wishes: list[Wish]) -> Asker:
+        return Asker(self.place, self.CLIENT, wishes)  # type: ignore[arg-type]
+
+    def cancel(self) -> None:
+        """Cancel now."""
+        asker = self._asker([Wish("cancel", self.NAME, {self.NAME: None})])
+        asker.satisfied = self._answered
+        asker.reached()
+
+    def _answered(self) -> None:
+        self._answered_ms = self._world.now
+
+    def put_back(self) -> None:
+        """Take in that the disk is put back now."""
+        self._back_ms = self._world.now
+
+    def check(self) -> bool:
+        """Check that it stays cancelled if a neighbour can have heard; return whether one can."""
+        process, back_ms = self.place.process, self._back_ms
+        assert process is not None
+        if back_ms is None or self._answered_ms is None or back_ms - self._answered_ms < HEARD_MS:
+            return False
+        if any(standing.subscriber == self.CLIENT for standing in process.core.core.subscriptions):
+            raise CheckFailedError("a subscription that was cancelled stands again")
+        for row in self.place.machine.outbox.rows:
+            if row.subscriber == self.CLIENT and json.loads(row.payload)["end"] > back_ms:
+                raise CheckFailedError(f"a cancelled subscription has a result: {row.payload!r}")
+        return True
+
+
 class RewoundRun(Run):
     """One run; see the module."""
 
     def __init__(self, seed: int, shape: Shape) -> None:
         self.kind = ("restored", "restored", "emptied")[seed % 3]
         self.missing = self.reported = 0
+        self.cancelled = False
+        self._cancelling: Cancelling | None = None
         self._homes: dict[str, None] = {}  # clients whose home is the broker whose disk goes back
         super().__init__(seed, shape)
         self.back = Return(self.world, self.world.random.choice(self.places), self.kind)
 
     def _place(self, name: str) -> Place:
         return RewoundPlace(self.world, super()._place(name).machine)
+
+    def _plan_askers(self) -> None:
+        super()._plan_askers()
+        if self.kind == "restored":  # an emptied disk has no subscription to revive
+            self._cancelling = Cancelling(self.world, self.back.place)
+            self._askers.append(self._cancelling.asker)
 
     def _names(self) -> tuple[str, ...]:
         names = SUBSCRIPTIONS if self.kind == "emptied" else SUBSCRIPTIONS + PLACED
@@ -185,6 +242,9 @@ class RewoundRun(Run):
         copied_ms = random.randint(first_ms, (first_ms + end_ms) // 2)
         back_ms = random.randint(copied_ms + 1_000, end_ms)
         self.world.at(copied_ms, self.back.copy)
+        if self._cancelling is not None:
+            self.world.at(copied_ms + 1, self._cancelling.cancel)
+            self.world.at(back_ms, self._cancelling.put_back)
         self.world.at(back_ms, partial(self.back.put_back, self.places))
         if self.kind == "restored" and random.random() < 0.5:
             self.back.is_alone = False
@@ -214,6 +274,8 @@ class RewoundRun(Run):
             specification = texts.checked(text).demand()
             excused = partial(self._excused, doubted)
             checkers.check_replay(specification, each.values(), arrived, excused)
+        if self._cancelling is not None and self.back.is_alone:
+            self.cancelled = self._cancelling.check()
         if self.back.is_alone and self.back.was_seen and not self.reported:
             raise CheckFailedError("a disk went back behind what others had seen, in silence")
         return len(rows)

@@ -11,7 +11,7 @@ from typing import Any
 
 from broker.core.network.cell import Cell
 from broker.core.network.cell_book import Kept
-from broker.core.network.cell_view import CellState, CellView, home_of
+from broker.core.network.cell_view import CellState, CellView, home_of, is_cell
 from broker.core.network.header_cell import HeaderCell
 from broker.core.network.needs import Needs
 from broker.core.network.networked import NetworkedBroker
@@ -70,6 +70,13 @@ def _of_another(cell: Cell, me: str) -> CellView:
         counts=cell.counted,
         faults=cell.faults,
     )
+
+
+def knows(core: NetworkedBroker, topology: Topology, broker: str) -> bool:
+    """Tell whether another broker is known, be it by what is kept for it or waited for alone."""
+    brokers = (topology.known, core.own.hosts, core.upstream)
+    is_other = broker != topology.me and not is_cell(broker)
+    return is_other and any(broker in names for names in brokers)
 
 
 def said_of(one: CellView) -> dict[str, Any]:

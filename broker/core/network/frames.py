@@ -18,6 +18,7 @@ from broker.core.network import told
 from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Key
+from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.routing.probes import Echo, Probe
 
@@ -248,6 +249,7 @@ Sealed: TypeAlias = (
     | PartTaken
     | Recall
     | Recalled
+    | SubscriptionsCancelled
     | Probe
     | Echo
 )

@@ -14,6 +14,7 @@ import msgspec
 
 from broker.core import topology as topologies
 from broker.core.effects import Effect, Note, SendFrame
+from broker.core.messages import CancelRequested
 from broker.core.network import frames
 from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
@@ -26,6 +27,7 @@ from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
+from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.probes import Echo, Probe, Probes
 
@@ -87,6 +89,17 @@ def name_taken(broker: NameBearer, linked_to: Sequence[str], why: str) -> list[N
         "reason": why,
     }
     return [Note("error", "name_taken", words)]
+
+
+def cancelled_again(
+    counts: dict[str, int], out: list[Effect], revived: Generation
+) -> CancelRequested:
+    """Count, and tell, that a disk had a cancelled subscription; return how it is cancelled."""
+    counts["cancelled_again"] += 1
+    subscriber, name = revived.subscriber, revived.name
+    words: dict[str, str | int] = {"subscriber": subscriber, "subscription": name}
+    out.append(Note("warning", "cancelled_again", words))
+    return CancelRequested(subscriber, "", name, proven=True)
 
 
 def drain(deciding: Deciding | None, *, drained: bool) -> None:
@@ -304,6 +317,7 @@ COUNTED = (
     "actors_not_told",
     "answers_stale",
     "asked_again",
+    "cancelled_again",
     "cells_begun",
     "cells_ended",
     "cells_failed",

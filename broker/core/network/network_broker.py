@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from broker.core import messages as core_messages
 from broker.core import topology as topologies
 from broker.core.durable import CoreFaultError, DurableBroker
-from broker.core.durable_events import packed
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
 from broker.core.network.announcing import Announcing
@@ -31,7 +30,7 @@ from broker.core.network.cell_view import CellView, home_of, is_cell
 from broker.core.network.cell_views import network_status, said_of, status_of, views
 from broker.core.network.folding import FoldingBroker
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
-from broker.core.network.linking import drain, name_taken
+from broker.core.network.linking import cancelled_again, drain, name_taken
 from broker.core.network.messages import (
     CellPlaced,
     DrainRequested,
@@ -49,6 +48,7 @@ from broker.core.network.relaying import TICK_MS
 from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
+from broker.network.replication.cancellations import CancellationExchange, SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.routing.entry import Joining
 
@@ -76,6 +76,13 @@ class NetworkBroker(FoldingBroker):
         limits = durable.limits
         self._announcing = Announcing(limits.first_events_max, limits.first_events_wait_ms_max)
         self._joining = joining or Joining()
+        self._cancelling = CancellationExchange(
+            durable.network.cancellations,
+            durable.network.catalogue.subscriptions,
+            lambda peer, body: self._say(peer, body, durable.number),
+            self._tell_network,
+            lambda revived: self._handle(cancelled_again(self.counts, self._out, revived)),
+        )
         self._begin_relaying()
         self._begin_folding()
         self._on: dict[type[Any], Callable[[Any], None]] = {
@@ -99,6 +106,7 @@ class NetworkBroker(FoldingBroker):
             frames.Stored: self._stored_by,
             Recall: self._recall,
             Recalled: self._recall,
+            SubscriptionsCancelled: self._cancelling.hear,
         }
         self._listen()
         self._begin_cells(epoch)
@@ -145,6 +153,7 @@ class NetworkBroker(FoldingBroker):
             if isinstance(each, _REQUESTS):
                 self._look_at_needs()
                 self._look_at_cells()
+                self._cancelling.spread(self.sessions.standing)
             elif isinstance(each, core_messages.ActorsListening):
                 self._actors_changed()
             elif isinstance(each, core_messages.Stopped):
@@ -186,11 +195,13 @@ class NetworkBroker(FoldingBroker):
             cores = [self.durable.network, *[cell.durable.network for cell in self._cells.values()]]
             self._say(peer, recalled(self.me, frame.asker, cores), self.durable.number)
 
-    def _go_on_probing(self) -> bool:
-        """Ask and tell who has heard of what, and take what waited for that; whether more is due.
+    def _stands(self, peer: str) -> None:
+        super()._stands(peer)
+        keeps = peer not in self._inside and self.sessions.version(peer) > 1
+        self._cancelling.begin(peer, keeps=keeps)
 
-        A cell whose home is away cannot ask an origin for a new type: nobody waits for it.
-        """
+    def _go_on_probing(self) -> bool:
+        """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
         if self._cells or self._own_post:
             self._run_cells()
         announcing, probes, now, inside = self._announcing, self.probes, self._now, False
@@ -201,6 +212,7 @@ class NetworkBroker(FoldingBroker):
             self._tell_network(word)
         if probes.busy:
             peers, before = self.sessions.neighbours(), probes.answered
+            # A cell whose home is away cannot ask an origin for a new type: nobody waits for it.
             lost = [name for name in self._inside if self._is_away(home_of(name))]
             whole = self.topology.whole and self._joining.over(self.topology.links, now)
             for peer, body in probes.due(peers.without(lost), now, whole=whole):
@@ -208,8 +220,7 @@ class NetworkBroker(FoldingBroker):
                 self._say(peer, body, self.durable.number)
             if probes.answered > before:
                 self._activate()
-        message = announcing.take(probes.answered, now)
-        if message is not None:
+        if (message := announcing.take(probes.answered, now)) is not None:
             self._handle(message, waited=True)
         return inside or message is not None
 
@@ -260,13 +271,6 @@ class NetworkBroker(FoldingBroker):
             self._say_all("", frames.Here(self.me, types))
             self._be_uncertain()
 
-    def knows(self, broker: str) -> bool:
-        """Whether another broker is known, be it by what is kept for it or waited for alone."""
-        network = self.durable.network
-        known = (self.topology.known, network.own.hosts, network.upstream)
-        is_other = broker != self.me and not is_cell(broker)
-        return is_other and any(broker in some for some in known)
-
     @property
     def now(self) -> int:
         """The time of the last message."""
@@ -303,15 +307,12 @@ class NetworkBroker(FoldingBroker):
     def _reoffer(self, peer: str, one: frames.Reoffer) -> None:
         if not self._comes_from(one.host, peer):
             return
-        if one.types:
-            self.ways.open(one.origin, peer, one.host)
-        else:
-            self.ways.close(one.origin, peer, one.host)
+        (self.ways.open if one.types else self.ways.close)(one.origin, peer, one.host)
         self._asked_of(peer, one)
         if one.origin == self.me:
             self._offer(peer, one)
-            return
-        self._pass_on(peer, one.origin, one)
+        else:
+            self._pass_on(peer, one.origin, one)
 
     def _offer(self, peer: str, one: frames.Reoffer) -> None:
         """Answer a host: what it has not got yet, as far as it is still here."""
@@ -331,22 +332,13 @@ class NetworkBroker(FoldingBroker):
             self._tell_network(told.HostStored(one.host, position))
         if not one.types or one.host not in network.own.hosts:
             return
-        if one.quiet:
-            at, life = network.own.position, network.own.life
-            what = told.Forwarded(self.me, life, at, at, [], packed([]), {}, whole=True)
-            body = frames.Offered(one.host, one.serial, what, True, False, network.newest)
-            self._say(peer, body, self.durable.number, 0)
-            self._answered(peer, body)
-            return
-        wanted = judge(one.keys)
-        left_off = network.left_off(one.types)
-        asked = (position, one.types, wanted, left_off)
-        for part in offers(self.me, network.own, network.told, *asked):
-            what, last, more = part
+        asked = (position, one.types, judge(one.keys), network.left_off(one.types))
+        for what, last, more in offers(self.me, network.own, network.told, *asked, quiet=one.quiet):
             body = frames.Offered(one.host, one.serial, what, last, more, network.newest)
             self._say(peer, body, self.durable.number, len(what.positions))
             self._answered(peer, body)
-        self._tick_soon(TICK_MS)
+        if not one.quiet:
+            self._tick_soon(TICK_MS)
 
     def _stored_by(self, peer: str, one: frames.Stored) -> None:
         if not self._comes_from(one.host, peer):

@@ -32,6 +32,7 @@ from broker.core.network.upstream import Upstream
 from broker.core.outgoing import Outgoing
 from broker.core.routing.operator import Advertisement
 from broker.network.replication import absence
+from broker.network.replication.cancellations import CancellationLog, SubscriptionsCancelled
 from broker.network.replication.local_sources import LocalSources
 from broker.network.routing.wants import HostWants, Wants
 from language import EventType
@@ -70,6 +71,8 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.wants = Wants(_hosts_max(self.limits), told.declarable)
         self.upstream: dict[str, Upstream] = {}
         self.sources = LocalSources(self.limits.sources_max)
+        self.cancellations = CancellationLog(self.options.name)
+        self._installer.on_cancel = self.cancellations.cancel
         self.told: told.Watermarks = {}  # what was promised last
         self.fresh: list[Fresh] = []
         self.is_host = False  # whether it ever needed something of another
@@ -95,6 +98,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             told.OutOfReach: self._out_of_reach,
             **dict.fromkeys(_OF_ABSENCE, lambda one, _: self.absent.handle(one)),
             told.SourceShown: lambda one, _: self._sends(one.source, one.type_name),
+            SubscriptionsCancelled: lambda message, _: self.cancellations.handle(message),
             told.TypesAnswered: lambda one, _: self.sources.answered(one.types),
             cell_told.CellMoved: lambda one, _: self.book.move(one.cell, one.broker, one.reason),
             cell_told.CellNamed: lambda one, _: self.book.name(one.cell, one.origins),
@@ -133,8 +137,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         if not self.own.hosts or self.own.is_asking:
             return
         self._promised_at = self._now
-        changed = self._promises(self._intake.clock.promised, self._now)
-        if changed:
+        if changed := self._promises(self._intake.clock.promised, self._now):
             self.told.update(changed)
             self.told = {name: one for name, one in self.told.items() if one is not None}
             position = self.own.promise()
@@ -313,6 +316,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.upstream.pop(one.broker, None)
         self._intake.clock.forget_origin(one.broker)
         self.absent.come_back(one.broker)
+        self.cancellations.forget(one.broker)
         self._actors_forgotten(one.broker, out)
         self._feed((), out)
 
@@ -335,6 +339,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
             "newest": self.newest,
             "is_host": self.is_host,
             "promised_at": self._promised_at,
+            "cancelled": self.cancellations.state(),
         }
         return {**super().state(), "network": said}
 
@@ -352,6 +357,7 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         self.newest = said.get("newest", latest)
         self.upstream = {name: Upstream.of(*rest) for name, *rest in said["upstream"]}
         self.sources.restore(said)
+        self.cancellations.restore(said.get("cancelled", ()))
         self.told, self._promised_at = dict(said["told"]), said["promised_at"]
         self.is_host = said["is_host"]
         for host, interest in self.own.hosts.items():

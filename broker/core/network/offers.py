@@ -32,12 +32,18 @@ def offers(  # noqa: PLR0917  # an origin's own and a host's
     types: Collection[str],
     wanted: Callable[[Event], bool] = lambda _: True,
     left_off: Mapping[str, int] | None = None,
+    *,
+    quiet: bool = False,
 ) -> Iterator[tuple[Forwarded, bool, bool]]:
     """The parts: (what, whether it is the last one, whether the host is to ask again).
 
     `wanted` may let through more than the host needs, and must let through all of that. `left_off`
-    is the last promise of types of which nothing is told any more.
+    is the last promise of types of which nothing is told any more. `quiet`: nothing is offered.
     """
+    if quiet:
+        span = (own.position, own.position)
+        yield Forwarded(origin, own.life, *span, [], packed([]), {}, whole=True), True, False
+        return
     after = own.position if position is None else max(min(position, own.position), own.floor)
     rows, upto = rows_since(own, after, types, wanted)
     more = upto < own.position

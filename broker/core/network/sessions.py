@@ -55,6 +55,10 @@ class Sessions:
         plain = [peer for peer in self._all if self._all[peer].version < PROBES_SINCE]
         return Neighbours(self.peers, self.standing, plain)
 
+    def version(self, peer: str) -> int:
+        """Return the version of a neighbour's frames; 1 where none was heard."""
+        return self._all[peer].version if peer in self._all else 1
+
     def begin(self, peer: str) -> Hello:
         """Begin anew with a neighbour."""
         self._next += 1

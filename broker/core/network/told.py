@@ -27,6 +27,7 @@ from broker.core.network.cell_told import (
     CellStood,
 )
 from broker.network.replication.absence import OriginAway, OriginBack
+from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.routing.wants import HostWants
 from language.lexicon import QUOTED_NAME
 from language.tree import AttributeType
@@ -232,6 +233,7 @@ Told: TypeAlias = (
     | CopyUnheard
     | OutOfReach
     | SourceShown
+    | SubscriptionsCancelled
     | TypesAnswered
     | CellMoved
     | CellNamed

@@ -7,6 +7,7 @@ import shutil
 import aiomqtt
 import pytest
 
+from headwater.cli import main
 from tests.broker.network.fleet import CONFIG, Fleet, FleetBroker
 from tests.broker.running import PATIENCE_S, ask, client
 
@@ -100,6 +101,46 @@ def test_a_directory_restored_from_an_older_copy_loses_no_event_that_is_stored(t
 def test_a_namesake_with_an_empty_disk_is_heard_from_its_first_event_on(tmp_path):
     line, _ = asyncio.run(put_back(tmp_path, copied=False))
     assert line["positions_from"] == 1
+
+
+async def cancelled_behind_a_copy(folder):
+    """A home is backed up, a subscription of its is cancelled, and the backup is put back."""
+    fleet = await linked(folder)
+    data, copy = folder / "b0" / "data", folder / "copy"
+    restored = ["restore", str(copy), "--config", str(folder / "b0" / "broker.toml"), "--replace"]
+    try:
+        url = f"http://127.0.0.1:{fleet.brokers['b0'].port('http')}"
+        assert await asyncio.to_thread(main, ["backup", str(copy), "--broker", url]) == 0
+        async with client(fleet.brokers["b0"].port()) as one:
+            assert (await ask(one, "cancel", "Heard"))["ok"]
+        await publish(fleet, 1, 10)
+        await stopped(fleet, "b0")
+        assert main(restored) == 0
+        assert data.is_dir()
+        await begun(fleet, "b0")
+        broker = fleet.brokers["b0"]
+        await fleet.until(lambda: broker.get("/readyz")[0] == 200)
+        await fleet.until(lambda: fleet.subscribed("b0") == [])
+        line = await asyncio.to_thread(broker.line, "cancelled_again")
+        assert line["subscription"] == "Heard"
+        await publish(fleet, 11, 30)
+        assert fleet.results("b0") == []
+        async with client(broker.port()) as one:  # its name is free again, and stays taken
+            assert (await ask(one, "submit", TEXT))["state"] == "active"
+        await publish(fleet, 31, 40)
+        await fleet.until(lambda: len(heard(fleet)) == 10)
+        await stopped(fleet, "b0")
+        await begun(fleet, "b0")
+        await fleet.until(lambda: len(fleet.network("b0")["known"]) == 1)
+        assert fleet.subscribed("b0") == ["active"]
+        assert heard(fleet) == ids_of(31, 40)
+    finally:
+        await fleet.stop()
+
+
+@pytest.mark.timeout(120)
+def test_a_home_restored_from_a_backup_revives_no_subscription_that_was_cancelled(tmp_path):
+    asyncio.run(cancelled_behind_a_copy(tmp_path))
 
 
 async def cloned(folder, neighbour):

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.core.network.own import OwnLog
+from broker.network.replication.cancellations import CancellationLog
 from broker.network.replication.incarnation import Incarnation
 from simulation.network import rewound
 from tests.simulation.planted import found_from
@@ -17,6 +18,7 @@ def test_nothing_else_is_lost_and_nothing_is_doubled(first):
     outcomes = [rewound.run(seed) for seed in FAST_SEEDS[first : first + 3]]
     assert {outcome.kind for outcome in outcomes} == {"restored", "emptied"}
     assert all(outcome.of_run.results > 0 for outcome in outcomes)
+    assert first or outcomes[0].cancelled
 
 
 @pytest.mark.long
@@ -45,11 +47,16 @@ def hosts_that_begin_anew_in_each_life(patch):
     patch.setattr(OwnLog, "place", forgetful)
 
 
+def cancellations_that_no_neighbour_hands_back(patch):
+    patch.setattr(CancellationLog, "lacking", lambda *_: ())
+
+
 # A seed at which each is found.
 PLANTED = {
     positions_that_are_clipped_without_a_word: 4,
     a_life_that_nobody_is_asked_about: 4,
     hosts_that_begin_anew_in_each_life: 0,
+    cancellations_that_no_neighbour_hands_back: 0,
 }
 
 
