@@ -178,8 +178,7 @@ def sampled(stored: int, axes: int, checks: int) -> list[str]:
     for seed in range(checks):
         box = asked_of(seeded, around_the_median, axes, single)
         began = process_time()
-        _, lows, highs = table.meeting(box)
-        found = sample(box, lows, highs, seed=seed, guesses_max=GUESSES)
+        found = sample(box, table.meeting(box), seed=seed, guesses_max=GUESSES)
         times.append((process_time() - began) * 1e3)
         if found.guesses:
             needed.append(guesses_for(1e-3, found.rho))

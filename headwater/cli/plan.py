@@ -5,8 +5,10 @@ or in its place the table or the differences that were asked for, and nothing el
 """
 
 import argparse
+from importlib.util import find_spec
 
 from headwater.cli.frame import entry
+from headwater.cli.output import CommandError
 from headwater.cli.reach import add_options
 from headwater.cli.settings import functions_option
 
@@ -94,6 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.broker is not None:
         asked: int = entry("headwater.cli.planned", "run")(arguments)
         return asked
+    if find_spec("numpy") is None:
+        sentence = "planning offline needs numpy: install headwater with its extra, "
+        raise CommandError(2, sentence + "headwater[planning]")
     status: int = entry("headwater.placement.run", "run")(arguments)
     return status
 

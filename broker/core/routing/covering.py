@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from operator import gt
+from typing import TYPE_CHECKING
 
 from broker.core.routing.boxes import Box
 from broker.core.routing.covering_exact import BUDGET, Verdict, search
-from broker.core.routing.covering_table import Table
+from broker.core.routing.covering_table import Table, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from broker.core.routing.covering_table import Row
 
 
 class Check(Enum):
@@ -54,9 +57,7 @@ def decide(box: Box, boxes: Sequence[Box], budget: int = BUDGET) -> Verdict:
     table = Table(box.axes)
     for place, each in enumerate(boxes):
         table.add(str(place), each.inner())
-    names, lows, highs = table.meeting(box)
-    found = search(box, lows, highs, budget)
-    return found._replace(places=tuple(sorted(int(names[place]) for place in found.places)))
+    return search(box, table.meeting(box), budget)  # rows are numbered as they are added
 
 
 def pairwise(box: Box, boxes: Sequence[Box]) -> bool:
@@ -110,22 +111,21 @@ class CoverIndex:
             return ()
         if self._check is Check.NONE or not len(self._table):
             return None
-        names, lows, highs = self._table.meeting(box)
+        rows = self._table.meeting(box)
         if self._check is Check.PAIRWISE:
-            around = ((lows <= box.lows) & (highs >= box.highs)).all(axis=1)
-            return (names[int(around.argmax())],) if around.any() else None
+            sides = sides_of(box)
+            around = [row[-1] for row in rows if not any(map(gt, row, sides))]
+            return (self._table.name(min(around)),) if around else None
         if self._check is Check.SAMPLED:
-            return self._sample(box, (names, lows, highs), seed)
-        found = search(box, lows, highs, self._budget)
+            return self._sample(box, rows, seed)
+        found = search(box, rows, self._budget)
         self.counts.parts += found.parts
         self.counts.over_budget += found.over_budget
-        return tuple(names[place] for place in found.places) if found.covered else None
+        return tuple(map(self._table.name, found.places)) if found.covered else None
 
-    def _sample(
-        self, box: Box, held: tuple[list[str], Any, Any], seed: int
-    ) -> tuple[str, ...] | None:
+    def _sample(self, box: Box, rows: list[Row], seed: int) -> tuple[str, ...] | None:
         from broker.core.routing.sampling import sample
 
-        names, lows, highs = held
-        found = sample(box, lows, highs, seed=seed, guesses_max=self._guesses)
-        return tuple(names) if found.covered else None
+        if not sample(box, rows, seed=seed, guesses_max=self._guesses).covered:
+            return None
+        return tuple(self._table.name(number) for number in sorted(row[-1] for row in rows))

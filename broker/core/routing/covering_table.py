@@ -1,43 +1,46 @@
 """Boxes under names, and quickly those of them that meet another box.
 
-Owns the arrays that boxes stand in. Must not know what is asked about them. Invariant: rows stand
-in the order in which boxes came; a row that was left is found no more.
+Owns the orders in which boxes stand. Must not know what is asked about them. Invariant: of equal
+ends the older box stands first; a box that was removed is found no more.
+
+A box is a row of *sides*: its low ends, then its high ends negated, then its number. So a side that
+lies inside of another box is the greater one, at both ends of every axis alike, and one comparison
+serves for all of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from bisect import bisect_left, bisect_right
+from math import inf
+from operator import neg
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from broker.core.routing.boxes import Box
 
-    Floats = NDArray[np.float64]
-
-FIRST_ROWS = 16
-SORTED_FROM = 256  # boxes; fewer are compared one by one as fast
-STALE_PART = 8  # the orders are made anew once this part of the rows has come since
+Row = tuple[float, ...]
 
 
-class _Order(NamedTuple):
-    ends: Any  # ascending, as they were when the order was made
-    rows: Any
+def sides_of(box: Box) -> Row:
+    """Return the low ends of `box` and its negated high ends."""
+    return (*box.lows, *map(neg, box.highs))
+
+
+def limits_of(sides: Row) -> Row:
+    """Return for each of `sides` the value below which another box meets this one."""
+    axes = len(sides) // 2
+    return tuple(map(neg, sides[axes:] + sides[:axes]))
 
 
 class Table:
-    """Rows of ends. numpy is loaded with the first box."""
+    """Rows under names, in an ascending order for each side."""
 
     def __init__(self, axes: int) -> None:
         self._axes = axes
-        self._rows: dict[str, int] = {}
-        self._names: list[str | None] = []  # of the rows; None: it was left
-        self._lows: Any = None
-        self._highs: Any = None
-        self._orders: list[tuple[_Order, _Order]] = []
-        """For each axis the first `_ordered` rows by their low ends and by their high ends."""
-        self._ordered = 0
+        self._rows: dict[str, Row] = {}
+        self._names: dict[int, str] = {}
+        self._added = 0
+        self._orders: list[tuple[list[float], list[Row]]] = [([], []) for _ in range(2 * axes)]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -46,85 +49,48 @@ class Table:
         return name in self._rows
 
     def add(self, name: str, box: Box) -> None:
-        """Put a box into the next row. ValueError: the name is taken, or the axes are others."""
-        import numpy as np
-
+        """Hold `box` as `name`. ValueError: the name is taken, or the axes are others."""
         if name in self._rows:
             raise ValueError(f"there is a box {name} already")
         if box.axes != self._axes:
             raise ValueError(f"the box {name} has {box.axes} axes instead of {self._axes}")
-        row = len(self._names)
-        if self._lows is None:
-            self._lows, self._highs = (np.empty((0, self._axes)) for _ in range(2))
-        if row == len(self._lows):
-            more = np.empty((max(row, FIRST_ROWS), self._axes))
-            self._lows = np.concatenate((self._lows, more))
-            self._highs = np.concatenate((self._highs, more))
-        self._lows[row], self._highs[row] = (np.inf, -np.inf) if box.empty else box
-        self._names.append(name)
+        sides = (inf,) * (2 * self._axes) if box.empty else sides_of(box)  # inf meets nothing
+        row = (*sides, self._added)
         self._rows[name] = row
+        self._names[self._added] = name
+        self._added += 1
+        for side, (ends, rows) in enumerate(self._orders):
+            place = bisect_right(ends, row[side])
+            ends.insert(place, row[side])
+            rows.insert(place, row)
 
     def remove(self, name: str) -> None:
-        """Leave a box's row. KeyError: there is none of that name."""
-        import numpy as np
-
+        """Forget the box `name`. KeyError: there is none of that name."""
         row = self._rows.pop(name)
-        self._names[row] = None
-        self._lows[row], self._highs[row] = np.inf, -np.inf  # meets nothing
-        if len(self._names) > 2 * len(self._rows) + FIRST_ROWS:
-            self._close_up()
+        del self._names[int(row[-1])]
+        for side, (ends, rows) in enumerate(self._orders):
+            place = rows.index(row, bisect_left(ends, row[side]))
+            del ends[place], rows[place]
 
-    def meeting(self, box: Box) -> tuple[list[str], Floats, Floats]:
-        """Names, lows and highs of the boxes that have a point with this one in common."""
-        import numpy as np
+    def name(self, number: float) -> str:
+        """Return the name under which the row of this `number` is held."""
+        return self._names[int(number)]
 
-        if not self._rows:
-            none = np.empty((0, self._axes))
-            return [], none, none
-        low, high = np.array(box.lows), np.array(box.highs)
-        if len(self._names) < SORTED_FROM or not self._axes:
-            rows: Any = np.array(list(self._rows.values()))
-        else:
-            rows = self._near(low, high)
-        for axis in range(self._axes):
-            rows = rows[(self._lows[rows, axis] < high[axis])]
-            rows = rows[(self._highs[rows, axis] > low[axis])]
-        names = [self._names[row] or "" for row in rows.tolist()]
-        return names, self._lows[rows], self._highs[rows]
-
-    def _near(self, low: Floats, high: Floats) -> Any:
-        """The rows that the one most selective end leaves, ascending, and all new ones."""
-        import numpy as np
-
-        count = len(self._names)
-        if (count - self._ordered) * STALE_PART > count:
-            self._order()
-        best: Any = None
-        for axis, (by_low, by_high) in enumerate(self._orders):
-            upto = np.searchsorted(by_low.ends, high[axis], side="left")
-            since = np.searchsorted(by_high.ends, low[axis], side="right")
-            for rows in (by_low.rows[:upto], by_high.rows[since:]):
-                if best is None or len(rows) < len(best):
-                    best = rows
-        return np.concatenate((np.sort(best), np.arange(self._ordered, count)))
-
-    def _order(self) -> None:
-        import numpy as np
-
-        self._ordered = len(self._names)
-
-        def order(ends: Any) -> _Order:
-            rows = np.argsort(ends[: self._ordered], kind="stable")
-            return _Order(ends[rows], rows)
-
-        self._orders = [
-            (order(self._lows[:, axis]), order(self._highs[:, axis])) for axis in range(self._axes)
+    def meeting(self, box: Box) -> list[Row]:
+        """Return the rows that have a point with `box` in common; equal boxes oldest first."""
+        if not self._axes:
+            return list(self._rows.values())
+        limits = limits_of(sides_of(box))
+        counts = [
+            (bisect_left(ends, limit), side)
+            for side, ((ends, _), limit) in enumerate(zip(self._orders, limits, strict=True))
         ]
-
-    def _close_up(self) -> None:
-        """Take out the rows that were left."""
-        kept = list(self._rows.values())  # ascending, as names came in the order of rows
-        self._lows, self._highs = self._lows[kept].copy(), self._highs[kept].copy()
-        self._names = list(self._rows)
-        self._rows = {name: row for row, name in enumerate(self._rows)}
-        self._orders, self._ordered = [], 0
+        counts.sort()
+        # The most selective side leaves the fewest rows for the comparisons with the others.
+        count, first = counts[0]
+        rows = self._orders[first][1][:count]
+        for count, side in counts[1:]:
+            if count < len(self._rows):
+                limit = limits[side]
+                rows = [row for row in rows if row[side] < limit]
+        return rows

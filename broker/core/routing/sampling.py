@@ -7,21 +7,21 @@ the bound costs. Must not know whose boxes they are; randomness comes in as a se
 
 from __future__ import annotations
 
-from math import ceil, inf, log, log1p
-from typing import TYPE_CHECKING, Any, NamedTuple
+from bisect import bisect_right
+from math import ceil, inf, log, log1p, nextafter
+from operator import gt
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.core.routing.covering_exact import first_part, reduced
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from broker.core.routing.boxes import Box
     from broker.core.routing.covering_exact import Part
+    from broker.core.routing.covering_table import Row
 
-    Floats = NDArray[np.float64]
-
-AT_ONCE = 4096  # comparisons of points with boxes, in thousands of numbers, held at a time
+BITS = (1 << 64) - 1
 
 
 class Sampled(NamedTuple):
@@ -39,7 +39,7 @@ class Sampled(NamedTuple):
 
 
 def guesses_for(error: float, rho: float) -> float:
-    """How many points bring the error down to this; infinite if rho is too small to tell.
+    """Return the number of points that bring the error down to `error`; inf: `rho` is too small.
 
     ValueError: the error is no probability between 0 and 1.
     """
@@ -53,26 +53,22 @@ def guesses_for(error: float, rho: float) -> float:
 
 def sample(
     box: Box,
-    lows: Floats,
-    highs: Floats,
+    rows: list[Row],
     *,
     seed: int,
     error: float = 0.0,
     guesses_max: int = 1000,
 ) -> Sampled:
-    """Whether the rows of these ends, one box each, seem to cover the box together.
+    """Return whether `rows`, all of which meet `box`, seem to cover it together.
 
     As many points are drawn as `error` asks for by the bound, but no more than `guesses_max`; with
     an error of 0 that many. In practice the bound asks for more than anybody can draw, and what
     was reached is told instead. The same seed gives the same answer.
     """
-    import numpy as np
-
     if box.empty:
         return Sampled(covered=True)
-    part = first_part(box, lows, highs)
-    below, above = part.lows > part.low, part.highs < part.high
-    if (~(below | above).any(axis=1)).any():
+    part = first_part(box, rows)
+    if any(not any(map(gt, row, part.sides)) for row in part.rows):
         return Sampled(covered=True)
     left = reduced(part)
     if left is None:
@@ -81,38 +77,48 @@ def sample(
     guesses = guesses_max
     if error:
         guesses = int(min(guesses_max, guesses_for(error, rho)))
-    generator = np.random.Generator(np.random.PCG64(seed))
-    step = max(1, AT_ONCE * 1000 // left.lows.size)
-    for done in range(0, guesses, step):
-        count = min(step, guesses - done)
-        if _misses(left, generator.random((count, box.axes))):
-            return Sampled(covered=False, guesses=done + count, rho=rho)
+    draw = _uniform(seed)
+    for done in range(guesses):
+        if _misses(left, draw):
+            return Sampled(covered=False, guesses=done + 1, rho=rho)
     return Sampled(covered=True, guesses=guesses, rho=rho, error=(1.0 - rho) ** guesses)
 
 
 def least_share(part: Part) -> float:
-    """`rho` of `Sampled`: no gap of the part takes up less of its volume."""
-    import numpy as np
-
+    """Return `rho` of `Sampled`: no gap of `part` takes up less of its volume."""
     share = 1.0
-    for axis in range(len(part.low)):
-        low, high = part.low[axis], part.high[axis]
+    for axis in range(part.axes):
+        across = axis + part.axes
+        low, high = part.sides[axis], -part.sides[across]
         # A gap ends at the part's ends or at those of boxes: it begins where one of them ends.
-        begins = np.concatenate(((low,), part.highs[:, axis]))
-        ends = np.sort(np.concatenate(((high,), part.lows[:, axis])))
-        begins = begins[begins < high]
-        places = np.searchsorted(ends, begins, side="right")
-        found = places < len(ends)
-        widths = ends[places[found]] - begins[found]
-        share *= float(widths.min() / (high - low))
+        begins = [low, *(max(-row[across], low) for row in part.rows if -row[across] < high)]
+        ends = sorted([high, *(row[axis] for row in part.rows if row[axis] > low)])
+        width = min(ends[bisect_right(ends, begin)] - begin for begin in begins)
+        share *= width / (high - low)
     return share
 
 
-def _misses(part: Part, drawn: Floats) -> bool:
-    """Whether one of these points lies in no box."""
-    import numpy as np
+def _uniform(seed: int) -> Callable[[], float]:
+    """Return a generator of numbers in [0, 1): splitmix64, whose state is any 64 bits."""
+    state = seed & BITS
 
-    points = part.low + drawn * (part.high - part.low)
-    points = np.minimum(points, np.nextafter(part.high, -np.inf))[:, None, :]
-    inside: Any = ((part.lows <= points) & (points < part.highs)).all(axis=2)
-    return not bool(inside.any(axis=1).all())
+    def draw() -> float:
+        nonlocal state
+        state = (state + 0x9E3779B97F4A7C15) & BITS
+        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & BITS
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & BITS
+        return ((mixed ^ (mixed >> 31)) >> 11) * 2.0**-53
+
+    return draw
+
+
+def _misses(part: Part, draw: Callable[[], float]) -> bool:
+    """Return whether the next point that is drawn lies in no box; the widest are asked first."""
+    axes = part.axes
+    point = []
+    for axis in range(axes):
+        low, high = part.sides[axis], -part.sides[axis + axes]
+        point.append(min(low + draw() * (high - low), nextafter(high, -inf)))
+    # low <= value and value < high: at the high end, which is out, by the next float
+    sides = (*point, *(-nextafter(value, inf) for value in point))
+    return not any(not any(map(gt, row, sides)) for row in part.rows)

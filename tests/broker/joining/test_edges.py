@@ -4,14 +4,14 @@ import asyncio
 import time
 
 import pytest
-import uvloop
 
 from broker.joining.messages import Outgoing
 from tests.broker.joining.scene import TEXT, Scene, client, ids, section, send, take, until
 from tests.broker.joining.servers import Line, Mosquitto, OwnFace
 from tests.broker.joining.test_join import payload
+from tests.loops import FACTORIES
 
-LOOPS = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+LOOPS = pytest.mark.parametrize("loop", FACTORIES.values(), ids=FACTORIES)
 
 
 def now_ms():

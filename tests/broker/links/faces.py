@@ -3,14 +3,11 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-import uvloop
-
 from broker.config.links import LinksSection
 from broker.core.links import Delivered, Up, make_link_limits
 from broker.links import LinkFace
 
 PATIENCE_S = 10.0
-RUNNERS = {"uvloop": uvloop.run, "asyncio": asyncio.run}
 QUICK = {"heartbeat_ms": 50, "silence_ms": 1000, "handshake_ms": 1000}
 
 

@@ -6,8 +6,6 @@ import ssl
 import subprocess
 from contextlib import asynccontextmanager, suppress
 
-import uvloop
-
 from broker.mqtt import packets as p
 from broker.mqtt.codec import Decoder, TopicNames, encode
 from broker.mqtt.limits import Limits
@@ -16,7 +14,6 @@ from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.world import HEADWATER
 
 PATIENCE_S = 8.0
-RUNNERS = {"uvloop": uvloop.run, "asyncio": asyncio.run}
 
 
 class Application:

@@ -4,7 +4,6 @@ import random
 from itertools import product
 from math import inf, isclose, log
 
-import numpy as np
 import pytest
 
 from broker.core.routing.boxes import Box, box_of, cuts
@@ -18,8 +17,7 @@ def sampled(asked: Box, held: list[Box], **options):
     table = Table(asked.axes)
     for place, each in enumerate(held):
         table.add(str(place), each)
-    _, lows, highs = table.meeting(asked)
-    return sample(asked, lows, highs, **{"seed": 1, **options})
+    return sample(asked, table.meeting(asked), **{"seed": 1, **options})
 
 
 def case(seed: int) -> tuple[Box, list[Box]]:
@@ -42,10 +40,12 @@ def gap_share(asked: Box, held: list[Box]) -> float:
 
 def boxes_that_matter(asked: Box, held: list[Box]) -> list[Box]:
     """Those that points are compared with: the minimal set of the conflict table."""
-    lows, highs = (np.array([each[which] for each in held]) for which in (0, 1))
-    part = reduced(first_part(asked, lows, highs))
-    rows = zip(part.lows, part.highs, strict=True)
-    return [Box(tuple(low.tolist()), tuple(high.tolist())) for low, high in rows]
+    table = Table(asked.axes)
+    for place, each in enumerate(held):
+        table.add(str(place), each)
+    rows = reduced(first_part(asked, table.meeting(asked))).rows
+    ends = [(row[: asked.axes], row[asked.axes : -1]) for row in rows]
+    return [Box(lows, tuple(-end for end in negated)) for lows, negated in ends]
 
 
 def test_not_covered_is_never_wrong_and_no_gap_is_smaller_than_its_bound() -> None:
