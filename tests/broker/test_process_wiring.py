@@ -20,6 +20,7 @@ from broker.core.messages import (
     Woken,
 )
 from broker.rights.current import CurrentRights
+from broker.rights.quotas import QuotaLedger
 from broker.rights.table import RightsTable
 from broker.wiring import logs
 from broker.wiring import requests as requesting
@@ -392,7 +393,7 @@ def with_requests(scene):
     async def run():
         outside = Outside()
         runner = Runner(Broker(BrokerOptions()), outside)
-        requests = Requests(runner, runner.core.limits, OPEN)
+        requests = Requests(runner, runner.core.limits, OPEN, QuotaLedger())
         serving = asyncio.create_task(requests.serve())
         try:
             async with asyncio.timeout(PATIENCE_S):

@@ -191,9 +191,9 @@ def test_a_publisher_who_is_not_answered_is_found(monkeypatch):
 
     acknowledge = Outgoing.acknowledge
 
-    def forgetful(self, token, outcome="taken"):
+    def forgetful(self, token, outcome="taken", reason=""):
         if outcome == "taken":
-            acknowledge(self, token, outcome)
+            acknowledge(self, token, outcome, reason)
 
     monkeypatch.setattr(Outgoing, "acknowledge", forgetful)
     assert any("answers" in text for text in failing_seeds())

@@ -71,14 +71,14 @@ class CellHosts(CellHomes):
         if home_of(one.which.cell) != home:
             raise ValueError(f"{home} is not the home of {one.which.cell}")
         cell = self._cells.get(one.which.name)
-        if cell is not None and cell.which != one.which:
-            self._end_cell(cell)
-            cell = None
-        if cell is None:
+        if cell is None or cell.which != one.which:
+            if cell is not None:
+                self._end_cell(cell)
             self._tell_broker(home, cell_frames.Missing(one.which))
             return
-        cell.keep_only(one, self._now)
-        cell.say_again()
+        with self._alone(cell):
+            cell.keep_only(one, self._now)
+            cell.say_again()
 
     def _cell_hosted(self, home: str, one: cell_frames.Hosted) -> None:
         if one.which.name in self._cells or home_of(one.which.cell) != home:

@@ -14,6 +14,7 @@ from broker.core.messages import SpecificationSubmitted, Started, Stopped
 from broker.joining.backoff import Backoff
 from broker.joining.connection import NO_DELAY
 from broker.rights.current import CurrentRights
+from broker.rights.quotas import QuotaLedger
 from broker.rights.table import RightsTable
 from broker.wiring.joined import Joined
 from broker.wiring.requests import Requests
@@ -69,7 +70,7 @@ class Scene:
         for way in self.joined.ways:
             way.join._backoff = Backoff(random.Random(seed), wait_s, 4 * wait_s)
         self.runner = Runner(Broker(BrokerOptions(name="site-1")), self)
-        self.requests = Requests(self.runner, self.runner.core.limits, OPEN)
+        self.requests = Requests(self.runner, self.runner.core.limits, OPEN, QuotaLedger())
         self.joined.attach(self.runner, self.requests.put)
         self.slow = False
         self.unsynced = []

@@ -116,7 +116,7 @@ def test_a_cell_that_fails_away_from_home_goes_on_there(what, monkeypatch, told)
         with_messages(monkeypatch, fault)
     else:
         patched(monkeypatch, what, fault)
-    run = CellRun(2, SHAPE)
+    run = CellRun(4, SHAPE)
     run.run()
     assert fault.failed.total() > 2
     assert counts(run, "cells_failed") == told["cell_failed"] == fault.failed.total()

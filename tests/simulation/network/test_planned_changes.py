@@ -144,7 +144,7 @@ class Line(Changing):
 
 
 def test_a_task_follows_a_rate_that_doubles_and_its_results_are_those_of_one_engine():
-    run = Line(1)
+    run = Line(2)
     outcome = run.run()
     (hosts,) = run.hosts.values()
     assert "b4" in [host for at, host in hosts if at < PHASE_MS]

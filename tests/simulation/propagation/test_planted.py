@@ -111,8 +111,7 @@ def from_before_the_subscription(patch):
 
 def touching_is_covering(patch):
     def covered_by(self, box, seed=0):
-        names, _, _ = self._table.meeting(box)
-        return tuple(names) or None
+        return tuple(self._table.name(row[-1]) for row in self._table.meeting(box)) or None
 
     patch.setattr(CoverIndex, "covered_by", covered_by)
 
