@@ -11,7 +11,7 @@ from headwater.cli import http_client
 from headwater.cli.output import CommandError, print_json
 from headwater.cli.reach import add_options, broker_of
 
-EXAMPLE = "  headwater health --broker http://127.0.0.1:8080"
+EXAMPLE = "  headwater health   # --broker http://127.0.0.1:8080 asks another"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

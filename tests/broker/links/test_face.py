@@ -11,7 +11,8 @@ import pytest
 from broker.config.links import LinksSection
 from broker.core.links import Congested, Down, Refused
 from broker.links import LinkConfigError, LinkFace
-from tests.broker.links.faces import QUICK, RUNNERS, both_up, cut, face, until
+from tests.broker.links.faces import QUICK, both_up, cut, face, until
+from tests.loops import RUNNERS
 
 
 @pytest.fixture(params=sorted(RUNNERS))

@@ -24,8 +24,9 @@ from broker.core.links.frames import (
 )
 from broker.links import LinkConfigError, Security, load_security
 from broker.links.securing import own_secret
-from tests.broker.links.faces import PATIENCE_S, QUICK, RUNNERS, both_up, face, until
+from tests.broker.links.faces import PATIENCE_S, QUICK, both_up, face, until
 from tests.conftest import require_program
+from tests.loops import RUNNERS
 
 SECRET = "correct-horse-battery"
 

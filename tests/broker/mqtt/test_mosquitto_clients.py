@@ -5,7 +5,6 @@ import pytest
 from broker.credentials import Users, hash_password
 from broker.mqtt.listening import Listener, Tls
 from tests.broker.mqtt.sockets import (
-    RUNNERS,
     Program,
     make_certificates,
     mosquitto_pub,
@@ -13,6 +12,7 @@ from tests.broker.mqtt.sockets import (
     serving,
     until,
 )
+from tests.loops import RUNNERS
 
 pytestmark = pytest.mark.program("mosquitto_pub", "mosquitto_sub")
 EVERY_VERSION = pytest.mark.parametrize("version", ["mqttv311", "mqttv5"])

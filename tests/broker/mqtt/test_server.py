@@ -15,13 +15,13 @@ from broker.mqtt.listening import Listener, ListenError, Tls, files_allowed
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.mqtt.server import MqttServer
 from tests.broker.mqtt.sockets import (
-    RUNNERS,
     Application,
     RawClient,
     make_certificates,
     serving,
     until,
 )
+from tests.loops import RUNNERS
 
 
 @pytest.fixture(params=RUNNERS)

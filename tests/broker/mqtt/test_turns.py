@@ -11,7 +11,8 @@ from broker.mqtt.codec import encode
 from broker.mqtt.limits import Limits
 from broker.mqtt.reasons import Reason
 from broker.mqtt.sockets import PORTION_BYTES_LEAST, PORTION_BYTES_MOST, TURN_S, ReadTurns
-from tests.broker.mqtt.sockets import RUNNERS, RawClient, serving, until
+from tests.broker.mqtt.sockets import RawClient, serving, until
+from tests.loops import RUNNERS
 
 MEGABYTE = 1_000_000
 
