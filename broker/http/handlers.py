@@ -252,12 +252,14 @@ async def _body(
     """Read a body of at most `bytes_max`, or return the refusal, which names the `limit`."""
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         return problem(415, f"send the {what} as it is, without Content-Encoding")
-    too_long = problem(413, f"the {what} is longer than {bytes_max} bytes (limits.{limit})")
+    body = None
     try:
         async with asyncio.timeout(BODY_WAIT_S):
             body = await request.read()
     except TimeoutError:
         return problem(408, "the body did not arrive in time")
     except web.HTTPRequestEntityTooLarge:
-        return too_long
-    return body if len(body) <= bytes_max else too_long
+        pass
+    if body is None or len(body) > bytes_max:
+        return problem(413, f"the {what} is longer than {bytes_max} bytes (limits.{limit})")
+    return body
