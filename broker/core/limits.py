@@ -95,8 +95,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     unbounded_allowed: Annotated[
         int,
         said(
-            "0 is no; else texts may be submitted whose partial matches nothing but"
-            " `occurrences_held_max` limits (`headwater check --bounds` tells which)",
+            "0 is no; else who has no name may submit texts whose partial matches nothing but"
+            " `occurrences_held_max` limits (`headwater check --bounds` tells which); for users"
+            " their quota says it",
             "submission refused",
             0,
         ),

@@ -2,8 +2,9 @@
 
 Owns the bytes' way between the event loop and the driver. Must not know packets or the hub's
 decisions. Invariants: in one turn of the loop each socket gives at most one portion, and all of
-them together about `TURN_S` of work, so that a flood takes no more than its share; a socket that
-is closed is read on until its peer has had a chance to read the last bytes.
+them together about `TURN_S` of work, so that a flood takes no more than its share; who owes others
+work by a quota is not read before they had it; a socket that is closed is read on until its peer
+has had a chance to read the last bytes.
 
 libuv reads a socket up to 32 times before it looks at another, with a quarter of a megabyte at a
 time. A portion ends that: where it came full, the socket is not read again before the next turn.
@@ -13,6 +14,8 @@ import asyncio
 import socket as sockets
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
+
+from broker.rights.work import Wait, WorkLedger
 
 if TYPE_CHECKING:
     from broker.mqtt.connection import Connection
@@ -35,7 +38,9 @@ class ReadTurns:
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(PORTION_BYTES_MOST))
-        self.busy: dict[Socket, None] = {}  # had a full portion; are read again in the next turn
+        # Those that had a full portion are read again in the next turn; those that owe work, later.
+        self.busy: dict[Socket, None] = {}
+        self.work = WorkLedger()
 
     def next_portion(self, portion_bytes: int, took_s: float) -> int:
         """Return the size of a socket's next portion, given how long the last full one took."""
@@ -59,6 +64,7 @@ class Socket(asyncio.BufferedProtocol):
         "_linger_bytes",
         "_portion_bytes",
         "_turns",
+        "_wait",
         "transport",
     )
 
@@ -69,6 +75,7 @@ class Socket(asyncio.BufferedProtocol):
         self._driver = driver
         self._turns = driver.turns
         self._portion_bytes = PORTION_BYTES
+        self._wait: Wait | None = None  # for the work that its user owes others
         self._allowed = True  # to read; False: the hub wants no more for now
         self._ending: asyncio.TimerHandle | None = None
         self._linger_bytes = -1  # that may still come after the end; -1: it has not ended
@@ -96,9 +103,15 @@ class Socket(asyncio.BufferedProtocol):
         except Exception:  # noqa: BLE001 - see `Driver.failed`
             driver.failed(self._connection)
         driver.perform()
-        if size_bytes == self._portion_bytes and not self.transport.is_closing():
+        took_s = perf_counter() - began_s
+        holder = self._connection.holder
+        user = holder.user if holder is not None else None
+        percent = driver.hub.quotas.of_user(user).work_percent
+        self._wait = self._turns.work.charge(user, percent, took_s)
+        full = size_bytes == self._portion_bytes
+        if (full or self._wait is not None) and not self.transport.is_closing():
             self._wait_for_turn()
-            took_s = perf_counter() - began_s
+        if full:
             self._portion_bytes = self._turns.next_portion(size_bytes, took_s)
 
     def _wait_for_turn(self) -> None:
@@ -111,6 +124,9 @@ class Socket(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
+        if self._wait is not None and self in self._turns.busy and self._wait.goes_on():
+            asyncio.get_running_loop().call_soon(self._take_turn)
+            return
         self._turns.busy.pop(self, None)
         if self._allowed and not self.transport.is_closing():
             self.transport.resume_reading()

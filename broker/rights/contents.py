@@ -60,9 +60,8 @@ def beyond_quota(
             what = f"`{asker.user}` would have {count} subscriptions installed"
             span = tasks[next(iter(coming))].node.span
             return [trouble(refusals.QUOTA, span, found=what, count=quota.contents)]
-    # A quota decides where it says something; the broker's limit is for all others.
-    allowed = quota.unbounded if asker.user is not None else None
-    if allowed or (allowed is None and limits.unbounded_allowed):
+    # The quota is for who has a name; where nobody has one, all is open but for the broker's limit.
+    if quota.unbounded if asker.user is not None else limits.unbounded_allowed:
         return []
     return _unbounded(text, list(coming), limits)
 

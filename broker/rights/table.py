@@ -62,8 +62,8 @@ class Quota(Struct, frozen=True, kw_only=True):
     `connections` counts MQTT and HTTP connections at a time, `subscriptions` MQTT subscriptions,
     `contents` installed subscriptions of the language, `retained` retained messages, `queue_bytes`
     what waits for one's sessions, `work_percent` the share of the broker's work while others want
-    some too. `unbounded` is whether subscriptions may be submitted whose state has no bound; None:
-    as the limit `unbounded_allowed` says.
+    some too. `unbounded` is whether subscriptions may be submitted whose state has no bound; for
+    who has no name the limit `unbounded_allowed` says it.
     """
 
     connections: int | None = None
@@ -72,7 +72,7 @@ class Quota(Struct, frozen=True, kw_only=True):
     retained: int | None = None
     queue_bytes: int | None = None
     work_percent: int | None = None
-    unbounded: bool | None = None
+    unbounded: bool = False
 
 
 class QuotaTable(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from broker.mqtt.codec import encode
 from broker.mqtt.limits import Limits
 from broker.mqtt.reasons import Reason
 from broker.mqtt.sockets import PORTION_BYTES_LEAST, PORTION_BYTES_MOST, TURN_S, ReadTurns
+from broker.rights.table import Quota, QuotaTable
 from tests.broker.mqtt.sockets import RawClient, serving, until
 from tests.loops import RUNNERS
 
@@ -26,6 +27,16 @@ def flood_of(size_bytes):
     """Nothing but PUBLISHes at QoS 0."""
     one = encode(p.Publish("flood/x", b"y" * 100), p.V311)
     return one * (size_bytes // len(one))
+
+
+class Everybody:
+    """Credentials: whoever says a name has it."""
+
+    def __bool__(self):
+        return True
+
+    def remembered(self, _name, _password):
+        return True
 
 
 class Watch:
@@ -85,6 +96,35 @@ def test_a_socket_gives_one_portion_in_a_turn_however_much_waits_in_it(run):
             assert max(n for _, _, n in watch.heard) <= PORTION_BYTES_MOST
             await flooder.close()
             await calm.close()
+
+    run(scene())
+
+
+def test_a_flood_takes_the_share_of_its_user_while_another_floods_and_all_there_is_else(run):
+    """Time is what is shared; of two floods of one kind the bytes tell it, too."""
+
+    async def scene():
+        async with serving(users=Everybody()) as server:
+            server.quotas.replace(QuotaTable(users={"anna": Quota(work_percent=10)}))
+            anna, bob = [
+                await RawClient.open(server.port, p.V311, name, username=name, password=b"sesame")
+                for name in ("anna", "bob")
+            ]
+            watch = Watch(server)
+
+            def heard(name):
+                return sum(size for _, who, size in watch.heard if who == name)
+
+            floods = [asyncio.ensure_future(write_for_ever(one.writer)) for one in (anna, bob)]
+            await until(lambda: heard("anna") + heard("bob") > 20 * MEGABYTE)
+            assert heard("anna") < 0.25 * heard("bob")  # 0.11 but for what the machine does else
+            floods[1].cancel()
+            before = heard("anna")
+            await until(lambda: heard("anna") > before + 5 * MEGABYTE)
+            floods[0].cancel()
+            watch.stop()
+            await anna.close()
+            await bob.close()
 
     run(scene())
 

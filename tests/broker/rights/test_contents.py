@@ -21,17 +21,15 @@ def codes(text, asker=ANNA, quota=None, installed=(), **limits):
 
 
 def test_what_has_no_limit_by_its_text_is_refused_where_that_is_not_allowed():
-    assert codes(WILD) == []
-    assert codes(WILD, unbounded_allowed=0) == [UNBOUNDED]
+    assert codes(WILD) == codes(WILD, ANYBODY, unbounded_allowed=0) == [UNBOUNDED]
     within = WILD.replace("Temp as c", "Temp as c within 10 s")
-    assert codes(within, unbounded_allowed=0) == codes(HOT, unbounded_allowed=0) == []
+    assert codes(within) == codes(HOT) == codes(within, ANYBODY, unbounded_allowed=0) == []
 
 
-@pytest.mark.parametrize(("unbounded", "allowed"), [(None, 1), (None, 0), (True, 0), (False, 1)])
-def test_a_quota_decides_where_it_says_something_and_the_limit_for_all_others(unbounded, allowed):
+@pytest.mark.parametrize(("unbounded", "allowed"), [(True, 0), (True, 1), (False, 0), (False, 1)])
+def test_a_quota_decides_for_users_and_the_limit_for_who_has_no_name(unbounded, allowed):
     quota = Quota(unbounded=unbounded)
-    granted = bool(allowed) if unbounded is None else unbounded
-    assert (codes(WILD, quota=quota, unbounded_allowed=allowed) == []) == granted
+    assert (codes(WILD, quota=quota, unbounded_allowed=allowed) == []) == unbounded
     # Who has no name has no quota either, whatever the default is.
     assert (codes(WILD, ANYBODY, quota, unbounded_allowed=allowed) == []) == bool(allowed)
 
