@@ -71,8 +71,8 @@ REFUSALS: Final[dict[str, Meaning]] = {
     "HW511": Meaning(
         "no limit by its text",
         "The broker takes no text whose tasks hold more the longer they run, up to"
-        " `limits.occurrences_held_max`, of a user whose quota does not say `unbounded = true`; of who"
-        " has no name it takes none where `limits.unbounded_allowed` is 0."
+        " `limits.occurrences_held_max`, of a user whose quota does not say `unbounded = true`; of"
+        " who has no name it takes none where `limits.unbounded_allowed` is 0."
         " `headwater check --bounds` tells what each task holds at most.",
     ),
     "HW512": Meaning(

@@ -77,4 +77,32 @@ another-name-wins: an event that names its source is judged by another
         tests=("tests/broker/http/test_events.py",),
         only="own_win",
     ),
+    *part(
+        "broker/rights/work.py",
+        r"""
+share-each: each connection of a user has a share of its own
+- share = self._shares.get(user)
++ share = None
+
+owed-for-ever: who owes waits also where nobody else wants any
+- if self._quiet > QUIET_TURNS:
++ if self._quiet < 0:
+
+own-work-pays: a user's own work counts as that of others
+- self._ledger.total_s += took_s
+-         self.seen_s = self._ledger.total_s
++ self._ledger.total_s += took_s
+""",
+        tests=("tests/broker/rights/test_work.py",),
+    ),
+    *part(
+        "broker/mqtt/sockets.py",
+        r"""
+share-of-nobody: a flood beyond its user's share is read on
+- if self._wait is not None and self in
++ if self._wait is None and self in
+""",
+        tests=("tests/broker/mqtt/test_turns.py",),
+        only="share_of_its_user",
+    ),
 ]
