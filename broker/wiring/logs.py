@@ -5,7 +5,8 @@ one line; and what is not the broker's own (a library's complaint) comes a bound
 from each place in the code.
 
 As text: `2026-01-02T03:04:05.678Z WARNING site-1 late source=t7 type=Temp`; as JSON: an object with
-`time`, `level`, `broker`, `event` and the particulars.
+`time`, `level`, `broker`, `event` and the particulars. Those four say of every line whose it is and
+when: a particular of the same name, such as the broker that is waited for, is `about_broker` there.
 """
 
 import json
@@ -107,8 +108,16 @@ class JsonLines(_Lines):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         time, event, fields = self.parts(record)
-        head = {"time": time, "level": record.levelname.lower(), "broker": self._broker}
-        return json.dumps({**head, "event": event, **fields}, default=str)
+        head = {
+            "time": time,
+            "level": record.levelname.lower(),
+            "broker": self._broker,
+            "event": event,
+        }
+        particulars = {
+            f"about_{name}" if name in head else name: value for name, value in fields.items()
+        }
+        return json.dumps({**head, **particulars}, default=str)
 
 
 def _shown(value: object) -> str:

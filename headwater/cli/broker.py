@@ -11,12 +11,17 @@ from headwater.cli.frame import entry
 from headwater.cli.output import CommandError
 from headwater.cli.settings import add_options, loaded
 
-EXAMPLE = "  headwater broker --set mqtt.port=1884 --set log.level=debug"
+EXAMPLE = "  headwater broker --log json --set mqtt.port=1884 --set log.level=debug"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     add_options(parser)
+    parser.add_argument(
+        "--log",
+        choices=("text", "json"),
+        help="write the log as lines of text or as JSON objects, whatever log.format says",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from broker.wiring.errors import StartError
 
-    if arguments.json:
+    if arguments.log is not None:
+        arguments.overrides.append(f"log.format={arguments.log}")
+    elif arguments.json:
         arguments.overrides.insert(0, "log.format=json")
     settings = loaded(arguments)
     try:

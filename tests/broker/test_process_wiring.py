@@ -155,6 +155,24 @@ def test_a_line_tells_time_level_broker_event_and_particulars(written):
     assert told == {"level": "warning", "broker": "site-1", "event": "late", **note.fields}
 
 
+def test_a_line_about_another_broker_is_still_told_by_this_one(written):
+    """A search of the log by `broker` finds the lines of that broker, and no others."""
+    note = Note("info", "waited_for", {"broker": "pi3", "time": 5, "count": 1})
+    (line,) = written("json", lambda: logs.write(note))
+    told = json.loads(line)
+    assert told.pop("time").endswith("Z")
+    assert told == {
+        "level": "info",
+        "broker": "site-1",
+        "event": "waited_for",
+        "about_broker": "pi3",
+        "about_time": 5,
+        "count": 1,
+    }
+    (line,) = written("text", lambda: logs.write(note))
+    assert "site-1 waited_for broker=pi3" in line
+
+
 def test_a_traceback_is_one_line_too(written):
     def fail():
         try:

@@ -65,7 +65,7 @@ def test_one_of_three_is_stopped_with_a_promise_and_later_forgotten(tmp_path, ca
             status = await asyncio.to_thread(fleet.brokers["b2"].end)
             assert status == 0
             line = await asyncio.to_thread(fleet.brokers["b0"].line, "waited_for")
-            assert (line["broker"], line["subscriptions"], line["level"]) == (
+            assert (line["about_broker"], line["subscriptions"], line["level"]) == (
                 *("b2", "Patient, Hasty"),
                 "info",
             )
