@@ -11,6 +11,7 @@ from pathlib import Path
 PAGES = {
     "configuration.md": ("broker.config.show", "page"),
     "errors.md": ("headwater.errors", "page"),
+    "metrics.md": ("broker.metrics.page", "page"),
     "mqtt-conformance.md": ("tests.conformance.page", "page"),
 }
 

@@ -6,9 +6,10 @@ costs more than its stated bound.
 """
 
 from broker.http.app import HttpOptions, Listener, ListenError, listen, make_app
-from broker.http.facade import BrokerFacade, Ledger, Reply
+from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import Follower, FollowersFullError, ResultFan
 from broker.http.log_facade import ResultLog
+from broker.metrics.ledger import Ledger
 
 __all__ = [
     "BrokerFacade",

@@ -7,46 +7,9 @@ every method but `follow`'s iteration answers at once, from what is in memory.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
 
-import msgspec
-
 from broker.http.events.parts import EventPart
 from broker.http.fan import Follower
-
-
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """The core's account of events as it stands, and what the faces add.
-
-    The counters are those of `broker.core.ledger`, under the same names: received = out + filtered
-    + held + Σ dropped between any two messages. `detected` are the events that definitions made,
-    `results` what subscriptions were told, `notes` what happened to events without ending them.
-    """
-
-    received: int = 0
-    out: int = 0
-    filtered: int = 0
-    held: int = 0
-    dropped: Mapping[str, int] = {}
-    detected: int = 0
-    detected_filtered: int = 0
-    detected_dropped: Mapping[str, int] = {}
-    results: int = 0
-    notes: Mapping[str, int] = {}
-    subscriptions: int = 0
-    suspended: int = 0
-    mqtt_clients: int = 0
-    joins: Mapping[str, int] = {}
-    join_messages: Mapping[str, int] = {}
-    log_results: Mapping[str, int] = {}
-    journal_bytes: Mapping[str, int] = {}
-    links: Mapping[str, int] = {}
-    link_events: Mapping[str, int] = {}
-    network: Mapping[str, int] = {}
-    limits_broken: Mapping[str, int] = {}
-    waited_for: Mapping[str, int] = {}
-    intake_held: int = 0
-    clock_jumps: int = 0
-    clock_gap_s: float = 0
-    clock_ahead_s: float = 0
+from broker.metrics.ledger import Ledger
 
 
 class Diagnostic(TypedDict, total=False):

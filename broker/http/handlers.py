@@ -71,7 +71,7 @@ class Handlers:
     async def metrics(self, _request: web.Request) -> web.Response:
         """The ledger for Prometheus; the library is loaded at the first scrape."""
         if self._exposition is None:
-            from broker.http.metrics import exposition
+            from broker.metrics.exposition import exposition
 
             self._exposition = exposition(self._facade.ledger, version("headwater"))
         render, content_type = self._exposition

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from broker.journal.files import put
 from broker.journal.reading import Found
 from broker.journal.segment import Segments
 from broker.journal.writer import RETRY_S, Records, Writer
+from broker.metrics.histogram import Histogram
 
 SEGMENT_BYTES = 8 * 2**20
 
@@ -54,6 +56,8 @@ class Journal:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[int, int]] = deque()  # number and bytes of what is not durable
         self._gathered: Records = []
+        self.wait_s = Histogram()  # of what was handed over together
+        self._handed_over: deque[tuple[int, float]] = deque()  # last number, when
         self._segments = Segments(
             found.folder, found.files, options.segment_bytes, found.segments, found.size_bytes
         )
@@ -83,6 +87,7 @@ class Journal:
     def _hand_over(self) -> None:
         if self._gathered:
             records, self._gathered = self._gathered, []
+            self._handed_over.append((records[-1][0], perf_counter()))
             self._writer.put(records)
 
     async def write_snapshot(self, number: int, data: bytes) -> None:
@@ -139,4 +144,6 @@ class Journal:
         waiting = self._waiting
         while waiting and waiting[0][0] <= number:
             self.waiting_bytes -= waiting.popleft()[1]
+        while self._handed_over and self._handed_over[0][0] <= number:
+            self.wait_s.observe(perf_counter() - self._handed_over.popleft()[1])
         self._tell_durable(number)

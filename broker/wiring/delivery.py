@@ -5,11 +5,16 @@ message that cannot be sent stops no other; it is counted, and its first is logg
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import lru_cache
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from broker.core import topics
-from broker.core.effects import Acknowledge, Emit, Note, Outcome, Publish, Reply
+from broker.core.effects import Acknowledge, Emission, Emit, Note, Outcome, Publish, Reply
+from broker.metrics.histogram import Histogram
 from broker.mqtt.packets import Properties
 from broker.mqtt.reasons import ProtocolError, Reason
 from broker.wiring import logs
@@ -44,12 +49,31 @@ def _ways(prefix: str, subscriber: str, subscription: str, actor: str) -> tuple[
     )
 
 
+class _ResultEnd(msgspec.Struct):
+    """Of a result, the end of what it was made of, in ms."""
+
+    end: int
+
+
+_end_of: Final = msgspec.json.Decoder(_ResultEnd).decode
+
+
+def _latencies_s(results: Sequence[Emission]) -> list[float]:
+    """Return how long ago each of `results` ended, as its payload says."""
+    now_s = time()
+    return [now_s - _end_of(one.payload).end / 1000 for one in results]
+
+
 class Delivery:
-    """See `broker.wiring.runner.Outside`. `fan` is there once the HTTP face is."""
+    """See `broker.wiring.runner.Outside`. `fan` is there once the HTTP face is.
+
+    `latency_s`: how long after its end each result was given out.
+    """
 
     def __init__(self, server: "MqttServer", prefix: str) -> None:
         self.fan: ResultFan | None = None
         self.unsent: dict[str, int] = {}
+        self.latency_s = Histogram()
         self._server = server
         self._prefix = prefix
 
@@ -70,6 +94,7 @@ class Delivery:
         if effect.results:
             # With the queues of sessions that outlast the process, in one transaction.
             self._server.mark_results(effect.results[-1].offset + 1)
+            self.latency_s.observe_all(_latencies_s(effect.results))
 
     def reply(self, effect: Reply) -> None:
         """To the topic that the client named, or to whoever waits for the future."""

@@ -22,6 +22,7 @@ from broker.core.messages import (
 from broker.http import Follower, Ledger, Reply, ResultFan
 from broker.http.events.parts import EventPart
 from broker.http.facade import Diagnostic
+from broker.metrics import Histogram
 from broker.rights.judge import Principal
 from broker.wiring.arrivals import Request
 from broker.wiring.reload import Reload, ReloadError
@@ -43,7 +44,8 @@ class Facade:
     """See `broker.http.facade.BrokerFacade`. `missing` is what is not up yet, in words.
 
     `keeping`: what is kept on disk. `joined`: the other MQTT servers. `networking`: the links to
-    other brokers. `reload`: the rights, and who reads them again.
+    other brokers. `reload`: the rights, and who reads them again. `latency_s`: of results,
+    once somebody measures it.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Facade:
         reload: Reload,
     ) -> None:
         self.missing: list[str] = ["the MQTT face", "the HTTP face"]
+        self.latency_s = Histogram()
         self._runner = runner
         self._core = runner.core
         self._requests = requests
@@ -108,7 +111,13 @@ class Facade:
             clock_jumps=self._runner.clock.status()["jumps"],
             clock_gap_s=self._runner.clock.status()["gap_ms"] / 1000,
             clock_ahead_s=self._runner.clock.status()["ahead_ms"] / 1000,
+            detection_s=self.latency_s,
+            journal_s=self._keeping.journal.wait_s if self._keeping else Histogram(),
+            lag_s=self._networking.lag_s(self._time_of_day_ms()) if self._networking else {},
         )
+
+    def _time_of_day_ms(self) -> int:
+        return self._runner.now_ms() + self._runner.clock.ahead_ms
 
     def subscriptions(self, user: str | None) -> Sequence[Mapping[str, Any]]:
         """In the order of their installation."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from broker.core.network.planning import Planning
 
 IDENTITY_BITS = 53  # as JSON's numbers keep them
+LAGS_MAX = 1_000  # series of a scrape; of more pairs of an origin and a task those furthest behind
 
 logger = logging.getLogger(__name__)
 
@@ -190,6 +191,19 @@ class Networking:
     def limits_broken(self) -> dict[str, int]:
         """Return 1 for each limit of a broker that the plan breaks."""
         return {} if self.planning is None else self.planning.violations.broken()
+
+    def lag_s(self, time_of_day_ms: int) -> dict[tuple[str, str], float]:
+        """Return how far the promises of origins for tasks here lie behind, by (origin, task)."""
+        status = self.broker.status()
+        runs = [status["promised"], *(cell["promised"] for cell in status["run_here"].values())]
+        lags = {
+            (origin, task): (time_of_day_ms - promise_ms) / 1000
+            for run in runs
+            for task, promises in run.items()
+            for origin, promise_ms in promises.items()
+        }
+        worst = sorted(lags, key=lambda key: (-lags[key], key))[:LAGS_MAX]
+        return {key: lags[key] for key in worst}
 
     def sent(self) -> dict[str, int]:
         """Events sent over each link, by neighbour."""

@@ -239,6 +239,7 @@ class Site:
             networking=self._networking,
             reload=self.reload,
         )
+        facade.latency_s = self._delivery.latency_s
         options = http.HttpOptions(
             text_bytes_max=config.limits.specification_bytes_max,
             events_bytes_max=config.limits.payload_bytes_max,

@@ -185,6 +185,28 @@ def test_with_json_its_log_is_json(tmp_path, own):
         assert broker.end() == 0
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_form_of_the_log_can_be_chosen_for_one_process(form, tmp_path, own):
+    """`--log` wins over the file and over `--set`."""
+    other = {"text": "json", "json": "text"}[form]
+    text = CONFIG.replace('"json"', f'"{other}"')
+    flags = [*own, "--log", form, f"--set=log.format={other}"]
+    with contextlib.ExitStack() as stack:
+        if form == "json":
+            broker = stack.enter_context(RunningBroker(tmp_path, text, *flags))
+            assert broker.end() == 0
+            assert all({"time", "level", "broker", "event"} <= set(line) for line in broker.lines)
+        else:
+            file = tmp_path / "broker.toml"
+            file.write_text(text)
+            process = start(["--config", str(file), *flags])
+            stack.callback(process.stderr.close)
+            while " ready " not in (line := process.stderr.readline()):
+                assert line and not line.startswith("{")  # noqa: PT018
+            process.terminate()
+            assert process.wait(PATIENCE_S) == 0
+
+
 def test_a_directory_that_cannot_be_written_is_told_in_a_sentence(tmp_path, own):
     """Root may write anywhere, so where the test is root a file stands in the way instead."""
     if os.geteuid() == 0:

@@ -63,7 +63,7 @@ def test_every_secret_is_made_by_the_script(tmp_path):
 
 def test_metrics_that_are_asked_for_are_told_by_brokers_or_by_the_server():
     """A query of a metric that nobody has would be empty, and an alert on it silent, for ever."""
-    told = (ROOT / "broker/http/metrics.py").read_text() + (ROOT / "server/face.py").read_text()
+    told = (ROOT / "broker/metrics/ledger.py").read_text() + (ROOT / "server/face.py").read_text()
     told += (ROOT / "server/monitor.py").read_text()
     board = json.loads((ROOT / "deploy/grafana/dashboards/headwater.json").read_text())
     asked = [one["expr"] for panel in board["panels"] for one in panel["targets"]]

@@ -18,6 +18,7 @@ from broker.core.network.networked import NetworkedBroker
 from broker.core.network.ways import Ways
 from broker.core.topology import Topology
 from broker.network.replication.absence_watch import away
+from broker.network.replication.waiting_clocks import WATERMARK_NONE
 
 
 def views(core: NetworkedBroker, running: Mapping[str, Cell], me: str) -> tuple[CellView, ...]:
@@ -136,7 +137,27 @@ def network_status(
         "waits": core.clocks.origins_behind(core.wanted()),
         "away": away(core, core.now),
         "inactive": {name: list(waits) for (_, name), waits in needs.waits.items()},
+        "promised": promised(core),
     }
+
+
+def promised(core: NetworkedBroker) -> dict[str, dict[str, int]]:
+    """Return, by task (`subscriber/name`) and origin, the least promise for a type it needs (ms).
+
+    Origins that have promised nothing yet are left out.
+    """
+    by_origin = {origin: core.watermarks_of(origin) for origin in core.upstream}
+    rows: dict[str, dict[str, int]] = {}
+    for key in core.catalogue.subscriptions:
+        types = core.wanted_by(key)
+        least = {
+            origin: min((at for name, at in marks.items() if name in types), default=None)
+            for origin, marks in by_origin.items()
+        }
+        rows["/".join(key)] = {
+            origin: at for origin, at in least.items() if at is not None and at > WATERMARK_NONE
+        }
+    return rows
 
 
 def status_of(cell: Cell) -> dict[str, Any]:
@@ -150,6 +171,7 @@ def status_of(cell: Cell) -> dict[str, Any]:
         "snapshot_bytes": cell.saver.size_bytes,
         "held": cell.durable.held(),
         "faults": cell.faults,
+        "promised": promised(network),
         "suspended": {sub.name: sub.suspended for sub in installed.values()},
         **({"split": cell.split_status()} if isinstance(cell, HeaderCell) else {}),
     }

@@ -15,10 +15,10 @@ from openapi_spec_validator import validate
 from broker.core.ledger import Ledger as CoreLedger
 from broker.credentials import hash_password, new_token, token_digest
 from broker.http import HttpOptions, Ledger, ListenError, listen, make_app
-from broker.http.metrics import FAMILIES
 from broker.http.openapi import is_open
 from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.routes import ROUTES, SCHEMAS
+from broker.metrics.ledger import FAMILIES
 from broker.mqtt.limits import Limits
 from broker.mqtt.logins import Logins
 from broker.rights.current import CurrentRights
