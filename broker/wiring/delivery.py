@@ -61,7 +61,7 @@ _end_of: Final = msgspec.json.Decoder(_ResultEnd).decode
 def _latencies_s(results: Sequence[Emission]) -> list[float]:
     """Return how long ago each of `results` ended, as its payload says."""
     now_s = time()
-    return [now_s - _end_of(one.payload).end / 1000 for one in results]
+    return [now_s - _end_of(result.payload).end / 1000 for result in results]
 
 
 class Delivery:

@@ -151,11 +151,13 @@ def promised(core: NetworkedBroker) -> dict[str, dict[str, int]]:
     for key in core.catalogue.subscriptions:
         types = core.wanted_by(key)
         least = {
-            origin: min((at for name, at in marks.items() if name in types), default=None)
+            origin: min((mark for name, mark in marks.items() if name in types), default=None)
             for origin, marks in by_origin.items()
         }
         rows["/".join(key)] = {
-            origin: at for origin, at in least.items() if at is not None and at > WATERMARK_NONE
+            origin: mark
+            for origin, mark in least.items()
+            if mark is not None and mark > WATERMARK_NONE
         }
     return rows
 
