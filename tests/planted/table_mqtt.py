@@ -339,9 +339,8 @@ SOCKETS = part(
     "broker/mqtt/sockets.py",
     r"""
 turn-not-waited-for: a socket with much in it is read again at once
-- self._wait_for_turn()
--             took_s
-+ took_s
+- if (full or self._wait is not None) and not self.transport.is_closing():
++ if self._wait is not None and not self.transport.is_closing():
 
 turn-undivided: each of many floods takes a whole turn
 - share_s = TURN_S / (len(self.busy) + 1)

@@ -23,8 +23,8 @@ installed-again-counts: a text that is installed already is one more
 + count = len(mine) + len(coming)
 
 quota-unheard: a quota that forbids what holds without limit is passed over
-- if allowed or (allowed is None and limits.unbounded_allowed):
-+ if allowed or limits.unbounded_allowed:
+- if quota.unbounded if asker.user is not None else limits.unbounded_allowed:
++ if quota.unbounded or limits.unbounded_allowed:
 """,
         tests=CONTENTS,
     ),

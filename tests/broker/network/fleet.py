@@ -47,10 +47,11 @@ class FleetBroker(RunningBroker):
 
 
 class Gap:
-    """A way to a broker's link port that can be cut; runs in the test's loop."""
+    """A way to a broker's link port that can be cut and slow; runs in the test's loop."""
 
-    def __init__(self, target):
+    def __init__(self, target, delay_s=0.0):
         self.target = target  # gives the port; None: nobody listens
+        self.delay_s = delay_s  # of each byte, in either direction
         self.open = True
         self._server = None
         self._writers = []
@@ -75,12 +76,26 @@ class Gap:
         await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
 
     async def _pump(self, reader, writer):
-        try:
-            while data := await reader.read(65536):
+        underway = asyncio.Queue()
+
+        async def deliver():
+            while True:
+                due_s, data = await underway.get()
+                await asyncio.sleep(due_s - time.monotonic())
+                if not data:
+                    writer.close()
+                    return
                 writer.write(data)
                 await writer.drain()
-        except OSError:
-            pass
+
+        async def take():
+            with contextlib.suppress(OSError):
+                while data := await reader.read(65536):
+                    underway.put_nowait((time.monotonic() + self.delay_s, data))
+            underway.put_nowait((time.monotonic() + self.delay_s, b""))
+
+        with contextlib.suppress(OSError):
+            await asyncio.gather(take(), deliver())
         writer.close()
 
     def cut(self):
@@ -103,6 +118,7 @@ class Fleet:
 
     more = ""  # of each broker's configuration
     links: ClassVar[dict[str, str]] = {}  # by broker: more of its section [links]
+    delay_s = 0.0  # of each link
 
     def __init__(self, folder, parents=PARENTS):
         self.folder = folder
@@ -113,7 +129,7 @@ class Fleet:
 
     async def start(self):
         for child, parent in self.parents.items():
-            self.gaps[child] = await Gap(partial(self.links_port, parent)).start()
+            self.gaps[child] = await Gap(partial(self.links_port, parent), self.delay_s).start()
         for name in self.names:
             self.begin(name)
         for broker in self.brokers.values():
