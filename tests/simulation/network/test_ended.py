@@ -10,7 +10,7 @@ from simulation.network.planned import PlannedRun
 from simulation.network.scenario import BEGIN_MS, READY_S_MAX, Run, Shape
 
 ENDS_S = (15, 60)  # after the first readings
-SEEDS_FAST = 3
+SEEDS_FAST = 1
 SEEDS_LONG = 60
 
 

@@ -162,7 +162,7 @@ def _two(events):
 # A seed at which each is found.
 PLANTED = {
     a_gap_that_is_passed_over: 49,
-    claims_that_are_taken_while_a_question_is_open: 99,
+    claims_that_are_taken_while_a_question_is_open: 107,
     positions_told_before_they_are_stored: 139,
     events_kept_for_the_foremost_host_alone: 0,
     positions_that_no_snapshot_holds: 2,
@@ -173,8 +173,8 @@ PLANTED = {
     events_from_afar_that_no_record_holds: 0,
     hosts_that_no_record_holds: 6,
     an_origin_that_is_not_waited_for_while_it_is_cut_off: 0,
-    promises_of_others_that_no_snapshot_holds: 10,
-    events_kept_that_no_snapshot_holds: 40,
+    promises_of_others_that_no_snapshot_holds: 19,
+    events_kept_that_no_snapshot_holds: 56,
     an_answer_that_claims_more_than_it_holds: 0,
 }
 
