@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from tests.planted.fault import part
 
-WAITS = ("tests/simulation/absence/test_waits.py",)
+WAITS = (
+    "tests/broker/network/replication/test_waiting_clocks.py",
+    "tests/simulation/absence/test_waits.py",
+)
 
 TABLE = [
     *part(

@@ -182,6 +182,21 @@ def test_an_echo_of_what_was_not_asked_in_this_session_does_not_count():
     assert one.pending
 
 
+def test_what_was_echoed_in_a_session_that_ended_does_not_count():
+    """Behind the next session of that neighbour others may be there, who have heard nothing."""
+    one, near = Probes("a"), Neighbours(("b", "c"), ("b", "c"))
+    one.begin()
+    list(one.due(near, 0))
+    one.echoed("b", Echo("a", 1))
+    one.left("b")
+    one.echoed("c", Echo("a", 1))
+    assert list(one.due(near, 0)) == [("b", Probe("a", 1))]
+    assert one.pending
+    one.echoed("b", Echo("a", 1))
+    list(one.due(near, 0))
+    assert not one.pending
+
+
 def test_one_echo_stands_for_all_probes_before_it():
     one = Probes("a")
     for _ in range(3):
