@@ -24,6 +24,7 @@ SKIPS_FAIL = os.environ.get("HEADWATER_REQUIRE_PROGRAMS") == "1"
 # The secret of links between a user's own brokers is made there: not among the files of whoever
 # runs the tests.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="headwater-state-")
+os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"]  # where contexts are kept
 
 _calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", derandomize=True, database=None, **_calm)

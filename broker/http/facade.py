@@ -74,6 +74,9 @@ class BrokerFacade(Protocol):
     def forget(self, broker: str) -> bool:
         """Has nobody wait for another broker any more; False where none of that name is known."""
 
+    def network(self) -> Mapping[str, Any] | None:
+        """The network as this broker sees it, and its links; None where it has none."""
+
     def plan(self) -> Mapping[str, Any] | None:
         """Which task runs where in the network and why; None where no coordinator decides that."""
 

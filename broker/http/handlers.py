@@ -25,6 +25,7 @@ WRITE_WAIT_S = 30.0  # a client that takes nothing for so long is gone
 ALIVE_EVERY_S = 15.0  # proxies and clients take longer silence for a dead connection
 CLIENT_LENGTH_MAX = 128
 ANONYMOUS = "http"
+UNLINKED = "this broker has no links: neither links.peers, links.seeds nor links.host is set"
 UNCOORDINATED = "tasks stay where they were submitted: coordinator.enabled is false here"
 
 
@@ -144,6 +145,11 @@ class Handlers:
         if not self._facade.forget(name):
             return problem(404, f"no other broker `{name[:CLIENT_LENGTH_MAX]}` is known")
         return _json({"ok": True})
+
+    async def network(self, _request: web.Request) -> web.Response:
+        """The network, and what goes over this broker's links."""
+        view = self._facade.network()
+        return problem(409, UNLINKED) if view is None else _json(view)
 
     async def plan(self, _request: web.Request) -> web.Response:
         """Where tasks run, and why."""

@@ -52,6 +52,16 @@ SCHEMAS: dict[str, Schema] = {
         subscriptions={"type": "array", "items": {"$ref": "#/components/schemas/Subscription"}},
     ),
     **PLAN_SCHEMAS,
+    "Network": shape_of(
+        "broker now brokers links neighbours own kept_back",
+        broker=TEXT,
+        now={"type": "integer"},
+        brokers={"type": "array", "items": {"type": "object"}},
+        links={"type": "array", "items": {"type": "object"}},
+        neighbours={"type": "object", "additionalProperties": {"type": "object"}},
+        own={"type": "array", "items": {"type": "object"}},
+        kept_back={"type": "object", "additionalProperties": COUNT},
+    ),
     "Health": shape_of("healthy", healthy={"type": "boolean"}),
     "Readiness": shape_of("ready missing", ready={"type": "boolean"}, missing=NAMES),
     "Status": shape_of(""),
@@ -187,6 +197,16 @@ ROUTES: tuple[Route, ...] = (
             404: Answer("no other broker of that name is known"),
         },
         parameters=(Parameter("name", "the broker's name; `/` in it as %2F", "path"),),
+    ),
+    Route(
+        "GET",
+        "/v1/network",
+        "network",
+        "The brokers and links of the network, and what goes over the links of this one",
+        {
+            200: Answer("as this broker knows it", "Network"),
+            409: Answer("this broker has no links"),
+        },
     ),
     Route(
         "GET",

@@ -57,6 +57,7 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("interface", "login", ("GET /", "GET /openapi.json")),
     RequestEntry("metrics", "look", ("GET /metrics",)),
     RequestEntry("status", "look", ("GET /v1/status",)),
+    RequestEntry("network", "look", ("GET /v1/network",)),
     RequestEntry("plan", "look", ("GET /v1/plan",)),
     RequestEntry("publish", "publish", ("POST /v1/events",)),
     RequestEntry("list", "list", ("GET /v1/subscriptions",), "list"),

@@ -7,6 +7,7 @@ the faces have counted, at this moment.
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from importlib.metadata import version
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +20,7 @@ from broker.core.messages import (
     ResumeRequested,
     SpecificationSubmitted,
 )
+from broker.driver.usage import usage
 from broker.http import Follower, Ledger, Reply, ResultFan
 from broker.http.events.parts import EventPart
 from broker.http.facade import Diagnostic
@@ -129,10 +131,13 @@ class Facade:
         return {
             "broker": core.options.name,
             "version": version("headwater"),
+            "process": usage(),
             "state": "starting" if self.missing else "ready",
             "healthy": self.healthy(),
             "since": self._since_ms,
             "now": self._runner.now_ms(),
+            "time_of_day": self._time_of_day_ms(),
+            "detection_s": _quantiles(self.latency_s),
             "events": core.ledger.to_dict(),
             "tasks": {
                 "subscriptions": len(core.catalogue),
@@ -211,6 +216,12 @@ class Facade:
         """Have nobody wait for another broker any more."""
         return self._networking is not None and self._networking.forget(broker)
 
+    def network(self) -> Mapping[str, Any] | None:
+        """Return the network as this broker sees it; None where it has no links."""
+        if self._networking is None:
+            return None
+        return self._networking.view(self._time_of_day_ms())
+
     def plan(self) -> Mapping[str, Any] | None:
         """Where tasks run, and why; None without a coordinator."""
         planning = self._networking.planning if self._networking is not None else None
@@ -247,6 +258,12 @@ class Facade:
     ) -> Reply:
         self._requests.put(request, Principal(user))
         return msgspec.json.decode(await future, type=dict[str, Any])  # type: ignore[return-value]
+
+
+def _quantiles(histogram: Histogram) -> dict[str, float | None]:
+    """Return what half of the values, and 99 of 100, do not exceed; None: none, or beyond all."""
+    shares = {"p50": histogram.quantile(0.5), "p99": histogram.quantile(0.99)}
+    return {name: None if value == inf else value for name, value in shares.items()}
 
 
 def _future() -> "asyncio.Future[bytes]":

@@ -26,6 +26,7 @@ from broker.core.network.messages import (
     NameRefused,
 )
 from broker.core.network.network_broker import NetworkBroker
+from broker.driver.network_view import network_view
 from broker.links import LinkConfigError, LinkFace
 from broker.links.face import LinkNews
 from broker.links.securing import Security, load_security
@@ -175,6 +176,10 @@ class Networking:
             "coordinator": self.planning.status() if self.planning is not None else None,
         }
 
+    def view(self, now_ms: int) -> dict[str, Any]:
+        """Return the network as this broker sees it, and what goes over its links."""
+        return network_view(self.broker, self._face.status(), now_ms)
+
     def links_up(self) -> dict[str, int]:
         """1 for each link that is up, by neighbour."""
         return {name: int(one["state"] == "up") for name, one in self._face.status().items()}
@@ -207,4 +212,4 @@ class Networking:
 
     def sent(self) -> dict[str, int]:
         """Events sent over each link, by neighbour."""
-        return dict(self.broker.sent_events)
+        return self.broker.traffic.totals("sent")

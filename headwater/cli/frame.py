@@ -41,6 +41,12 @@ COMMANDS = {
     "ls": "list the subscriptions of a running broker",
     "tail": "follow the results of a running broker",
     "plan": "find where the tasks of a network run best, or see where they run",
+    "topology": "draw brokers and links, and what travels over each for whom",
+    "flows": "tell which events go over each link, and what was kept back and why",
+    "context add": "give a network of brokers a name",
+    "context ls": "list the networks that have a name",
+    "context select": "choose the network that is asked where no broker is named",
+    "context remove": "forget the name of a network",
     "health": "say whether a running broker takes events; for health checks",
     "drain": "have the tasks that run at a broker go elsewhere",
     "forget": "have nobody wait any more for a broker that will not come back",
@@ -62,6 +68,7 @@ ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
     **dict.fromkeys(("drain", "forget", "health"), "brokers."),
     **dict.fromkeys(("backup", "restore"), "copies."),
+    **dict.fromkeys(("topology", "flows", "context"), "network."),
 }  # by the first word
 
 

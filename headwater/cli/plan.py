@@ -71,7 +71,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _output_options(parser)
     add_options(parser)
-    parser.set_defaults(broker=None)
 
 
 def _output_options(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +92,7 @@ def _output_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Plans, or asks a running broker; 1 where no plan is feasible, 2 where the input is faulty."""
-    if arguments.broker is not None:
+    if arguments.broker is not None or arguments.context is not None:
         asked: int = entry("headwater.cli.planned", "run")(arguments)
         return asked
     if find_spec("numpy") is None:

@@ -10,9 +10,13 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from headwater.cli.output import CommandError, ask_password
+
+if TYPE_CHECKING:
+    from headwater.cli.network.contexts import Context
 
 DEFAULT_BROKER = "http://127.0.0.1:8080"
 PORTS = {"http": 8080, "https": 443, "mqtt": 1883, "mqtts": 8883}
@@ -20,9 +24,10 @@ DEFAULT_CLIENT = "cli"
 EXIT_UNREACHABLE = 3
 NOT_IN_TIME = "accepted, but not active everywhere in time"
 ENVIRONMENT = (
-    "HEADWATER_BROKER names the broker where --broker does not; HEADWATER_PASSWORD\n"
-    "holds the password of --user where nobody can be asked; HEADWATER_TOKEN holds a\n"
-    "program's token, for http:// and https:// where --user is not given."
+    "HEADWATER_BROKER names the broker where --broker and --context do not, else the\n"
+    "selected context does; HEADWATER_PASSWORD holds the password of --user where nobody\n"
+    "can be asked; HEADWATER_TOKEN holds a program's token, for http:// and https://\n"
+    "where --user is not given."
 )
 
 
@@ -79,23 +84,30 @@ def tls_reason(error: BaseException | None) -> str | None:
     return None
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of every command that talks to a broker."""
+def add_options(parser: argparse.ArgumentParser, *, client: bool = True) -> None:
+    """The options of every command that talks to a broker; without `client` there is no `--as`."""
     parser.add_argument(
         "--broker",
         "--url",
         dest="broker",
         metavar="URL",
-        default=os.environ.get("HEADWATER_BROKER") or DEFAULT_BROKER,
         help=f"http://, https://, mqtt:// or mqtts:// (default {DEFAULT_BROKER})",
     )
-    parser.add_argument("--user", metavar="NAME", help="the user, where the broker has users")
     parser.add_argument(
-        "--as",
-        dest="client",
-        metavar="CLIENT",
-        help=f"the client's name (default: the user, else {DEFAULT_CLIENT})",
+        "--context",
+        metavar="NAME",
+        help="a network of `headwater context ls`, in place of a URL",
     )
+    parser.add_argument("--user", metavar="NAME", help="the user, where the broker has users")
+    if client:
+        parser.add_argument(
+            "--as",
+            dest="client",
+            metavar="CLIENT",
+            help=f"the client's name (default: the user, else {DEFAULT_CLIENT})",
+        )
+    else:
+        parser.set_defaults(client=None)
     parser.add_argument(
         "--timeout",
         type=_seconds,
@@ -107,17 +119,52 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def broker_of(arguments: argparse.Namespace) -> Broker:
-    """The broker that the options name. Raises CommandError."""
-    options = {"--broker": arguments.broker, "--user": arguments.user, "--as": arguments.client}
+    """The broker that the options name; of a context the first one. Raises CommandError."""
+    return brokers_of(arguments)[0]
+
+
+def brokers_of(arguments: argparse.Namespace) -> list[Broker]:
+    """Return all brokers of the context that is used, or the one that is named by its address.
+
+    Raises CommandError.
+    """
+    options = {
+        "--broker": arguments.broker,
+        "--user": arguments.user,
+        "--as": arguments.client,
+        "--context": arguments.context,
+    }
     for option, text in options.items():
         if text and not _is_text(text):
             raise CommandError(2, f"{option}: found bytes that are no text in UTF-8")
-    broker = broker_at(
-        arguments.broker, arguments.user, arguments.client, arguments.timeout, list(options)
-    )
-    if arguments.user:
-        return replace(broker, password=_password(arguments.user))
-    return replace(broker, token=os.environ.get("HEADWATER_TOKEN"))
+    context = _context_of(arguments)
+    addresses: tuple[str, ...]
+    if context is None:
+        addresses = (arguments.broker or os.environ.get("HEADWATER_BROKER") or DEFAULT_BROKER,)
+    else:
+        addresses = context.brokers
+    user = arguments.user or (context.user if context is not None else None)
+    words = list(options)[:3]
+    brokers = [
+        broker_at(address, user, arguments.client, arguments.timeout, words)
+        for address in addresses
+    ]
+    token = os.environ.get("HEADWATER_TOKEN") or (context.token() if context is not None else None)
+    if user is not None and (arguments.user or token is None):
+        password = _password(user)
+        return [replace(broker, password=password) for broker in brokers]
+    return [replace(broker, user=None, token=token) for broker in brokers]
+
+
+def _context_of(arguments: argparse.Namespace) -> "Context | None":
+    """Return the context that is named, or selected where no broker is named in any other way."""
+    if arguments.broker or (not arguments.context and os.environ.get("HEADWATER_BROKER")):
+        return None
+    from headwater.cli.network.contexts import load
+
+    contexts = load()
+    name = arguments.context or contexts.selected
+    return contexts.get(name) if name else None
 
 
 def broker_at(

@@ -27,6 +27,7 @@ from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
+from broker.network.overlay.traffic import LinkTraffic
 from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
 from broker.network.routing.probes import Echo, Probe, Probes
@@ -122,7 +123,7 @@ class Linking:
         self.probes = Probes(me, epoch << 20)
         self.router = GrowingRouter((), compile_condition=compile_condition, held_max=partners_max)
         self.counts = dict.fromkeys(COUNTED, 0)
-        self.sent_events: dict[str, int] = {}  # by neighbour
+        self.traffic = LinkTraffic()
         self._out: list[Effect] = []
         self._now = 0
         self._own_types: tuple[str, ...] = ()
@@ -160,7 +161,7 @@ class Linking:
         if peer in self.sessions:
             data = frames.encoded(frames.Frame(*self.sessions.seal(peer), body))
             if events > 0 and peer not in self._inside:
-                self.sent_events[peer] = self.sent_events.get(peer, 0) + events
+                self.traffic.count("sent", peer, body)
             place = max(events, 0), max(after, self._behind)
             self._out.append(SendFrame(peer, data, events < 0, *place))
 
@@ -211,8 +212,7 @@ class Linking:
                 case topologies.Objected():
                     self.counts["objected"] += 1
                 case topologies.NameTaken(others, earlier):
-                    why = NAME_LEFT if earlier else ""
-                    self._out += name_taken(self, others, why)
+                    self._out += name_taken(self, others, NAME_LEFT if earlier else "")
 
     def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
         self.counts["trees"] += 1
@@ -282,6 +282,7 @@ class Linking:
 
     def _understood(self, peer: str, body: frames.Sealed) -> None:
         """A frame that says what cannot be is passed over."""
+        self.traffic.count("received", peer, body)
         try:
             self._on_frame[type(body)](peer, body)
         except (msgspec.MsgspecError, ArithmeticError, ValueError, LookupError, TypeError):

@@ -62,6 +62,14 @@ class Needs:
         self.operators = wanted
         return came, gone
 
+    def tasks_of(self, operator: str) -> list[str]:
+        """Return the keys of the tasks here that need an operator of this id."""
+        return [
+            key
+            for key, operators in self._by_task.items()
+            if any(needed.id == operator for needed in operators)
+        ]
+
     def _operators(self, task: Task) -> tuple[Operator, ...]:
         found = task_operators(task, self._times)
         joins = [one for one in found if self._joins(one)]

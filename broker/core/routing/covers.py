@@ -42,6 +42,10 @@ class Covers:
         """Whether others ask for all that this one wants."""
         return self._items[name].by is not None
 
+    def coverers(self, name: str) -> tuple[str, ...]:
+        """Return who asks for all that this one wants, together; nobody where it is not covered."""
+        return self._items[name].by or ()
+
     def get(self, name: str) -> Operator:
         """The operator of an id."""
         return self._items[name].operator

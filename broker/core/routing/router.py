@@ -98,9 +98,10 @@ class Router:
         """Events kept because others may yet be correlated with them."""
         return len(self._store)
 
-    def operators(self, came_from: str) -> list[tuple[Operator, bool]]:
-        """The operators that came from a neighbour or LOCAL, and whether each is covered."""
-        return [(each.operator, each.covered) for each in self._entries[came_from].values()]
+    def operators(self, came_from: str) -> list[tuple[Operator, tuple[str, ...]]]:
+        """The operators that came from a neighbour or LOCAL, each with the ids that cover it."""
+        covers, entries = self._received[came_from], self._entries[came_from].values()
+        return [(each.operator, covers.coverers(each.operator.id)) for each in entries]
 
     def asked(self, neighbour: str) -> list[Operator]:
         """The operators that the neighbour has been sent, in the order of their first sending."""

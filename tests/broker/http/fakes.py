@@ -28,6 +28,7 @@ class FakeBroker:
         self.installed: dict[str, str] = {}
         self.published: list[tuple[str, str, bytes]] = []
         self.missing: list[str] = []
+        self.view: dict | None = None
         self.plans: dict | None = None
         self.drained = False
         self.alive = True
@@ -76,6 +77,9 @@ class FakeBroker:
 
     def backup(self):
         return None
+
+    def network(self):
+        return self.view
 
     def plan(self):
         return self.plans

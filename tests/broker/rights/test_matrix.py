@@ -24,12 +24,12 @@ from tests.broker.mqtt.sockets import RawClient
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker
 
 GRANTED = {
-    "look": "health interface metrics status plan list consumers_list",
+    "look": "health interface metrics status network plan list consumers_list",
     "publish": "health interface publish",
-    "subscribe": "health interface metrics status plan list consumers_list submit cancel resume"
-    " results",
-    "operate": "health interface metrics status plan list consumers_list cancel resume drain"
-    " forget reload consumers",
+    "subscribe": "health interface metrics status network plan list consumers_list submit cancel"
+    " resume results",
+    "operate": "health interface metrics status network plan list consumers_list cancel resume"
+    " drain forget reload consumers",
     "administrate": " ".join(entry.name for entry in REQUESTS),
     "sensor": "health interface publish",  # of the file: it publishes its own readings
     "nobody": "health interface",  # who has logged in and has no role

@@ -114,7 +114,7 @@ def test_rows_come_and_no_event_does(net):
         ("b", "rows of Temp for a/1"),
         ("c", "rows of Temp for a/1"),
     ]
-    assert all(not one.sent_events for one in net.brokers.values())
+    assert all(not one.traffic.totals("sent") for one in net.brokers.values())
 
 
 def test_origins_forget_what_is_in_a_window_that_is_complete(net):
