@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from headwater.cli.output import CommandError, ask_password
 
 if TYPE_CHECKING:
-    from headwater.cli.network.contexts import Context
+    from headwater.cli.network.contexts import NamedNetwork
 
 DEFAULT_BROKER = "http://127.0.0.1:8080"
 PORTS = {"http": 8080, "https": 443, "mqtt": 1883, "mqtts": 8883}
@@ -156,7 +156,7 @@ def brokers_of(arguments: argparse.Namespace) -> list[Broker]:
     return [replace(broker, user=None, token=token) for broker in brokers]
 
 
-def _context_of(arguments: argparse.Namespace) -> "Context | None":
+def _context_of(arguments: argparse.Namespace) -> "NamedNetwork | None":
     """Return the context that is named, or selected where no broker is named in any other way."""
     if arguments.broker or (not arguments.context and os.environ.get("HEADWATER_BROKER")):
         return None

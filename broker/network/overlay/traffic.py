@@ -24,11 +24,11 @@ class PackedEvents(Protocol):
 
     @property
     def positions(self) -> list[int]:
-        """Where the events stand at their origin."""
+        """Return the places of the events at their origin."""
 
     @property
     def events(self) -> bytes:
-        """The events, as `broker.core.durable_events` packs them."""
+        """Return the events, as `broker.core.durable_events` packs them."""
 
 
 _types_of = msgspec.msgpack.Decoder(list[_TypeAlone]).decode

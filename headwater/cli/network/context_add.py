@@ -7,7 +7,7 @@ changes nothing.
 import argparse
 from pathlib import Path
 
-from headwater.cli.network.contexts import NAME, Context, load, save
+from headwater.cli.network.contexts import NAME, NamedNetwork, load, save
 from headwater.cli.output import CommandError, print_json
 from headwater.cli.reach import broker_at
 
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         broker_at(address, arguments.user, None, 1.0, ("URL", "--user", "--user"))
     contexts = load()
     token_file = arguments.token_file and str(Path(arguments.token_file).absolute())
-    context = Context(arguments.name, tuple(arguments.brokers), arguments.user, token_file)
+    context = NamedNetwork(arguments.name, tuple(arguments.brokers), arguments.user, token_file)
     contexts.by_name[arguments.name] = context
     contexts.selected = contexts.selected or arguments.name
     path = save(contexts)

@@ -21,7 +21,7 @@ KEYS = ("brokers", "user", "token_file")
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class NamedNetwork:
     """A network: where its brokers are reached, the first one for commands that ask one broker."""
 
     name: str
@@ -41,9 +41,9 @@ class Contexts:
     """All contexts, by name, and the one that is used where none is named."""
 
     selected: str = ""
-    by_name: dict[str, Context] = field(default_factory=dict)
+    by_name: dict[str, NamedNetwork] = field(default_factory=dict)
 
-    def get(self, name: str) -> Context:
+    def get(self, name: str) -> NamedNetwork:
         """Return the context of a name. Raises CommandError."""
         if name not in self.by_name:
             import difflib
@@ -103,7 +103,7 @@ def save(contexts: Contexts, path: Path | None = None) -> Path:
     return path
 
 
-def _context(path: Path, name: str, table: Any) -> Context:
+def _context(path: Path, name: str, table: Any) -> NamedNetwork:
     where = f"{path}: [contexts.{name}]"
     if not NAME.fullmatch(name):
         raise CommandError(2, f"{where}: a name has 1 to 64 letters, digits, `.`, `_` and `-`")
@@ -115,4 +115,4 @@ def _context(path: Path, name: str, table: Any) -> Context:
     others = {key: table.get(key) for key in KEYS[1:]}
     if not all(value is None or isinstance(value, str) for value in others.values()):
         raise CommandError(2, f"{where}: `user` and `token_file` are texts")
-    return Context(name, tuple(brokers), **others)
+    return NamedNetwork(name, tuple(brokers), **others)

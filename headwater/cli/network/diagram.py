@@ -7,7 +7,7 @@ each link stands there once; names of strangers can break neither form.
 import json
 from collections.abc import Iterable, Sequence
 
-from headwater.cli.network.picture import Flow, NetworkPicture
+from headwater.cli.network.picture import LinkFlow, NetworkPicture
 from headwater.drawn import drawn
 
 COLUMN_PX, ROW_PX, BOX_PX, HEIGHT_PX, MARGIN = 250, 62, 130, 30, 20
@@ -15,7 +15,7 @@ BLANK = "   "
 FILLS = {True: ("#e6effa", "#2b5c94"), False: ("#f3f3f3", "#9a9a9a")}
 
 
-def rate_text(flow: Flow | None) -> str:
+def rate_text(flow: LinkFlow | None) -> str:
     """Return `35 events, 1.2/s`, the rate only where there were two looks."""
     if flow is None:
         return "not known"
@@ -23,7 +23,9 @@ def rate_text(flow: Flow | None) -> str:
     return f"{flow.total} event{'' if flow.total == 1 else 's'}{rate}"
 
 
-def as_tree(picture: NetworkPicture, flows: Sequence[Flow], *, operators: bool) -> Iterable[str]:
+def as_tree(
+    picture: NetworkPicture, flows: Sequence[LinkFlow], *, operators: bool
+) -> Iterable[str]:
     """Give lines: each broker beneath the one that it is linked to, and what goes between them."""
     by_way = {(flow.sender, flow.receiver): flow for flow in flows}
     states = {link.ends: link for link in picture.links}
@@ -61,7 +63,7 @@ def _has_children(rows: Sequence[tuple[str, int, str]], number: int) -> bool:
     return number + 1 < len(rows) and rows[number + 1][1] > rows[number][1]
 
 
-def operator_lines(picture: NetworkPicture, flow: Flow) -> Iterable[str]:
+def operator_lines(picture: NetworkPicture, flow: LinkFlow) -> Iterable[str]:
     """Give a line for each operator that events travel for, and for what it covers."""
     for operator in flow.operators:
         users = picture.users(operator["id"])
@@ -78,7 +80,7 @@ def _state(is_up: bool, reason: str) -> str:  # read beside `reason`
     return "" if is_up else f"  (link down{': ' + reason if reason else ''})"
 
 
-def as_dot(picture: NetworkPicture, flows: Sequence[Flow]) -> str:
+def as_dot(picture: NetworkPicture, flows: Sequence[LinkFlow]) -> str:
     """Return a graph for Graphviz; links that are not in the tree are dashed."""
     by_way = {(flow.sender, flow.receiver): flow for flow in flows}
     lines = ["graph network {", "  node [shape=box];"]
@@ -102,7 +104,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def as_svg(picture: NetworkPicture, flows: Sequence[Flow]) -> str:
+def as_svg(picture: NetworkPicture, flows: Sequence[LinkFlow]) -> str:
     """Return the tree from left to right, a broker a row; other links are curves."""
     by_way = {(flow.sender, flow.receiver): flow for flow in flows}
     rows = picture.tree()
@@ -144,7 +146,7 @@ def _branch(
     picture: NetworkPicture,
     place: dict[str, tuple[int, int]],
     ends: tuple[str, str],
-    by_way: dict[tuple[str, str], Flow],
+    by_way: dict[tuple[str, str], LinkFlow],
 ) -> list[str]:
     """Draw a line from a broker's parent to it, and what went over it in both directions."""
     name, parent = ends

@@ -8,7 +8,7 @@ import argparse
 from typing import Any
 
 from headwater.cli.network.look import add_interval, seen
-from headwater.cli.network.picture import Flow, NetworkPicture
+from headwater.cli.network.picture import LinkFlow, NetworkPicture
 from headwater.cli.output import print_json, print_table
 from headwater.cli.reach import add_options, brokers_of
 
@@ -62,11 +62,11 @@ def kept_back_lines(picture: NetworkPicture) -> list[str]:
     return lines
 
 
-def _rate(flow: Flow, name: str) -> str:
+def _rate(flow: LinkFlow, name: str) -> str:
     return f"{flow.per_s[name]:.1f}" if name in flow.per_s else "-"
 
 
-def as_data(picture: NetworkPicture, flows: list[Flow]) -> dict[str, Any]:
+def as_data(picture: NetworkPicture, flows: list[LinkFlow]) -> dict[str, Any]:
     """Return the flows for programs."""
     return {
         "flows": [

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from headwater.cli.network.answers import BrokerAnswers, ask_all
-from headwater.cli.network.picture import Flow, NetworkPicture, with_rates
+from headwater.cli.network.picture import LinkFlow, NetworkPicture, with_rates
 from headwater.cli.output import CommandError, complain
 from headwater.cli.reach import Broker
 
@@ -38,7 +38,9 @@ def _interval(text: str) -> float:
     return value
 
 
-def seen(brokers: Sequence[Broker], interval_s: float) -> tuple[NetworkPicture, list[Flow], int]:
+def seen(
+    brokers: Sequence[Broker], interval_s: float
+) -> tuple[NetworkPicture, list[LinkFlow], int]:
     """Return the network, its flows, and the status: 1 where a broker did not answer.
 
     Raises CommandError where nobody answers, or nobody has links.

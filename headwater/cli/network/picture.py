@@ -13,8 +13,8 @@ Counts = dict[str, int]
 
 
 @dataclass(slots=True)
-class Flow:
-    """What went over a link in one direction; `events` by type, `per_s` where there were two looks.
+class LinkFlow:
+    """Events over a link in one direction; `events` by type, `per_s` where there were two looks.
 
     `operators` are those that the events are wanted for, `hosts` the brokers that wait for them.
     """
@@ -62,23 +62,23 @@ class NetworkPicture:
         self._users = self._users_of_operators()
 
     def _links(self) -> list[NetworkLink]:
-        found: dict[tuple[str, str], NetworkLink] = {}
+        links: dict[tuple[str, str], NetworkLink] = {}
         for name, view in self.views.items():
             for row in view["links"]:
                 ends = (str(row["a"]), str(row["b"]))
-                found.setdefault(ends, NetworkLink(ends, bool(row["tree"]), is_up=True))
+                links.setdefault(ends, NetworkLink(ends, bool(row["tree"]), is_up=True))
             for peer, link in view["neighbours"].items():
                 ends = (min(name, peer), max(name, peer))
-                known = found.setdefault(ends, NetworkLink(ends, in_tree=False, is_up=False))
+                seen = links.setdefault(ends, NetworkLink(ends, in_tree=False, is_up=False))
                 if link.get("state") != "up":
-                    known.is_up, known.reason = False, str(link.get("reason") or known.reason)
-        return [found[ends] for ends in sorted(found)]
+                    seen.is_up, seen.reason = False, str(link.get("reason") or seen.reason)
+        return [links[ends] for ends in sorted(links)]
 
     def _users_of_operators(self) -> dict[str, list[str]]:
         users: dict[str, list[str]] = {}
         for name, view in self.views.items():
             for row in view["own"]:
-                users.setdefault(row["id"], []).extend(f"{one} at {name}" for one in row["for"])
+                users.setdefault(row["id"], []).extend(f"{user} at {name}" for user in row["for"])
         return users
 
     def users(self, operator: str) -> list[str]:
@@ -96,7 +96,7 @@ class NetworkPicture:
         covered = {row["id"]: row for row in rows if operator["id"] in row["covered_by"]}
         return list(covered.values())
 
-    def flow(self, sender: str, receiver: str) -> Flow | None:
+    def flow(self, sender: str, receiver: str) -> LinkFlow | None:
         """Return what went from `sender` to `receiver`; None where neither end answered."""
         near = self._link(sender, receiver)
         far = self._link(receiver, sender)
@@ -104,7 +104,7 @@ class NetworkPicture:
             return None
         events = near["sent"] if near is not None else far["received"] if far is not None else {}
         wants = (near or {}).get("wants") or (far or {}).get("asked") or []
-        return Flow(
+        return LinkFlow(
             sender,
             receiver,
             dict(events),
@@ -118,10 +118,10 @@ class NetworkPicture:
         link: View | None = view["neighbours"].get(peer) if view is not None else None
         return link
 
-    def flows(self) -> list[Flow]:
+    def flows(self) -> list[LinkFlow]:
         """Return what went over each link, in both directions, where an end answered."""
-        ways = [way for link in self.links for way in (link.ends, link.ends[::-1])]
-        flows = [self.flow(*way) for way in ways]
+        hops = [hop for link in self.links for hop in (link.ends, link.ends[::-1])]
+        flows = [self.flow(*hop) for hop in hops]
         return [flow for flow in flows if flow is not None]
 
     def tree(self) -> list[tuple[str, int, str]]:
@@ -148,7 +148,7 @@ class NetworkPicture:
         return rows
 
 
-def with_rates(before: NetworkPicture, after: NetworkPicture) -> list[Flow]:
+def with_rates(before: NetworkPicture, after: NetworkPicture) -> list[LinkFlow]:
     """Return the flows of `after`, with the events a second since `before`.
 
     The time between is that of the broker that counted; after a restart, what it counted since.
@@ -156,13 +156,13 @@ def with_rates(before: NetworkPicture, after: NetworkPicture) -> list[Flow]:
     earlier = {(flow.sender, flow.receiver): flow for flow in before.flows()}
     flows = after.flows()
     for flow in flows:
-        known = earlier.get((flow.sender, flow.receiver))
+        before_it = earlier.get((flow.sender, flow.receiver))
         counter = flow.sender if flow.sender in after.views else flow.receiver
-        if known is None or counter not in before.views:
+        if before_it is None or counter not in before.views:
             continue
         span_ms = after.views[counter]["now"] - before.views[counter]["now"]
-        restarted = flow.total < known.total
+        restarted = flow.total < before_it.total
         for name, count in flow.events.items() if span_ms > 0 else ():
-            more = count - (0 if restarted else known.events.get(name, 0))
+            more = count - (0 if restarted else before_it.events.get(name, 0))
             flow.per_s[name] = 1000 * max(more, 0) / span_ms
     return flows

@@ -8,7 +8,7 @@ import argparse
 
 from headwater.cli.network import diagram
 from headwater.cli.network.look import add_interval, seen
-from headwater.cli.network.picture import Flow, NetworkPicture
+from headwater.cli.network.picture import LinkFlow, NetworkPicture
 from headwater.cli.output import harmless, print_json
 from headwater.cli.reach import add_options, brokers_of
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def as_data(picture: NetworkPicture, flows: list[Flow]) -> dict[str, object]:
+def as_data(picture: NetworkPicture, flows: list[LinkFlow]) -> dict[str, object]:
     """Return the network for programs."""
     return {
         "brokers": [

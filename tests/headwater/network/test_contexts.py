@@ -37,7 +37,7 @@ def test_the_first_context_is_selected_and_others_when_asked_for(file, capsys):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert main(["context", "remove", "lab"]) == 0
     assert contexts.load() == contexts.Contexts(
-        "", {"home": contexts.Context("home", ("http://a:1", "http://b:2"), "anna")}
+        "", {"home": contexts.NamedNetwork("home", ("http://a:1", "http://b:2"), "anna")}
     )
 
 
@@ -45,7 +45,7 @@ def test_a_name_or_a_path_may_hold_any_sign(file, tmp_path):
     """What is written is read again as it was."""
     token_file = tmp_path / 'a "b"\\c\tä'
     token_file.write_text("hw_secret\n")
-    context = contexts.Context("v1.2_x-y", ("http://a:1",), 'an"na\\', str(token_file))
+    context = contexts.NamedNetwork("v1.2_x-y", ("http://a:1",), 'an"na\\', str(token_file))
     contexts.save(contexts.Contexts("v1.2_x-y", {"v1.2_x-y": context}))
     (loaded,) = contexts.load().by_name.values()
     assert (loaded, loaded.token()) == (context, "hw_secret")
