@@ -11,7 +11,7 @@ from headwater.cli.frame import entry
 from headwater.cli.output import CommandError
 from headwater.cli.settings import add_options, loaded
 
-EXAMPLE = "  headwater broker --log json --set mqtt.port=1884 --set log.level=debug"
+EXAMPLE = "  headwater broker --set mqtt.port=1884 --set log.level=debug"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

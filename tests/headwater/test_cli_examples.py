@@ -17,8 +17,12 @@ from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, client
 ROOT = Path(__file__).parents[2]
 # tests/headwater/demo and tests/server, as they take half a minute; tests/headwater/test_cli_drain,
 # as it takes a broker that plans with others; tests/broker/network/test_absence_processes, as a
-# broker has to be away; tests/broker/engine/test_wild_process, as one has to be suspended
-NOT_HERE = {"demo", "server run", "server status", "drain", "forget", "resume"}
+# broker has to be away; tests/broker/engine/test_wild_process, as one has to be suspended;
+# tests/headwater/network/test_network_processes, as there have to be links
+NOT_HERE = {
+    *("demo", "server run", "server status", "drain", "forget", "resume"),
+    *("topology", "flows"),
+}
 ENDLESS = {"broker", "tail"}
 
 
@@ -57,10 +61,13 @@ def words_of(name: str) -> list[str]:
 @pytest.mark.parametrize("name", [n for n in COMMANDS if n not in NOT_HERE | ENDLESS])
 def test_the_example_of_a_command_works(name, environ, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    environ = environ | {"HEADWATER_CONTEXTS": str(tmp_path / "contexts.toml")}
     if name in {"user list", "user passwd", "user remove"}:  # about what the first example made
         assert run(words_of("user add"), environ, tmp_path) == (0, "")
     if name in {"token ls", "token remove"}:
         assert run(words_of("token add"), environ, tmp_path) == (0, "")
+    if name in {"context select", "context remove"}:
+        assert run(words_of("context add"), environ, tmp_path) == (0, "")
     if name == "restore":
         assert run(words_of("backup"), environ, tmp_path) == (0, "")
         environ = environ | {"HEADWATER__BROKER__DATA_DIR": str(tmp_path / "restored")}
