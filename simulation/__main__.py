@@ -13,11 +13,22 @@ from typing import Any
 
 from simulation import scenario
 from simulation.crashes import scenario as crashes
-from simulation.network import cells, correlated, first, planned, rewound, split, suspensions, twins
+from simulation.network import (
+    cells,
+    clones,
+    correlated,
+    first,
+    planned,
+    rewound,
+    split,
+    suspensions,
+    twins,
+)
 from simulation.network import scenario as network
 
 KINDS: dict[str, Callable[[int], Any]] = {
     "cells": cells.run,
+    "cloned": clones.run,
     "correlated": correlated.run,
     "crashes": crashes.run,
     "first": first.run,
@@ -47,7 +58,8 @@ def main(arguments: list[str]) -> int:
         " that; suspended: as cells, with a text that is too much work and begins anew at times;"
         " split: as cells, with windows whose events are folded where they enter; twins: as"
         " network and cells, with sources that are at two brokers and leave one of them; rewound:"
-        " as network, with a broker whose disk goes back in time or is empty all at once; first:"
+        " as network, with a broker whose disk goes back in time or is empty all at once; cloned:"
+        " as network, with a copy of a broker's disk that begins beside it; first:"
         " first events of types, behind *active* and at brokers that have just begun"
         " (default: crashes)",
     )

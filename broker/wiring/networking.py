@@ -51,7 +51,7 @@ class Networking:
         epoch = max(core.now, now_ms)
         links = config.links
         joining = Joining(links.peers, epoch, listens=bool(links.host or links.seeds))
-        identity = secrets.randbits(IDENTITY_BITS) | 1
+        identity = 1 << IDENTITY_BITS - 1 | secrets.randbits(IDENTITY_BITS - 1)
         self.broker = NetworkBroker(core, epoch, joining=joining, identity=identity)
         self.planning: Planning | None = None
         if config.coordinator.enabled:

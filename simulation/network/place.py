@@ -30,6 +30,7 @@ class Place(Lives[BrokerProcess]):
     """See the module. It is what clients of `simulation.crashes` call a site."""
 
     identifies = False  # whether a process asks others how far they have seen it
+    dated = False  # whether processes are numbered by the time, as real ones are
 
     def __init__(self, world: World, machine: Machine) -> None:
         super().__init__(world, machine)
@@ -57,7 +58,7 @@ class Place(Lives[BrokerProcess]):
                 self.world,
                 self.machine,
                 self,
-                self.connection,
+                self.world.now if self.dated else self.connection,
                 self._send,
                 peers=self.links,
                 identity=self._identity(),
@@ -75,7 +76,7 @@ class Place(Lives[BrokerProcess]):
     def _identity(self) -> int:
         if not self.identifies:
             return 0
-        return Random(f"{self.name} {self.connection} {self.world.now}").getrandbits(53) | 1
+        return Random(f"{self.name} {self.connection} {self.world.now}").getrandbits(52) | 1 << 52
 
     def end_after(self, steps: int) -> None:
         """Have the process end after so many steps."""

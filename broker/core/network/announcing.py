@@ -18,6 +18,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
+from broker.core.limits import Limits
 from broker.core.messages import (
     EventsReceived,
     Message,
@@ -28,6 +29,7 @@ from broker.core.messages import (
 )
 from broker.core.network.messages import FromNetwork
 from broker.core.network.told import SourceShown, TypesAnswered
+from broker.network.replication.incarnation import Incarnation
 from broker.network.replication.local_sources import LocalSources
 
 
@@ -43,13 +45,14 @@ class _Batch(Struct):
 
 
 class Announcing:
-    """See the module; `words_max` and `wait_ms_max` are limits, and told there."""
+    """See the module. Nothing is taken while the process is not settled (`incarnation`)."""
 
-    def __init__(self, words_max: int, wait_ms_max: int) -> None:
+    def __init__(self, limits: Limits, incarnation: Incarnation) -> None:
         self._overflowed = 0  # types that were taken before all had answered: too much waited,
         self._unanswered = 0  # or it took too long
-        self._words_max = words_max
-        self._wait_ms_max = wait_ms_max
+        self._words_max = limits.first_events_max
+        self._wait_ms_max = limits.first_events_wait_ms_max
+        self._incarnation = incarnation
         self._batches: deque[_Batch] = deque()  # that of the probe under way, and the next
 
     def __bool__(self) -> bool:
@@ -71,7 +74,9 @@ class Announcing:
     @property
     def due(self) -> int | None:
         """Tell when what waits is taken at the latest."""
-        return self._batches[0].since + self._wait_ms_max if self._batches else None
+        if not self._batches or not self._incarnation.is_settled:
+            return None
+        return self._batches[0].since + self._wait_ms_max
 
     # --- what comes ------------------------------------------------------------------------
 
@@ -79,6 +84,8 @@ class Announcing:
         self, message: Message | FromNetwork, sources: LocalSources, now: int
     ) -> list[Message | FromNetwork]:
         """Keep what has to wait; return what is to be handled now."""
+        # Of several that waited for a settlement the first may have been an advertisement.
+        self.look(sources.unanswered, now)
         if isinstance(message, EventsReceived):
             return [*self._sift(message, sources, now)]
         if isinstance(message, SourceAdvertised | SourceWithdrawn):
@@ -144,6 +151,8 @@ class Announcing:
         """Return what is to be handled next of what waited, as probes up to `answered` are."""
         if not self._batches or self._batches[0].number is None:
             return None
+        if not self._incarnation.is_settled:
+            return None  # it would be held behind what came after it
         batch = self._batches[0]
         if not batch.over:
             if batch.number is not None and answered < batch.number:

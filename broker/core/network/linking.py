@@ -36,6 +36,10 @@ NAME_LEFT = (
     "another broker of this name was announced before; give each a name and a disk of its own, or "
     "end the other and start this one again"
 )
+DISK_CLAIMED = (
+    'the broker "{by}" was announced before, on a copy of the same disk; give this one an empty '
+    "data directory, or end that one and have it forgotten (headwater forget {by})"
+)
 NAMED_MAX = 20  # brokers in one line of the log
 
 
@@ -90,6 +94,20 @@ def name_taken(broker: NameBearer, linked_to: Sequence[str], why: str) -> list[N
         "reason": why,
     }
     return [Note("error", "name_taken", words)]
+
+
+def taken(broker: NameBearer, effect: topologies.NameTaken | topologies.DiskClaimed) -> list[Note]:
+    """Take in that another has the name, or a copy of the disk; or that the disk is free again."""
+    if isinstance(effect, topologies.NameTaken):
+        return name_taken(broker, effect.neighbours, NAME_LEFT if effect.earlier else "")
+    words: dict[str, str | int] = {"broker": broker.me}
+    if not effect.by:
+        broker.incarnation.readmit()
+        return [Note("info", "identity_free", words)]
+    why = DISK_CLAIMED.format(by=effect.by)
+    broker.incarnation.displace(why, ())
+    broker.counts["identity_taken"] += 1
+    return [Note("error", "identity_taken", words | {"by": effect.by, "reason": why})]
 
 
 def cancelled_again(
@@ -211,8 +229,8 @@ class Linking:
                         self._forget(broker)
                 case topologies.Objected():
                     self.counts["objected"] += 1
-                case topologies.NameTaken(others, earlier):
-                    self._out += name_taken(self, others, NAME_LEFT if earlier else "")
+                case topologies.NameTaken() | topologies.DiskClaimed():
+                    self._out += taken(self, effect)
 
     def _tree_changed(self, neighbours: Sequence[str], tree: str) -> None:
         self.counts["trees"] += 1
@@ -332,6 +350,7 @@ COUNTED = (
     "frames_stale",
     "folds_refused",
     "gaps",
+    "identity_taken",
     "kept_back",
     "kept_back_let_go",
     "kept_back_sent",

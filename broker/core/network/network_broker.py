@@ -72,9 +72,8 @@ class NetworkBroker(FoldingBroker):
     ) -> None:
         super().__init__(durable, epoch, times)
         self.incarnation = incarnation_of(identity, durable.network.own, durable.limits)
-        self.topology.identify(run_of(epoch, identity))
-        limits = durable.limits
-        self._announcing = Announcing(limits.first_events_max, limits.first_events_wait_ms_max)
+        self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
+        self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
         self._cancelling = CancellationExchange(
             durable.network.cancellations,
@@ -179,6 +178,7 @@ class NetworkBroker(FoldingBroker):
             return
         self._out += noted(settled, self.me, self.counts)
         self._tell_network(incarnated(settled))
+        self._of_topology(self.topology.name_disk(part.disk, self._now))
         for peer, session, question in part.questions():
             if peer in self.sessions and self.sessions.seal(peer) == session:
                 self._understood(peer, question)

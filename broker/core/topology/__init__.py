@@ -13,6 +13,7 @@ travels. Invariant: see `topology`. In short:
 from broker.core.topology.limits import TopologyLimits
 from broker.core.topology.state import LinkState
 from broker.core.topology.told import (
+    DiskClaimed,
     Effect,
     ForgetRequested,
     KnownChanged,
@@ -30,6 +31,7 @@ from broker.core.topology.topology import Topology
 from broker.core.topology.tree import Edge, Tree, spanning
 
 __all__ = [
+    "DiskClaimed",
     "Edge",
     "Effect",
     "ForgetRequested",

@@ -19,8 +19,8 @@ class LinkState(Struct, frozen=True, array_like=True, gc=False):
     """The links of one broker as it saw them: neighbours with the cost of each.
 
     A later `epoch`, then a higher `seq`, is newer; of the same, `forgotten` is: somebody has said
-    that the broker will not come back. `run` is of the broker's process, a later one's is greater;
-    0: it does not say.
+    that the broker will not come back. `run` is of the broker's process, a later one's is greater,
+    and `disk` is the first life of its disk; 0: it does not say.
     """
 
     origin: str
@@ -29,6 +29,7 @@ class LinkState(Struct, frozen=True, array_like=True, gc=False):
     links: tuple[tuple[str, int], ...] = ()
     forgotten: bool = False
     run: int = 0
+    disk: int = 0
 
     @property
     def version(self) -> tuple[int, int, bool, int]:
@@ -67,5 +68,5 @@ def _check(state: LinkState, limits: TopologyLimits) -> None:
         raise ValueError(f'a link of "{state.origin}" with a cost that none can have')
     if len(names) > limits.links_max:
         raise ValueError(f'{len(names)} links of "{state.origin}", at most {limits.links_max}')
-    if min(state.epoch, state.seq, state.run) < 0:
+    if min(state.epoch, state.seq, state.run, state.disk) < 0:
         raise ValueError(f'links of "{state.origin}" with an impossible number')

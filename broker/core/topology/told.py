@@ -92,4 +92,10 @@ class NameTaken(Struct, frozen=True):
     earlier: bool = False
 
 
-Effect: TypeAlias = Tell | TreeChanged | KnownChanged | Objected | NameTaken
+class DiskClaimed(Struct, frozen=True):
+    """This broker yields its disk to another, which has a copy of it; empty: to nobody any more."""
+
+    by: str
+
+
+Effect: TypeAlias = Tell | TreeChanged | KnownChanged | Objected | NameTaken | DiskClaimed

@@ -15,9 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from broker.core.topology.limits import TopologyLimits
 from broker.core.topology.state import LinkState, decode, encode
 from broker.core.topology.told import (
+    DiskClaimed,
     Effect,
     ForgetRequested,
     KnownChanged,
@@ -32,6 +35,7 @@ from broker.core.topology.told import (
     Woken,
 )
 from broker.core.topology.tree import Edge, Tree
+from broker.network.replication.disk_claim import DiskClaim
 
 OUTDO_MS_MAX = 3_600_000
 
@@ -51,7 +55,7 @@ class Topology:
         self.unreachable: dict[str, int] = {}
         self.counts = {"stale": 0, "objected": 0}
         self._outdone = 0  # states under this broker's name that were not of this process
-        self.run = 0
+        self._claim = DiskClaim(me)
         self._rivals: dict[int, int] = {}  # by run: how often it outdid this process
         self._leaves_name = False  # another process was announced before
         self._to_outdo: LinkState | None = None
@@ -74,11 +78,18 @@ class Topology:
             Woken: self._woken,
         }
 
-    def identify(self, run: int) -> None:
-        """Tell others by this number which process of the broker it is; before anything else."""
+    def identify(self, run: int, disk: int = 0) -> None:
+        """Tell others by these numbers which process it is, on which disk; before anything else."""
         own = self._states[self.me]
-        self.run = run
-        self._states[self.me] = LinkState(self.me, own.epoch, own.seq, own.links, run=run)
+        self._claim.run, self._claim.disk = run, disk if run else 0
+        self._states[self.me] = replace(own, run=run, disk=self._claim.told)
+
+    def name_disk(self, disk: int, now_ms: int) -> list[Effect]:
+        """Tell others of the disk, which is named since now."""
+        if not self._claim.run or disk == self._claim.disk:
+            return []
+        self._claim.disk = disk
+        return self._say_own(now_ms)
 
     def handle(self, told: Told, now_ms: int) -> list[Effect]:
         """What is to be done now that this was told."""
@@ -158,8 +169,12 @@ class Topology:
     def _say_own(self, now_ms: int, but: str = "") -> list[Effect]:
         """This broker's links are others: tell all neighbours."""
         own = self._states[self.me]
-        links = tuple(sorted(self._links.items()))
-        self._states[self.me] = LinkState(self.me, own.epoch, own.seq + 1, links, run=self.run)
+        claim = self._claim
+        # Who yields leaves the tree, as others would wait for what it does not say.
+        links = () if claim.yielded_to else tuple(sorted(self._links.items()))
+        self._states[self.me] = replace(
+            own, seq=own.seq + 1, links=links, run=claim.run, disk=claim.told
+        )
         self._change(now_ms)
         return self._flood([self._states[self.me]], but)
 
@@ -207,9 +222,10 @@ class Topology:
         """
         if self._leaves_name:
             return []
-        if self.run and state.run and not state.forgotten and state.run != self.run:
+        run = self._claim.run
+        if run and state.run and not state.forgotten and state.run != run:
             count = self._rivals[state.run] = self._rivals.get(state.run, 0) + 1
-            if count > self.limits.rivals_max and state.run < self.run:
+            if count > self.limits.rivals_max and state.run < run:
                 self._leaves_name = True
                 return [NameTaken(tuple(name for name, _ in state.links), earlier=True)]
         if state.forgotten or self._outdone < self.limits.outdone_max:
@@ -224,9 +240,7 @@ class Topology:
 
     def _outdo(self, state: LinkState, now_ms: int) -> list[Effect]:
         own = self._states[self.me]
-        self._states[self.me] = LinkState(
-            self.me, max(own.epoch, state.epoch), state.seq, run=self.run
-        )
+        self._states[self.me] = replace(own, epoch=max(own.epoch, state.epoch), seq=state.seq)
         return self._say_own(now_ms)
 
     def _forget(self, told: ForgetRequested, now_ms: int) -> list[Effect]:
@@ -282,11 +296,15 @@ class Topology:
 
     def _settle(self, now_ms: int) -> list[Effect]:
         """Derive the tree anew from all that is known."""
-        self._changed_ms = None
         before, unreachable = self.tree, tuple(self.unreachable)
         self.tree = Tree(self.me, self.edges())
+        effects: list[Effect] = []
+        if not self._leaves_name and self._claim.look(self._states, self.tree.hops):
+            effects += [DiskClaimed(self._claim.yielded_to), *self._say_own(now_ms)]
+            self.tree = Tree(self.me, self.edges())
+        self._changed_ms = None
         cut_off = [name for name in self.known if name not in self.tree.hops]
         self.unreachable = {name: self.unreachable.get(name, now_ms) for name in cut_off}
         if self.tree.id == before.id and tuple(cut_off) == unreachable:
-            return []
-        return [TreeChanged(self.tree.neighbours, self.tree.id, tuple(cut_off))]
+            return effects
+        return [*effects, TreeChanged(self.tree.neighbours, self.tree.id, tuple(cut_off))]

@@ -13,12 +13,13 @@ it wants said it hands back as frames, and what it has to know comes in as plain
 The way through it: a process begins *asking*. To each broker to which a way leads it says `Recall`,
 and hears `Recalled`: the places (life, position) that this one has stored, and what it was
 promised. When all have answered, or after a bounded wait, it is *settled*: in the life that its
-disk tells of, if nobody has seen more; else in a new one. A namesake that was announced before it
-makes it *displaced*; it asks again once that one is gone.
+disk tells of, if nobody has seen more; else in a new one. A namesake that was announced before it,
+or a broker on a copy of its disk (`disk_claim`), makes it *displaced*; it asks again once that one
+is gone.
 
     asking --all answered, or the wait is over--> settled
-    asking, settled --a namesake was here first--> displaced
-    displaced --the link is free again--> asking
+    asking, settled --a namesake, or a copy of the disk, was here first--> displaced
+    displaced --the link is free again, or the other is forgotten--> asking
     settled --a host has seen more of this very life--> asking, for no time
 
 A host has the time of the origin that is furthest behind, so that one which is away holds all

@@ -3,15 +3,16 @@
 Owns the present life and the ends of those before it. Must not know events or hosts. Invariant: up
 to its end, what a life before has counted is what this disk tells of; behind that end nothing is.
 
-A life is the identity of a disk's counting, drawn at random. Positions go on through all lives of
-one disk. A disk that went back in time has lost the end of its life, and other brokers may have
-seen that: so it begins a new one, and a host that is further in the life before is served from the
-end of what both share.
+A life is the identity of a disk's counting, drawn at random; the first is that of the disk itself.
+Positions go on through all lives of one disk. A disk that went back in time has lost the end of
+its life, and other brokers may have seen that: so it begins a new one, and a host that is further
+in the life before is served from the end of what both share.
 """
 
 from __future__ import annotations
 
 LIVES_MAX = 1_000  # of an unknown one all is offered that is kept: repeats fall by their id
+DRAWN_MIN = 1 << 48  # lives below were times of day: two disks may have begun at the same
 
 
 class Descent:
@@ -30,8 +31,14 @@ class Descent:
             self._ends = {name: min(end, position) for name, end in self._ends.items()}
             self._ends[self.life] = position
             while len(self._ends) > LIVES_MAX:
-                del self._ends[next(iter(self._ends))]
+                # The first names the disk.
+                del self._ends[next(life for life in self._ends if life != self.first)]
         self.life = life
+
+    @property
+    def first(self) -> int:
+        """The first life that was drawn: all copies of one disk share it; 0: there is none."""
+        return next((life for life in (*self._ends, self.life) if life >= DRAWN_MIN), 0)
 
     def shared(self, life: int, position: int) -> int | None:
         """The position up to which a place of some life is this disk's too; None: nobody knows."""

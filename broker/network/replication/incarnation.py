@@ -106,6 +106,11 @@ class Incarnation:
         """True where it may admit."""
         return self.phase == "settled"
 
+    @property
+    def disk(self) -> int:
+        """The first life of the disk, which all copies of it share; 0: it has none yet."""
+        return self._descent.first
+
     def next_wake(self) -> int | None:
         """When `settle` is due, if no broker answers before."""
         return self._due_ms if self.phase == "asking" else None
@@ -144,10 +149,8 @@ class Incarnation:
 
     def recalls(self, me: str, reachable: Collection[str], now: int) -> list[Recall]:
         """Ask those who can be reached and were not asked before."""
-        if self.phase == "displaced" and any(name in reachable for name in self._refused_by):
-            # A link stands: the other is gone. So all is asked anew.
-            self.phase, self.why, self._due_ms = "asking", "", None
-            self._asked.clear()
+        if any(name in reachable for name in self._refused_by):
+            self.readmit()  # a link stands: the other is gone
         if self._due_ms is None:
             self._due_ms = now + self._wait_ms
         # Who was lost on the way may have lost the question, too.
@@ -211,10 +214,10 @@ class Incarnation:
         chosen = self._identity if is_new else life
         return Settlement(chosen, is_new, self._position, self._watermarks, gap, unheard)
 
-    # --- namesakes -------------------------------------------------------------------------
+    # --- namesakes and copies --------------------------------------------------------------
 
     def displace(self, why: str, refused_by: Collection[str]) -> bool:
-        """Another broker of this name was announced before; return True where that is news.
+        """Another of this name or disk was announced before; return True where that is news.
 
         Neighbours that refuse a link may take it later; with none, it is for good.
         """
@@ -222,6 +225,12 @@ class Incarnation:
         self.phase = "displaced"
         self._refused_by = tuple(refused_by)
         return is_news
+
+    def readmit(self) -> None:
+        """Ask all anew, as the other is gone."""
+        if self.phase == "displaced":
+            self.phase, self.why, self._due_ms = "asking", "", None
+            self._asked.clear()
 
     # --- what is to be seen ----------------------------------------------------------------
 
@@ -241,6 +250,7 @@ class Incarnation:
         ]
         return {
             "life": f"{self._descent.life:x}",
+            "identity": f"{self.disk:x}",
             "phase": self.phase,
             "reason": self.reason(),
             "rewound": gaps,

@@ -143,28 +143,38 @@ def test_a_home_restored_from_a_backup_revives_no_subscription_that_was_cancelle
     asyncio.run(cancelled_behind_a_copy(tmp_path))
 
 
+async def copied_beside(fleet, folder, neighbour, name):
+    """Copy the disk of b1 and begin it as another broker; b1 goes on and publishes."""
+    await publish(fleet, 1, 10)
+    await stopped(fleet, "b1")
+    (folder / "clone").mkdir()
+    shutil.copytree(folder / "b1" / "data", folder / "clone" / "data")
+    await begun(fleet, "b1")
+    await publish(fleet, 11, 20)
+    await fleet.until(lambda: len(heard(fleet)) == 20)
+    port = fleet.links_port(neighbour)
+    peers = f'[links.peers]\n{neighbour} = "127.0.0.1:{port}"'
+    config = CONFIG.format(name=name, folder=folder / "clone", peers=peers)
+    return await asyncio.to_thread(FleetBroker(folder / "clone", config).__enter__)
+
+
+async def refused(clone):
+    """Publish what the copy does not acknowledge."""
+    event = json.dumps({"id": "never", "val": 1, "timestamp": BEGIN_MS})
+    with pytest.raises(aiomqtt.MqttError):
+        async with client(clone.port()) as one:
+            await one.publish("headwater/events/Dust/s", event, qos=1, timeout=1.0)
+
+
 async def cloned(folder, neighbour):
     """A copy of a running broker's disk begins beside it, and ends; the original goes on."""
     fleet = await linked(folder, {"b1": "b0", "b2": "b0"})
     clone = None
     try:
-        await publish(fleet, 1, 10)
-        await stopped(fleet, "b1")
-        (folder / "clone").mkdir()
-        shutil.copytree(folder / "b1" / "data", folder / "clone" / "data")
-        await begun(fleet, "b1")
-        await publish(fleet, 11, 20)
-        await fleet.until(lambda: len(heard(fleet)) == 20)
-        port = fleet.links_port(neighbour)
-        peers = f'[links.peers]\n{neighbour} = "127.0.0.1:{port}"'
-        config = CONFIG.format(name="b1", folder=folder / "clone", peers=peers)
-        clone = await asyncio.to_thread(FleetBroker(folder / "clone", config).__enter__)
+        clone = await copied_beside(fleet, folder, neighbour, "b1")
         await fleet.until(lambda: "another" in str(clone.get("/readyz")))
         assert clone.get("/readyz")[0] == 503
-        event = json.dumps({"id": "never", "val": 1, "timestamp": BEGIN_MS})
-        with pytest.raises(aiomqtt.MqttError):
-            async with client(clone.port()) as one:
-                await one.publish("headwater/events/Dust/s", event, qos=1, timeout=1.0)
+        await refused(clone)
         await publish(fleet, 21, 30)
         await fleet.until(lambda: len(heard(fleet)) == 30)
         assert fleet.brokers["b1"].get("/readyz")[0] == 200
@@ -184,3 +194,49 @@ async def cloned(folder, neighbour):
 def test_a_cloned_card_beside_its_original_admits_nothing_and_does_no_harm(tmp_path, neighbour):
     """Of the original's events some were lost, and after the clone's end all."""
     asyncio.run(cloned(tmp_path, neighbour))
+
+
+async def cloned_as_another(folder, neighbour):
+    """A copy begins under another name; the original goes on, restarts, and is gone for good."""
+    fleet = await linked(folder, {"b1": "b0", "b2": "b0"})
+    clone = None
+    try:
+        clone = await copied_beside(fleet, folder, neighbour, "kitchen")
+        line = await asyncio.to_thread(clone.line, "identity_taken")
+        assert line["by"] == "b1"
+        code, why = clone.get("/readyz")
+        assert code == 503
+        assert "headwater forget b1" in str(why)
+        await refused(clone)
+        told = clone.get("/v1/status")[1]["network"]["incarnation"]
+        assert told["identity"] == fleet.network("b1")["incarnation"]["identity"]
+        await publish(fleet, 21, 30)
+        await fleet.kill("b1")
+        await publish(fleet, 31, 40)
+        await fleet.until(lambda: len(heard(fleet)) >= 40)
+        assert heard(fleet) == ids_of(1, 40)
+        assert fleet.brokers["b1"].get("/readyz")[0] == 200
+        assert clone.get("/readyz")[0] == 503
+        await stopped(fleet, "b1")
+        url = f"http://127.0.0.1:{fleet.brokers['b2'].port('http')}"
+        assert await asyncio.to_thread(main, ["forget", "b1", "--broker", url]) == 0
+        await fleet.until(lambda: clone.get("/readyz")[0] == 200)
+        fleet.brokers["b1"] = clone
+        await publish(fleet, 41, 50)
+        await fleet.until(lambda: len(heard(fleet)) >= 50)
+        assert [one for one in heard(fleet) if one != "never"] == ids_of(1, 50)
+    finally:
+        if clone is not None:
+            clone.__exit__()
+            if fleet.brokers["b1"] is clone:
+                fleet.brokers.pop("b1")
+        await fleet.stop()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("neighbour", ["b0", pytest.param("b2", marks=pytest.mark.long)])
+def test_a_copy_under_another_name_admits_nothing_until_its_original_is_forgotten(
+    tmp_path, neighbour
+):
+    """Both went on with the same subscriptions and kept events, and nothing said so."""
+    asyncio.run(cloned_as_another(tmp_path, neighbour))

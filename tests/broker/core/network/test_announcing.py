@@ -3,9 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.core.limits import Limits
 from broker.core.messages import EventsReceived, NetworkTold, Payload, SourceWithdrawn
 from broker.core.network.announcing import Announcing
 from broker.core.network.told import SourceShown, TypesAnswered
+from broker.network.replication.descent import Descent
+from broker.network.replication.incarnation import Incarnation
 from broker.network.replication.local_sources import LocalSources
 
 WAIT_MS = 60_000
@@ -15,7 +18,9 @@ class Door:
     """What the core would do: it knows what is shown, and is told what leaves."""
 
     def __init__(self, words_max=1_000):
-        self.waits = Announcing(words_max, WAIT_MS)
+        limits = Limits(first_events_max=words_max, first_events_wait_ms_max=WAIT_MS)
+        self.incarnation = Incarnation(0, Descent(), 0, (), 0)
+        self.waits = Announcing(limits, self.incarnation)
         self.sources = LocalSources(100)
         self.left = []
         self.asked = 0
@@ -151,3 +156,26 @@ def test_nothing_is_lost_and_sources_keep_their_order(steps, known):
         assert [p for p in door.left if p.source == source] == [
             p for p in sent if p.source == source
         ]
+
+
+def test_an_event_right_behind_its_advertisement_waits_though_nobody_was_asked_in_between():
+    """What waited for a settlement is handed on in one; of it first events were dropped."""
+    door = Door()
+    first = payload("Wind", "a")
+    door.sources.sends("a", "Wind")  # as the core does with the advertisement
+    assert door.waits.pass_on(EventsReceived((first,)), door.sources, 0) == []
+
+
+def test_nothing_is_taken_while_another_is_there_that_was_announced_before():
+    """It would be held behind what its source said after it, and nobody wakes for it."""
+    door = Door()
+    first = payload("Wind", "a")
+    door.tell(first)
+    door.incarnation.displace("another was announced before", ())
+    door.now = 2 * WAIT_MS
+    assert door.answered(1) == []
+    assert door.waits.due is None
+    door.incarnation.readmit()
+    door.incarnation.recalls("me", [], 0)
+    door.incarnation.settle([], [], 2_000)
+    assert door.answered(1) == [first]

@@ -8,6 +8,7 @@ import random
 from collections import deque
 
 from broker.core.topology import (
+    DiskClaimed,
     ForgetRequested,
     KnownChanged,
     LinkDown,
@@ -38,7 +39,7 @@ class Network:
                 if _pair(name, effect.to) in self.met:
                     self.queues.setdefault((name, effect.to), deque()).append(effect.data)
             else:
-                assert isinstance(effect, TreeChanged | KnownChanged | Objected)
+                assert isinstance(effect, TreeChanged | KnownChanged | Objected | DiskClaimed)
                 self.told[name].append(effect)
 
     def connect(self, one, other, cost=1):
