@@ -5,6 +5,7 @@ Must not know how many there are in all. Invariant: what is brought follows from
 """
 
 import random
+import traceback
 from collections import deque
 
 import msgspec
@@ -252,10 +253,9 @@ class Frames:
 
 def fell_in_a_broker(error):
     """Whether it was raised in a broker's own code, not by what judges a run."""
-    trace = error.__traceback__
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return "/simulation/" not in trace.tb_frame.f_code.co_filename
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    ours = [file for file in files if "/simulation/" in file or "/broker/" in file]
+    return bool(ours) and "/simulation/" not in ours[-1]
 
 
 KINDS = (Run, CellRun, PlannedSplitRun, CorrelatedRun, FirstRun, RewoundRun)

@@ -1,4 +1,4 @@
-"""Faults in who is away, for how long, and what a result may lack.
+"""Faults in who is away, for how long, what a result may lack, and what is taken of others.
 
 Owns the table for absences. Must not know how faults are run. Invariant: as for fault.Fault.
 """
@@ -77,5 +77,26 @@ waits-share-definitions: who waits for a time shares windows with who waits for 
 + if wait_ms is not None and isinstance(item, tree.Subscription):
 """,
         tests=("tests/language/test_task_graph.py", *WAITS),
+    ),
+    *part(
+        "broker/core/network/upstream.py",
+        r"""
+events-of-any-number: events that are more or fewer than their positions are taken
+- return rows if sound and len(rows) == len(one.positions) else None
++ return rows if sound else None
+
+gap-not-lost: what an origin has not any more is not counted as lost
+- lost = one.after - self.position
++ lost = 0
+
+unread-and-begun: a life begins with an answer that cannot be read
+- rows = events_of(one)
+-         if rows is None:
++ if one.whole:
++             self.begin(one.life, one.after)
++         rows = events_of(one)
++         if rows is None:
+""",
+        tests=("tests/broker/core/network/test_upstream.py",),
     ),
 ]

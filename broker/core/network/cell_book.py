@@ -149,10 +149,12 @@ class CellBook:
     def takes(self, one: CellResults) -> int | None:
         """How many of the rows are known by number; None where they cannot be taken.
 
-        Raises msgspec.DecodeError where a row is no result: it is not to be journaled.
+        Raises msgspec.DecodeError or UnicodeDecodeError where a row is no result: it is not to be
+        journaled.
         """
         for row in one.rows:
             _id_of(row[3])
+            str(row[3], "utf-8")  # what the decoder passes over it has not looked into
         return self._known(one)
 
     def _known(self, one: CellResults) -> int | None:

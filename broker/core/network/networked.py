@@ -278,20 +278,12 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
 
     def _forwarded(self, one: told.Forwarded, out: Outgoing) -> None:
         known = self.upstream.get(one.origin)
-        if known is None:
+        taken = known.take(one, self._intake.clock.passed) if known is not None else None
+        if taken is None:
             return
-        if one.whole and (known.position is None or one.life != known.life):
-            known.begin(one.life, one.after)
-        if one.life != known.life or known.position is None or one.upto < known.position:
-            return
-        if one.after > (known.position if one.whole else known.ahead):
-            if not one.whole:
-                return  # a gap: it will be offered again
-            known.lost += one.after - known.position
-            self.ledger.note("positions_lost", one.after - known.position)
-            known.position = one.after
-        new, let_go = known.new_of(one, self._intake.clock.passed)
-        self.ledger.note("let_go_on_the_way", let_go)
+        new, counts = taken
+        for name, count in counts.items():
+            self.ledger.note(name, count)
         decoded = self._intake.from_mappings(new)
         admitted = self._intake.admit_judged(decoded.events, self._now)
         clock = self._intake.clock

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from broker.core.durable_events import said_again
@@ -63,16 +64,44 @@ class Upstream(Struct):
                 known.pop(heappop(self.order), None)
         return fresh
 
-    def new_of(
+    def take(
         self, one: told.Forwarded, passed: Callable[[str], int]
+    ) -> tuple[list[dict[str, Any]], dict[str, int]] | None:
+        """Go on by what came, if it follows: (events that have not come before, counts of note).
+
+        None where it does not follow, or cannot be read: as if it had not come, so that what lies
+        behind it leaves a gap, which is offered again.
+        """
+        if one.life != self.life and not one.whole:
+            return None
+        rows = events_of(one)
+        if rows is None:
+            return None
+        if one.whole and (self.position is None or one.life != self.life):
+            self.begin(one.life, one.after)
+        if self.position is None or one.upto < self.position:
+            return None
+        lost = 0
+        if one.after > (self.position if one.whole else self.ahead):
+            if not one.whole:
+                return None  # a gap
+            lost = one.after - self.position
+            self.lost += lost
+            self.position = one.after
+        new, let_go = self.new_of(one, rows, passed)
+        counts = {"positions_lost": lost, "let_go_on_the_way": let_go}
+        return new, {name: count for name, count in counts.items() if count}
+
+    def new_of(
+        self, one: told.Forwarded, rows: Sequence[dict[str, Any]], passed: Callable[[str], int]
     ) -> tuple[list[dict[str, Any]], int]:
         """Go on by what is claimed: (the events that have not come before, how many were let go).
 
-        An answer holds also what was kept back on the way and let go there, as no partner came.
-        What of that is behind a promise since is of no use, and not late.
+        `rows` are all that it holds, see `events_of`. An answer holds also what was kept back on
+        the way and let go there, as no partner came. What of that is behind a promise since is of
+        no use, and not late.
         """
         before = self.ahead
-        rows = said_again(one.events)
         fresh = self.passes(one)
         if not one.again:
             return [rows[place] for place in fresh], 0
@@ -102,6 +131,16 @@ class Upstream(Struct):
             ahead = position or 0
         order = sorted(beyond)
         return Upstream(life, position, lost, tuple(types), ahead, dict.fromkeys(order), order)
+
+
+def events_of(one: told.Forwarded) -> list[dict[str, Any]] | None:
+    """Return the events that `one` holds, one for each position; None where they make no sense."""
+    try:
+        rows = said_again(one.events)
+        sound = all(isinstance(row["type"], str) and type(_end(row)) is int for row in rows)
+    except (msgspec.MsgspecError, ValueError, LookupError, TypeError):
+        return None
+    return rows if sound and len(rows) == len(one.positions) else None
 
 
 def recalled(me: str, asker: str, cores: Sequence[OriginsHeard]) -> Recalled:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from broker.core.durable_events import packed
+from broker.core.durable_events import packed, said_again
 from broker.core.event import event_class
 from broker.core.network.certainty import Certainty
 from broker.core.network.frames import Offered, Reoffer
@@ -102,7 +102,7 @@ def take(host, taken, claim, positions, complete):
     positions = sorted(positions)
     events = packed([event(one) for one in positions])
     one = Forwarded("o", 1, *claim, positions, events, {}, held_after=complete)
-    new, _ = host.new_of(one, lambda *_: False)
+    new, _ = host.new_of(one, said_again(one.events), lambda *_: False)
     taken += [int(said["id"]) for said in new]
 
 
