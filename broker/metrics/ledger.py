@@ -38,6 +38,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     join_messages: Mapping[str, int] = {}
     log_results: Mapping[str, int] = {}
     journal_bytes: Mapping[str, int] = {}
+    disk_bytes: Mapping[str, int] = {}
     links: Mapping[str, int] = {}
     link_events: Mapping[str, int] = {}
     network: Mapping[str, int] = {}
@@ -113,6 +114,13 @@ FAMILIES: Final = (
         "journal_bytes",
         "headwater_journal_bytes",
         "What the journal takes on disk, what waits for it, and its last snapshot",
+        ("what",),
+        kind="gauge",
+    ),
+    Family(
+        "disk_bytes",
+        "headwater_disk_bytes",
+        "The disk of the data directory: `free`, and `size` in all",
         ("what",),
         kind="gauge",
     ),

@@ -104,6 +104,7 @@ class Facade:
             join_messages=self._joined.counts() if self._joined else {},
             log_results=self._keeping.log.counts() if self._keeping else {},
             journal_bytes=self._keeping.sizes() if self._keeping else {},
+            disk_bytes=self._keeping.disk() if self._keeping else {},
             links=self._networking.links_up() if self._networking else {},
             link_events=self._networking.sent() if self._networking else {},
             network=dict(self._networking.broker.counts) if self._networking else {},

@@ -6,6 +6,7 @@ served; what is closed without trouble needs no recovery at the next start.
 """
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -139,10 +140,18 @@ class Keeping:
             "snapshot": self.snapshots.last_bytes,
         }
 
+    def disk(self) -> dict[str, int]:
+        """Bytes of the disk that the journal is on: free, and in all."""
+        disk = shutil.disk_usage(self._found.folder)
+        return {"free": disk.free, "size": disk.total}
+
     def counters(self) -> dict[str, int]:
         """What a person wants to know of the journal."""
         journal = self.journal
+        disk = self.disk()
         return {
+            "disk_free_bytes": disk["free"],
+            "disk_size_bytes": disk["size"],
             "records": journal.last,
             "durable": journal.durable,
             "waiting_bytes": journal.waiting_bytes,

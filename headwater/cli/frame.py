@@ -41,6 +41,8 @@ COMMANDS = {
     "ls": "list the subscriptions of a running broker",
     "tail": "follow the results of a running broker",
     "plan": "find where the tasks of a network run best, or see where they run",
+    "top": "watch brokers, links and tasks as they work",
+    "doctor": "tell what is wrong with brokers, and what mends it",
     "topology": "draw brokers and links, and what travels over each for whom",
     "flows": "tell which events go over each link, and what was kept back and why",
     "context add": "give a network of brokers a name",
@@ -68,7 +70,7 @@ ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
     **dict.fromkeys(("drain", "forget", "health"), "brokers."),
     **dict.fromkeys(("backup", "restore"), "copies."),
-    **dict.fromkeys(("topology", "flows", "context"), "network."),
+    **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),
 }  # by the first word
 
 

@@ -39,17 +39,23 @@ def ask_all(brokers: Sequence[Broker], paths: Sequence[str]) -> list[BrokerAnswe
 
     Raises CommandError: that of the first where none of them answers, or an address is no HTTP.
     """
-    for broker in brokers:
-        if broker.is_mqtt:
-            raise CommandError(2, f"{broker.url}: this is asked over HTTP; name http:// addresses")
+    need_http(brokers)
     with ThreadPoolExecutor(min(len(brokers), AT_ONCE_MAX)) as pool:
-        answers = list(pool.map(lambda broker: _ask(broker, paths), brokers))
+        answers = list(pool.map(lambda broker: ask_one(broker, paths), brokers))
     if all(answer.error is not None for answer in answers):
         raise next(answer.error for answer in answers if answer.error is not None)
     return answers
 
 
-def _ask(broker: Broker, paths: Sequence[str]) -> BrokerAnswers:
+def need_http(brokers: Sequence[Broker]) -> None:
+    """Refuse addresses of another scheme. Raises CommandError."""
+    for broker in brokers:
+        if broker.is_mqtt:
+            raise CommandError(2, f"{broker.url}: this is asked over HTTP; name http:// addresses")
+
+
+def ask_one(broker: Broker, paths: Sequence[str]) -> BrokerAnswers:
+    """Ask one broker for all `paths`; where it does not answer, that is its answer."""
     answers = BrokerAnswers(broker)
     try:
         for path in paths:

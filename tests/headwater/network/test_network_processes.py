@@ -59,6 +59,19 @@ def shown(capsys, *words):
     return capsys.readouterr().out
 
 
+def check_top(capsys, fleet, by_way):
+    """What `top` shows agrees with what `flows` showed, and tells who is waited for."""
+    look = json.loads(shown(capsys, "top", "--json", "--count", "1", "--interval", "0.5"))
+    assert [row["broker"] for row in look["brokers"]] == list(fleet.names)
+    assert all(row["memory_bytes"] > 2**20 and row["cpu"] >= 0 for row in look["brokers"])
+    assert {(row["from"], row["to"]): row["events"] for row in look["links"]} == {
+        way: sum(row["events"].values()) for way, row in by_way.items()
+    }
+    tasks = {row["task"]: (row["results"], row["behind"]) for row in look["tasks"]}
+    assert tasks == {"anna/Warm": (6, "pi2"), "bob/Hot": (2, "pi2")}
+    assert "anna/Warm" in shown(capsys, "top", "--count", "1", "--interval", "0.1")
+
+
 @pytest.fixture(autouse=True)
 def own(tmp_path, monkeypatch):
     monkeypatch.setenv("HEADWATER_CONTEXTS", str(tmp_path / "contexts.toml"))
@@ -95,6 +108,10 @@ def test_the_page_on_monitoring_shows_what_the_commands_print(tmp_path, capsys):
             assert by_way["pi1", "hall"]["per_s"] == {"Temp": 0}
             drawn = await asyncio.to_thread(shown, capsys, "topology", "--as", "svg")
             assert drawn.startswith("<svg")
+            await asyncio.to_thread(check_top, capsys, fleet, by_way)
+            assert await asyncio.to_thread(shown, capsys, "doctor") == (
+                "nothing is wrong with 3 brokers\n"
+            )
             # A broker that is gone is named; what is known of it comes from the others.
             fleet.brokers["pi2"].process.kill()
             fleet.brokers["pi2"].process.wait(15)
@@ -103,6 +120,15 @@ def test_the_page_on_monitoring_shows_what_the_commands_print(tmp_path, capsys):
             assert status == 1
             assert "cannot reach http://127.0.0.1:" in told.err
             assert "pi2   pi1   Temp  6" in told.out
+            await fleet.until(lambda: fleet.network("pi1")["links"]["pi2"]["state"] == "down")
+            status = await asyncio.to_thread(main, ["doctor", "--json"])
+            rows = json.loads(capsys.readouterr().out)["findings"]
+            assert status == 1
+            assert any("cannot reach" in row["message"] for row in rows)
+            assert any(
+                "no link to pi2" in row["message"] and "headwater forget pi2" in row["mend"]
+                for row in rows
+            )
         finally:
             await fleet.stop()
 
