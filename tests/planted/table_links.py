@@ -176,7 +176,8 @@ tree-older: who tells old news is not told the new
 + effects += self._tell(told.peer, older[1:])
 
 tree-outdone: a broker that others forgot stays forgotten
-- return self._say_own(now_ms)
+- self._states[self.me] = replace(own, epoch=max(own.epoch, state.epoch), seq=state.seq)
+-         return self._say_own(now_ms)
 + return []
 
 tree-anew: a neighbour that is new is told nothing

@@ -8,6 +8,7 @@ from tests.planted import (
     table_cells,
     table_door,
     table_ended,
+    table_incarnations,
     table_journal,
     table_language,
     table_links,
@@ -40,4 +41,5 @@ FAULTS = [
     *table_ended.TABLE,
     *table_absence.TABLE,
     *table_cells.TABLE,
+    *table_incarnations.TABLE,
 ]

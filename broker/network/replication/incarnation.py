@@ -211,6 +211,9 @@ class Incarnation:
         gap = max(self.gaps.values(), key=lambda one: one.last, default=None)
         # Two disks of one life may each have been heard by other hosts: in doubt they part.
         is_new = not life or not expected or bool(unheard) or gap is not None
+        # A copy of the disk may have gone on in the very life that this process began.
+        while is_new and self._descent.shared(self._identity, 0) is not None:
+            self._identity += 1
         chosen = self._identity if is_new else life
         return Settlement(chosen, is_new, self._position, self._watermarks, gap, unheard)
 

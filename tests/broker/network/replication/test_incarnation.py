@@ -102,3 +102,20 @@ def test_who_is_known_and_comes_within_the_wait_is_heard_too():
     incarnation.recalls("me", ["h", "far"], 2)
     incarnation.recalled(Recalled("far", "me", [(7, 115)], {}))
     assert incarnation.settle(["h", "far"], ["h", "far"], 3).gap.last == 115
+
+
+def test_who_has_begun_a_life_that_a_copy_of_its_disk_went_on_in_begins_yet_another():
+    """It began the same one without end, at once each time."""
+    descent = Descent()
+    incarnation = Incarnation(9, descent, 0, (), wait_ms=2_000)
+    incarnation.recalls("me", [], 0)
+    settled = incarnation.settle([], [], 2_000)
+    descent.begin(settled.life, settled.shared)
+    assert settled.life == 9
+    assert incarnation.saw("h", 9, 6, reached=3)
+    again = incarnation.settle([], [], 2_001)
+    assert again.is_new
+    assert again.life not in (0, 9)
+    descent.begin(again.life, again.shared)
+    assert not incarnation.saw("h", 9, 6, reached=3)
+    assert incarnation.is_settled
