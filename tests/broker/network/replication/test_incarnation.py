@@ -119,3 +119,22 @@ def test_who_has_begun_a_life_that_a_copy_of_its_disk_went_on_in_begins_yet_anot
     descent.begin(again.life, again.shared)
     assert not incarnation.saw("h", 9, 6, reached=3)
     assert incarnation.is_settled
+
+
+def test_of_what_a_host_has_seen_the_last_word_counts():
+    incarnation = begun()
+    for position in (115, 120, 117):
+        incarnation.saw("h", 7, position)
+    assert incarnation.gaps["h"].last == 120
+
+
+def test_who_is_readmitted_asks_everybody_again():
+    """Others have gone on meanwhile, perhaps with what the other one sent."""
+    incarnation = begun()
+    incarnation.recalls("me", ["h"], 0)
+    incarnation.recalled(Recalled("h", "me", [(7, 100)], {}))
+    assert incarnation.settle(["h"], ["h"], 1) is not None
+    incarnation.displace("another was announced before", ())
+    incarnation.readmit()
+    assert incarnation.holds("event")
+    assert incarnation.recalls("me", ["h"], 5) == [Recall("me", "h")]
