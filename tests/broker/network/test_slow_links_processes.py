@@ -1,7 +1,7 @@
 """Fresh networks over slow links: behind `submit --wait` the very first event counts, anywhere."""
 
 import asyncio
-import contextlib
+import itertools
 import json
 import random
 
@@ -34,10 +34,15 @@ def text_of(numbers):
     )
 
 
-async def load(fleet, name):
-    """Send events that nobody wants, a hundred in a second, until cancelled."""
+async def load(fleet, name, over):
+    """Send events that nobody wants, a hundred in a second, until it is `over`.
+
+    It is not cancelled: a wait with a timeout that ends just then swallows the cancellation.
+    """
     async with client(fleet.brokers[name].port()) as one:
-        for number in range(1_000_000):
+        for number in itertools.count():
+            if over.is_set():
+                return
             said = json.dumps({"timestamp": BEGIN_MS + number, "n": number})
             topic = f"headwater/events/Load/load-{name}"
             await one.publish(topic, said, qos=1, timeout=PATIENCE_S)
@@ -64,7 +69,8 @@ async def first_events(folder, draw, delay_s, *, settled):
     """Everything about one network is drawn; `settled`: all know each other before."""
     fleet = SlowFleet(folder, delay_s)
     await fleet.start()
-    loads = [asyncio.ensure_future(load(fleet, name)) for name in draw.sample(fleet.names, 2)]
+    over, at = asyncio.Event(), draw.sample(fleet.names, 2)
+    loads = [asyncio.ensure_future(load(fleet, name, over)) for name in at]
     try:
         if settled:
             await fleet.until(lambda: all(len(fleet.network(n)["known"]) == 3 for n in fleet.names))
@@ -80,10 +86,8 @@ async def first_events(folder, draw, delay_s, *, settled):
         await fleet.until(lambda: len(found()) >= len(wanted))
         assert found() == wanted
     finally:
-        for one in loads:
-            one.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(*loads)
+        over.set()
+        await asyncio.gather(*loads)
         await fleet.stop()
 
 
