@@ -67,6 +67,8 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
         yield "links.tls_cert", "a certificate needs its key; set `tls_key`"
     if links.tls_key and not links.tls_cert:
         yield "links.tls_key", "a key needs its certificate; set `tls_cert`"
+    if links.tls_ca_key and not links.tls_ca:
+        yield "links.tls_ca_key", "a key needs its certificate; set `tls_ca`"
     if links.tls_ca and not links.tls_cert and links.host:
         yield "links.tls_ca", "who listens with TLS needs a certificate; set `tls_cert`, `tls_key`"
     if links.tls_cert and not links.tls_ca and (links.peers or links.seeds):

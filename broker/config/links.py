@@ -78,6 +78,14 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             path=True,
         ),
     ] = ""
+    tls_ca_key: Annotated[
+        str,
+        About(
+            "private key of `tls_ca` in PEM: with it this broker signs certificates of those that "
+            "it invites, see docs/members.md. Whoever has it can link to any broker",
+            path=True,
+        ),
+    ] = ""
     tls_client_certificates: Annotated[
         Literal["required", "optional"],
         About("whether a broker that links to this one has to show one; used with `tls_ca`"),

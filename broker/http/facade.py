@@ -86,6 +86,12 @@ class BrokerFacade(Protocol):
     async def reload(self) -> Mapping[str, Any]:
         """Take up rights, certificates and secrets again; `ok` false: nothing was changed."""
 
+    async def invite(self, address: str, *, trusted: bool) -> tuple[int, Mapping[str, Any]]:
+        """Make a code by which a broker may join; the status and the answer."""
+
+    async def join(self, body: bytes) -> tuple[int, Mapping[str, Any]]:
+        """Answer a broker that comes with a code; the status and the answer."""
+
     def backup(self) -> AsyncGenerator[bytes, None] | None:
         """A copy of what is kept on disk, as a tar; None where nothing is kept.
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from broker.admission.messages import REQUEST_BYTES_MAX
 from broker.backup.manifest import BackupError
 from broker.http.events.parts import MEDIA, PartError, split_events
 from broker.http.facade import BrokerFacade, Reply
@@ -174,6 +175,20 @@ class Handlers:
         outcome = await self._facade.reload()
         return _json(outcome, 200 if outcome["ok"] else 422)
 
+    async def invite(self, request: web.Request) -> web.Response:
+        """A code by which one broker may join the network."""
+        address = request.query.get("address") or f"http://{request.headers.get('Host', '')}"
+        status, reply = await self._facade.invite(address, trusted="trusted" in request.query)
+        return _json(reply, status)
+
+    async def join(self, request: web.Request) -> web.Response:
+        """All that a new broker needs, sealed for who holds the code."""
+        body = await _body(request, "request", REQUEST_BYTES_MAX)
+        if isinstance(body, web.Response):
+            return body
+        status, reply = await self._facade.join(body)
+        return _json(reply, status)
+
     async def backup(self, request: web.Request) -> web.StreamResponse:
         """A copy of the data directory; one that fails half-way is cut off before its manifest."""
         pieces = self._facade.backup()
@@ -253,9 +268,9 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
 
 
 async def _body(
-    request: web.Request, what: str, bytes_max: int, limit: str
+    request: web.Request, what: str, bytes_max: int, limit: str = ""
 ) -> bytes | web.Response:
-    """Read a body of at most `bytes_max`, or return the refusal, which names the `limit`."""
+    """Read a body of at most `bytes_max`, or return the refusal, which names a `limit`."""
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         return problem(415, f"send the {what} as it is, without Content-Encoding")
     body = None
@@ -267,5 +282,6 @@ async def _body(
     except web.HTTPRequestEntityTooLarge:
         pass
     if body is None or len(body) > bytes_max:
-        return problem(413, f"the {what} is longer than {bytes_max} bytes (limits.{limit})")
+        aside = f" (limits.{limit})" if limit else ""
+        return problem(413, f"the {what} is longer than {bytes_max} bytes{aside}")
     return body

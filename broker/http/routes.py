@@ -75,6 +75,10 @@ SCHEMAS: dict[str, Schema] = {
         subscriptions_stopped=COUNT,
         stopped=NAMES,
     ),
+    "Invite": shape_of(
+        "ok code holds_s", ok={"type": "boolean", "enum": [True]}, code=TEXT, holds_s=COUNT
+    ),
+    "Grant": shape_of("ok sealed", ok={"type": "boolean", "enum": [True]}, sealed=TEXT),
     "OpenApi": shape_of("openapi", openapi=TEXT),
     "Text": TEXT,
     **LOG_SCHEMAS,
@@ -247,6 +251,36 @@ ROUTES: tuple[Route, ...] = (
             200: Answer("they are in force; clients and subscriptions were judged again", "Reload"),
             422: Answer("a file is faulty; every error with its place, and nothing was changed"),
         },
+    ),
+    Route(
+        "POST",
+        "/v1/invites",
+        "invite",
+        "Make a code by which one broker may join the network, within ten minutes",
+        {
+            200: Answer("the code, which is a secret", "Invite"),
+            409: Answer("this broker cannot admit others as it is configured, and why"),
+            422: Answer("the address is none"),
+        },
+        parameters=(
+            Parameter("address", "where the new broker asks; else as this request's `Host` says"),
+            Parameter("trusted", "the new broker gets the key of the authority, too"),
+        ),
+    ),
+    Route(
+        "POST",
+        "/v1/joins",
+        "join",
+        "Ask for what a new broker needs, with a code; `headwater join` does",
+        {
+            200: Answer("it is admitted; all that it needs, sealed", "Grant"),
+            409: Answer(
+                "it is not admitted, and why: the code is used, over or unknown, or a name"
+            ),
+            413: Answer("this is no request to join, as it is too long"),
+            422: Answer("this is no request to join"),
+        },
+        body="a sealed request",
     ),
     Route(
         "GET",

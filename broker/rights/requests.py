@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
-Right = Literal["look", "cancel_any", "consumers", "drain", "forget", "reload", "backup"]
+Right = Literal["look", "cancel_any", "consumers", "drain", "forget", "reload", "backup", "invite"]
 """Rights that a role names under `may`; the others follow from its names and topics."""
 
 Need = Literal[
@@ -27,10 +27,11 @@ Need = Literal[
     "forget",
     "reload",
     "backup",
+    "invite",
 ]
 """What a request needs. Beyond the rights above:
 
-- `nothing`: answered to anybody; `login`: to whoever is let in.
+- `nothing`: answered to anybody, of joining to who has a code; `login`: to whoever is let in.
 - `list`: `look`, or some name to submit as; the answer holds what the asker may know of.
 - `submit`: some name to submit as; then its names, types and actors are judged one by one.
 - `cancel`: as `submit`, or `cancel_any`; then whose subscription it is. Resuming needs the same.
@@ -69,6 +70,8 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("forget", "forget", ("DELETE /v1/brokers/{name}",)),
     RequestEntry("reload", "reload", ("POST /v1/reload",)),
     RequestEntry("backup", "backup", ("GET /v1/backup",)),
+    RequestEntry("invite", "invite", ("POST /v1/invites",)),
+    RequestEntry("join", "nothing", ("POST /v1/joins",)),
     RequestEntry("consumers", "consumers", ("POST /v1/log/ack", "DELETE /v1/log/consumers/{name}")),
     RequestEntry("consumers_list", "look", ("GET /v1/log/consumers",)),
     RequestEntry(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from broker.admission.desk import Desk
 from broker.core import topics
 from broker.core.messages import (
     CancelRequested,
@@ -62,6 +63,12 @@ class Facade:
         networking: "Networking | None" = None,
         reload: Reload,
     ) -> None:
+        links = networking
+        self._desk = Desk(
+            reload.config,
+            lambda: links.port if links is not None else 0,
+            lambda: links.broker.topology.known if links is not None else (),
+        )
         self.missing: list[str] = ["the MQTT face", "the HTTP face"]
         self.latency_s = Histogram()
         self._runner = runner
@@ -238,6 +245,14 @@ class Facade:
             return await self._reload()
         except ReloadError as error:
             return {"ok": False, "errors": [{"message": fault} for fault in error.args]}
+
+    async def invite(self, address: str, *, trusted: bool) -> tuple[int, Mapping[str, Any]]:
+        """Make a code by which a broker may join."""
+        return await self._desk.invite(address, trusted=trusted)
+
+    async def join(self, body: bytes) -> tuple[int, Mapping[str, Any]]:
+        """Answer a broker that comes with a code."""
+        return await self._desk.join(body)
 
     def backup(self) -> AsyncGenerator[bytes, None] | None:
         """A copy of what is kept on disk; None where nothing is."""

@@ -84,6 +84,11 @@ class Networking:
         host = self._face.settings.host
         return f"{host}:{self._face.port}" if host else ""
 
+    @property
+    def port(self) -> int:
+        """The port where other brokers link to this one; 0: they cannot."""
+        return self._face.port if self._face.settings.host else 0
+
     async def stop(self) -> None:
         """Close all links."""
         await self._face.stop()

@@ -64,7 +64,7 @@ class Reload:
         server: "MqttServer",
         delivery: "Delivery",
     ) -> None:
-        self._config = config
+        self.config = config
         self.rights = rights
         self._server = server
         self._delivery = delivery
@@ -81,7 +81,7 @@ class Reload:
         """Take up what the files say now; return what came of it. Raises ReloadError."""
         async with self._turn:
             try:
-                table = read_table(self._config)
+                table = read_table(self.config)
                 contexts = self._server.read_certificates()
                 security = None if self._networking is None else self._networking.read_security()
             except (ConfigError, ListenError) as error:

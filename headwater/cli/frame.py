@@ -50,6 +50,8 @@ COMMANDS = {
     "context select": "choose the network that is asked where no broker is named",
     "context remove": "forget the name of a network",
     "health": "say whether a running broker takes events; for health checks",
+    "invite": "make a code by which a new broker may join the network",
+    "join": "set up a new broker of a network, by a code of one of its brokers",
     "drain": "have the tasks that run at a broker go elsewhere",
     "forget": "have nobody wait any more for a broker that will not come back",
     "backup": "copy what a running broker keeps to a directory",
@@ -68,7 +70,7 @@ COMMANDS = {
 }
 ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
-    **dict.fromkeys(("drain", "forget", "health"), "brokers."),
+    **dict.fromkeys(("drain", "forget", "health", "invite", "join"), "brokers."),
     **dict.fromkeys(("backup", "restore"), "copies."),
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),
 }  # by the first word

@@ -18,10 +18,11 @@ ROOT = Path(__file__).parents[2]
 # tests/headwater/demo and tests/server, as they take half a minute; tests/headwater/test_cli_drain,
 # as it takes a broker that plans with others; tests/broker/network/test_absence_processes, as a
 # broker has to be away; tests/broker/engine/test_wild_process, as one has to be suspended;
-# tests/headwater/network/test_network_processes, as there have to be links
+# tests/headwater/network/test_network_processes, as there have to be links;
+# tests/broker/admission, as that makes an invite and a folder
 NOT_HERE = {
     *("demo", "server run", "server status", "drain", "forget", "resume"),
-    *("topology", "flows"),
+    *("topology", "flows", "invite", "join"),
 }
 ENDLESS = {"broker", "tail"}
 

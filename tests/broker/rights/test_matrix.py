@@ -24,15 +24,15 @@ from tests.broker.mqtt.sockets import RawClient
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker
 
 GRANTED = {
-    "look": "health interface metrics status network plan list consumers_list",
-    "publish": "health interface publish",
-    "subscribe": "health interface metrics status network plan list consumers_list submit cancel"
-    " resume results",
-    "operate": "health interface metrics status network plan list consumers_list cancel resume"
+    "look": "health join interface metrics status network plan list consumers_list",
+    "publish": "health join interface publish",
+    "subscribe": "health join interface metrics status network plan list consumers_list submit"
+    " cancel resume results",
+    "operate": "health join interface metrics status network plan list consumers_list cancel resume"
     " drain forget reload consumers",
     "administrate": " ".join(entry.name for entry in REQUESTS),
-    "sensor": "health interface publish",  # of the file: it publishes its own readings
-    "nobody": "health interface",  # who has logged in and has no role
+    "sensor": "health join interface publish",  # of the file: it publishes its own readings
+    "nobody": "health join interface",  # who has logged in and has no role
 }
 PASSWORD = "open sesame"
 SPY = "event Temp(val: float)\nsubscription Spy from {} to {} detect Temp(val > -999)\n"
