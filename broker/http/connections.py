@@ -131,6 +131,10 @@ class _Plain(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """The answer, after which the connection ends; the library says only what it logs."""
+        if isinstance(exc, UnicodeEncodeError) and "Expect" in request.headers:
+            # It repeats in its refusal what it cannot write.
+            message = "an unknown Expect"
+            status, exc = 417, HttpProcessingError(code=417, message=message)
         super().handle_error(request, status, exc, message)
         found = (message or "").partition("\n")[0].partition(" when reading:")[0]
         found = found.rstrip(": ")[:FOUND_CHARS_MAX]

@@ -179,6 +179,22 @@ def test_what_is_no_request_is_refused_and_not_logged(request_, caplog):
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("path", [b"/healthz", b"/nowhere"])
+def test_an_expectation_that_is_no_text_is_refused_like_any_other(path, caplog):
+    """The library would repeat it in its refusal, which it cannot write then."""
+    caplog.set_level(logging.INFO)
+
+    async def scenario(port):
+        head = b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nExpect: 100-\xde\r\n\r\n"
+        answer = await said(port, head)
+        assert answer.startswith(b"HTTP/1.1 417")
+        (error,) = json.loads(answer.partition(b"\r\n\r\n")[2])["errors"]
+        assert "Expect" in error["message"]
+
+    with_listener(scenario)
+    assert caplog.records == []
+
+
 def test_who_hangs_up_in_the_middle_is_not_logged(caplog):
     caplog.set_level(logging.INFO)
     begun = b"POST /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
