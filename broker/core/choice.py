@@ -21,6 +21,7 @@ from broker.core.occurrence import (
     Occurrence,
     events_of,
     flat,
+    follows,
     order_of,
     sort_in_order,
     span_of,
@@ -113,7 +114,7 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
     reported: list[Occurrence] = []
     if not _ready(waiting, manner, limit):
         return reported
-    sort_in_order(waiting.found)
+    sort_in_order(waiting.found, tied=manner.budget.tie)
     turns = _Turns(waiting, manner, limit)
     while True:
         first = turns.next()
@@ -128,7 +129,9 @@ def _in_turn(waiting: Waiting, manner: Manner, limit: int, refind: Refind) -> li
         if gone:
             taken = order_of(first)
             manner.budget.spend(len(waiting.found))
-            _find_anew(waiting, manner, refind(first, gone), taken)
+            again = refind(first, gone)
+            manner.budget.spend(WAITING * len(again))
+            _find_anew(waiting, manner, again, taken)
             waiting.taken = taken
             turns = _Turns(waiting, manner, limit)
     turns.end()
@@ -144,11 +147,12 @@ def _ready(waiting: Waiting, manner: Manner, limit: int) -> bool:
 
 def _find_anew(waiting: Waiting, manner: Manner, found: list[Occurrence], taken: Order) -> None:
     """Go on with what was found without the consumed events."""
-    waiting.found = sorted([one for one in found if order_of(one) > taken], key=order_of)
+    waiting.found = [one for one in found if follows(one, taken)]
+    sort_in_order(waiting.found, tied=manner.budget.tie)
     if manner.selection is not None:
         waiting.decided = {}
         for one in found:
-            if order_of(one) <= taken:
+            if not follows(one, taken):
                 manner.selection.decide(one, waiting.decided)
 
 
@@ -196,10 +200,7 @@ class _Turns:
             span, before = span_of(one), span_of(last)
             return span > before or (span == before and order_of(one) > order_of(last))
         taken = self._waiting.taken
-        if taken is None:
-            return True
-        span = span_of(one)
-        return span > taken[:2] or (span == taken[:2] and order_of(one) > taken)
+        return taken is None or follows(one, taken)
 
     def end(self) -> None:
         """Forget what had its turn."""

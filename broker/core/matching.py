@@ -189,7 +189,7 @@ class Program:
                 _take(right_store, right, composite=program.right >= self.leaf_count)
         if self._sorted and len(made) > 1:
             self.layout.budget.spend(SORTED * len(made))
-            sort_in_order(made)
+            sort_in_order(made, tied=self.layout.budget.tie)
         return made
 
     def keeps_latest_only(self, *, allowed: bool) -> None:

@@ -19,6 +19,8 @@ from broker.core.event import Event, Head, Order, Tie
 from broker.core.geometry import near
 
 Occurrence = Any
+Key = Callable[[Any], Any]
+Tied = Callable[[Sequence[Any]], None]
 
 _id = attrgetter("id")
 _moment = attrgetter("end", "start", "id")
@@ -136,6 +138,22 @@ def span_of(occurrence: Occurrence) -> tuple[int, int]:
     return (occurrence.end, occurrence.start)
 
 
+def follows(occurrence: Occurrence, taken: Order) -> bool:
+    """Tell whether it comes after what has that order; the span nearly always says so."""
+    span = span_of(occurrence)
+    return span > taken[:2] or (span == taken[:2] and order_of(occurrence) > taken)
+
+
+def first_of(occurrences: Sequence[Occurrence], tied: Tied) -> Occurrence:
+    """The first in order; `tied` is told of those whose span says no more."""
+    first = min(map(span_of, occurrences))
+    equal = [occurrence for occurrence in occurrences if span_of(occurrence) == first]
+    if len(equal) == 1:
+        return equal[0]
+    tied(equal)
+    return min(equal, key=order_of)
+
+
 def span_of_first(pair: tuple[Occurrence, Any]) -> tuple[int, int]:
     """The same of an occurrence with its group."""
     return span_of(pair[0])
@@ -158,13 +176,10 @@ def head_of(occurrence: Occurrence) -> Head:
     return (occurrence[0], occurrence[1], ids, ())
 
 
-Key = Callable[[Any], Any]
-
-
-def sort_in_order(items: list[Any], *keys: Key) -> None:
+def sort_in_order(items: list[Any], *keys: Key, tied: Tied | None = None) -> None:
     """Sort in place by keys: each begins with the one before, and is asked for among equals alone.
 
-    Without keys the items are occurrences.
+    Without keys the items are occurrences. `tied` is told of the equal ones before the next key.
     """
     if len(items) < 2:
         return
@@ -174,7 +189,9 @@ def sort_in_order(items: list[Any], *keys: Key) -> None:
         return
     for begin, stop in _sorted_by(first, items):
         equal = items[begin:stop]
-        sort_in_order(equal, *rest)
+        if tied is not None:
+            tied(equal)
+        sort_in_order(equal, *rest, tied=tied)
         items[begin:stop] = equal
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from broker.core.agent import WATERMARK_END
 from broker.core.event import Event, Order
 from broker.core.matching import Program
-from broker.core.occurrence import events_of, order_of
+from broker.core.occurrence import events_of, first_of, follows, order_of
 from broker.core.patience import Entry
 from broker.core.pattern import Layout
 from broker.core.prospects import Reach
@@ -20,8 +20,10 @@ from broker.core.selection import Selection
 from broker.core.stages.base import start_of
 from broker.core.stages.lasting import Foresight
 from broker.core.store import Store
+from broker.engine.runtime.budget import Budget
 from language.tree import Case
 
+PURGING = 2  # that each costs that is held, where events are taken out of it
 TURN = 20  # candidates that each costs that waits for its turn, where one is chosen
 
 
@@ -113,7 +115,7 @@ def take(
     budget = program.layout.budget
     while partition.found:
         budget.spend(TURN * len(partition.found))
-        first = _first(partition, selection)
+        first = _first(partition, selection, budget)
         if selection is not None and _undecided(partition, selection, first, watermark):
             break
         order = order_of(first)
@@ -134,9 +136,9 @@ def _take_selected(partition: Partition, selection: Selection, watermark: int) -
     return reported
 
 
-def _first(partition: Partition, selection: Selection | None) -> Any:
+def _first(partition: Partition, selection: Selection | None, budget: Budget) -> Any:
     candidates = partition.found if selection is None else selection.chosen(partition.found)
-    return min(candidates, key=order_of)
+    return first_of(candidates, budget.tie)
 
 
 def _undecided(partition: Partition, selection: Selection, first: Any, watermark: int) -> bool:
@@ -145,13 +147,13 @@ def _undecided(partition: Partition, selection: Selection, first: Any, watermark
     return any(
         selection.closes_at(found) > watermark
         for found in partition.found
-        if found is first or order_of(found) < order
+        if found is first or not follows(found, order)
     )
 
 
 def _forget_losers(partition: Partition, taken: Order) -> None:
     """Drop what lies before the occurrence taken last: its turn has passed."""
-    partition.found = [found for found in partition.found if order_of(found) > taken]
+    partition.found = [found for found in partition.found if follows(found, taken)]
 
 
 def _consume(partition: Partition, program: Program, discipline: Discipline, taken: Any) -> None:
@@ -163,6 +165,7 @@ def _consume(partition: Partition, program: Program, discipline: Discipline, tak
     if discipline.rechosen:
         _go_again(partition, program, ids)
         return
+    program.layout.budget.spend(PURGING * sum([len(store.items) for store in partition.stores]))
     for store in partition.stores:
         _purge(store, ids)
     partition.found = [found for found in partition.found if not _holds(found, ids)]

@@ -18,11 +18,7 @@ from typing import Any
 from broker.core.agent import WATERMARK_END, LeafEvents
 from broker.core.event import Event
 from broker.core.occurrence import (
-    head_of,
-    order_of,
-    sort_in_order,
     sorted_events,
-    span_of_first,
 )
 from broker.core.partition import Partition, instant, instants, take
 from broker.core.patience import Patience
@@ -31,16 +27,9 @@ from broker.core.pattern_groups import OUTLASTING, Found, Outcome, PatternGroups
 from broker.core.pending import Entry as Waiting
 from broker.core.pending import Pending, by_end
 from broker.core.shelf import Shelf, pack_partition, unpack_partition
-from broker.core.subscribed import SubscriptionOutcome, all_made
+from broker.core.subscribed import SubscriptionOutcome, all_made, put_in_order
 
 STATE_VERSION = 1
-
-
-def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[Found], Any]:
-    return lambda found: key(found[0])
-
-
-IN_ORDER = (span_of_first, *map(_of_occurrence, (head_of, order_of)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +61,8 @@ class PatternAgent(PatternGroups):
         else:
             found = self._feed_ordered(selected) if self.ordered else self._feed_at_once(selected)
         self._sweep()
-        if len(found) > 1:
-            sort_in_order(found, *IN_ORDER)
-        return all_made(self._outcome, found, self.layout.budget)
+        put_in_order(found, self.layout.budget)
+        return all_made(self._outcome, found)
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""

@@ -16,9 +16,9 @@ from broker.core.agent import WATERMARK_END, WATERMARK_NONE, LeafEvents
 from broker.core.choice import eldest_of, hold, take
 from broker.core.choices import MAYBE, Maybe
 from broker.core.event import Event
-from broker.core.occurrence import Occurrence, sort_in_order
+from broker.core.occurrence import Occurrence
 from broker.core.operands import composite
-from broker.core.pattern_agent import IN_ORDER, Handover
+from broker.core.pattern_agent import Handover
 from broker.core.pattern_groups import OUTLASTING
 from broker.core.pending import Pending
 from broker.core.shelf import Shelf
@@ -26,7 +26,7 @@ from broker.core.solved import Solving
 from broker.core.staged_groups import Found, Group, StagedGroups
 from broker.core.staged_partition import Partition, logged, packed, unpack, without_lists
 from broker.core.stages.base import Site, least
-from broker.core.subscribed import all_made
+from broker.core.subscribed import all_made, put_in_order
 from broker.core.verdicts import certainty_at, certainty_of
 
 STATE_VERSION = 1
@@ -80,8 +80,8 @@ class StagedAgent(StagedGroups):
             self._drop_idle()
         if self._patience is not None and self._patience.in_vain:
             self._give_up_waiting()
-        sort_in_order(found, *IN_ORDER)
-        return all_made(self._outcome, found, self.layout.budget)
+        put_in_order(found, self.layout.budget)
+        return all_made(self._outcome, found)
 
     def watermark_out(self, watermark: int) -> int:
         """See agent.Agent."""

@@ -20,7 +20,7 @@ from broker.core.event import Event, Head, Order
 from broker.core.expressions import Writer, held
 from broker.core.group_keys import shown_form, text_of
 from broker.core.identity import ENCODE, Bound, beginning_of, begun_of
-from broker.core.occurrence import events_of, head_of, order_of
+from broker.core.occurrence import events_of, head_of, order_of, sort_in_order, span_of_first
 from broker.core.outcome import OccurrenceScope, bound_ids
 from broker.core.pattern import Layout
 from broker.core.source import Constants, Parameters, build, shared
@@ -347,10 +347,22 @@ class SubscriptionOutcome:
         return [made(template, one.start, one.end, (), one) for one in events]
 
 
-def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> list[Any]:
-    """What occurrences give with their groups, of whatever outcome; those that give something."""
+def _of_occurrence(key: Callable[[Any], Any]) -> Callable[[tuple[Any, Any]], Any]:
+    return lambda found: key(found[0])
+
+
+IN_ORDER = (span_of_first, *map(_of_occurrence, (head_of, order_of)))
+
+
+def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:
+    """Sort occurrences with their groups, and charge that and what is to be made of them."""
     if found:
         budget.report([events_of(occurrence) for occurrence, _ in found])
+        sort_in_order(found, *IN_ORDER)
+
+
+def all_made(outcome: Any, found: list[tuple[Any, tuple[Any, ...]]]) -> list[Any]:
+    """What occurrences give with their groups, of whatever outcome; those that give something."""
     if outcome.__class__ is SubscriptionOutcome:
         made: list[Any] = outcome.make_all(found)
         return made

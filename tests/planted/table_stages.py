@@ -18,7 +18,7 @@ BASE = part(
     "broker/core/stages/base.py",
     r"""
 inbox-unsorted: what was passed on out of order is taken so
-- sort_in_order(self.items)
+- sort_in_order(self.items, tied=self._budget.tie)
 + pass
 
 inbox-one-lost: the first that waits for a later watermark is lost
@@ -109,8 +109,8 @@ spent-comes-again: an occurrence with a spent event is taken
 +             return
 
 starts-before-it-completes: an event on both sides is a candidate before it completes
-- right.take(limit)), -1):
-+ right.take(limit)), 1):
+- in_order(taken, -1, self.site.budget)
++ in_order(taken, 1, self.site.budget)
 
 spent-forgotten: a snapshot forgets what is spent
 - self._spent = {identity(member): member for member in facts[0]}
@@ -132,8 +132,8 @@ run-end-unspent: what ends as the run ends may begin the next
 + any(member.end < self._spent for
 
 starts-before-it-advances: an event that fits two elements begins and does not advance
-- in_order(taken, self._sign)
-+ in_order(taken, 1)
+- in_order(taken, self._sign, self.site.budget, self._is_spent)
++ in_order(taken, 1, self.site.budget, self._is_spent)
 
 latest-is-first: under `latest` a newer event does not take the place of the last
 - elif self._latest and element == step - 1:

@@ -169,10 +169,11 @@ def next_of(times: Iterable[int], watermark: int) -> int | None:
 class Inbox:
     """What a stage beneath has passed on and is not yet taken, to be taken in order."""
 
-    __slots__ = ("items", "limit", "stage")
+    __slots__ = ("_budget", "items", "limit", "stage")
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, budget: Budget) -> None:
         self.stage = stage
+        self._budget = budget  # of the stage that takes from it
         self.items: list[Occurrence] = []
         self.limit = WATERMARK_NONE
 
@@ -182,7 +183,8 @@ class Inbox:
         if new:
             self.items += new
             if not self.stage.ordered and len(self.items) > 1:
-                sort_in_order(self.items)
+                self._budget.spend(len(self.items))
+                sort_in_order(self.items, tied=self._budget.tie)
         self.limit = max(self.limit, min(watermark, self.stage.hold()))
         return self.limit
 

@@ -22,7 +22,7 @@ class ChronicleStage(Over):
     __slots__ = ("_before", "_chosen", "_further", "_items", "_plan", "_spent")
 
     def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
-        super().__init__(site, (Inbox(left), Inbox(right)), plan.span)
+        super().__init__(site, (Inbox(left, site.budget), Inbox(right, site.budget)), plan.span)
         self._plan = plan
         self._items: tuple[list[Occurrence], list[Occurrence]] = ([], [])
         self._spent: dict[Any, Any] = {}
@@ -41,7 +41,8 @@ class ChronicleStage(Over):
         left, right = self.inboxes
         limit = min(left.fill(watermark), right.fill(watermark))
         made, self._before = self._before, []
-        for side, item in in_order((left.take(limit), right.take(limit)), -1):
+        taken = (left.take(limit), right.take(limit))
+        for side, item in in_order(taken, -1, self.site.budget):
             if side == RIGHT:
                 self._further.arrived([item])
             self._take(side, item, made)

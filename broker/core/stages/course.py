@@ -75,7 +75,7 @@ class CourseStage(Over):
     def __init__(
         self, plans: list[JointPlan], judge: Judge, site: Site, elements: list[Stage]
     ) -> None:
-        inboxes = tuple([Inbox(element) for element in elements])
+        inboxes = tuple([Inbox(element, site.budget) for element in elements])
         super().__init__(site, inboxes, plans[-1].span)
         self._plans = plans
         self._judge = judge
@@ -106,7 +106,7 @@ class CourseStage(Over):
         taken = [inbox.take(limit) for inbox in self.inboxes]
         for further, items in zip(self._further, taken[1:], strict=True):
             further.arrived(items)
-        entries = [one for one in in_order(taken, self._sign) if not self._is_spent(one[1])]
+        entries = in_order(taken, self._sign, self.site.budget, self._is_spent)
         if self._measures:
             self._measure(entries)
         self._entries += entries

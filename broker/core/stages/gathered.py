@@ -138,7 +138,9 @@ class GatheredStage(Over):
     __slots__ = ("_candidates", "_due", "_first_start", "_open", "_plan", "_ready_at")
 
     def __init__(self, plan: GatheredPlan, site: Site, base: Stage, lists: list[Stage]) -> None:
-        super().__init__(site, (Inbox(base), *map(Inbox, lists)), plan.span)
+        super().__init__(
+            site, tuple([Inbox(stage, site.budget) for stage in (base, *lists)]), plan.span
+        )
         self._plan = plan
         self._candidates = [Candidates() for _ in lists]
         self._set_open([])

@@ -195,7 +195,7 @@ class JointStage(Over):
     __slots__ = ("_further", "_latest_only", "_left", "_plan", "_right")
 
     def __init__(self, plan: JointPlan, site: Site, left: Stage, right: Stage) -> None:
-        super().__init__(site, (Inbox(left), Inbox(right)), plan.span)
+        super().__init__(site, (Inbox(left, site.budget), Inbox(right, site.budget)), plan.span)
         self._plan = plan
         self._left = Store()
         self._right = Store()

@@ -31,6 +31,8 @@ from broker.core.stages.spans import Span
 from broker.core.stages.taking_out import without
 from broker.core.verdicts import Doubt, certainty_at, certainty_of, inside, spans_of
 
+PUTTING = 2  # candidates that it costs to keep another,
+PASSED = 4  # and so many of those that are kept cost one more
 FALLING = 4  # candidates that it costs to ask whether one falls into another
 DECIDING = 12  # and to look, with each step, whether an open one is decided
 
@@ -72,13 +74,26 @@ class NegationPlan:
         return 0 if self.doubt is None else self.doubt.slack_ms(self.window_ms or 0)
 
 
+def _put(others: list[Occurrence], starts: list[int], more: list[Occurrence]) -> None:
+    """Keep more of the others, in their places by when they begin."""
+    if len(more) > 1:
+        others += more
+        others.sort(key=start_of)
+        starts[:] = map(start_of, others)
+        return
+    for q in more:
+        at = bisect_right(starts, start_of(q))
+        starts.insert(at, start_of(q))
+        others.insert(at, q)
+
+
 class NegationStage(Over):
     """See the module."""
 
     __slots__ = ("_doubtful", "_open", "_others", "_plan", "_starts")
 
     def __init__(self, plan: NegationPlan, site: Site, left: Stage, right: Stage) -> None:
-        super().__init__(site, (Inbox(left), Inbox(right)), plan.span)
+        super().__init__(site, (Inbox(left, site.budget), Inbox(right, site.budget)), plan.span)
         self._plan = plan
         self._open: list[Occurrence] = []
         self._others: list[Occurrence] = []  # by their beginning
@@ -92,11 +107,9 @@ class NegationStage(Over):
         left.fill(watermark)
         limit = right.fill(watermark)
         new_open, new_others = left.take(WATERMARK_END), right.take(WATERMARK_END)
-        for q in new_others:
-            at = bisect_right(self._starts, start_of(q))
-            self._starts.insert(at, start_of(q))
-            self._others.insert(at, q)
         if new_others:
+            self.site.budget.spend(PUTTING * len(new_others) + len(self._others) // PASSED)
+            _put(self._others, self._starts, new_others)
             self._open = [p for p in self._open if not self._broken(p, new_others)]
         self._open += [p for p in new_open if not self._broken(p, self._near(p))]
         made: list[Occurrence] = []
@@ -119,9 +132,10 @@ class NegationStage(Over):
         return self._others[low : bisect_right(self._starts, last + plan.slack_ms)]
 
     def _broken(self, p: Occurrence, others: list[Occurrence]) -> bool:
-        budget = self.site.budget
+        budget, plan = self.site.budget, self._plan
+        falling = FALLING * (2 if plan.shared or plan.counts is not None else 1)
         for q in others:
-            budget.spend(FALLING)
+            budget.spend(falling)
             verdict = self._falls_in(p, q)
             if verdict == YES:
                 self._doubtful.discard(id(p))

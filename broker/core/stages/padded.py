@@ -15,7 +15,7 @@ class PaddedStage(Over):
     __slots__ = ("_after", "_before")
 
     def __init__(self, before: int, after: int, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), None)
+        super().__init__(site, (Inbox(beneath, site.budget),), None)
         self._before = (None,) * before
         self._after = (None,) * after
 

@@ -25,7 +25,7 @@ class KthStage(Over):
     def __init__(
         self, k: int, passes: Passes, site: Site, beneath: Stage, span: Span | None
     ) -> None:
-        super().__init__(site, (Inbox(beneath),), span)
+        super().__init__(site, (Inbox(beneath, site.budget),), span)
         self._k = k
         self._passes = passes
         self._number = 0
@@ -68,7 +68,7 @@ class DistinctStage(Over):
         beneath: Stage,
         span: Span | None,
     ) -> None:
-        super().__init__(site, (Inbox(beneath),), span)
+        super().__init__(site, (Inbox(beneath, site.budget),), span)
         self._key = key
         self._window_ms = window_ms
         self._latest: dict[Any, int] = {}  # value → the latest start of those that have it

@@ -69,7 +69,7 @@ class CountStage(Over):
     __slots__ = ("_plan", "_row")
 
     def __init__(self, plan: CountPlan, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), plan.span)
+        super().__init__(site, (Inbox(beneath, site.budget),), plan.span)
         self._plan = plan
         self._row: list[Occurrence] = []
 
@@ -116,7 +116,7 @@ class RunStage(Over):
     __slots__ = ("_plan", "_row")
 
     def __init__(self, plan: RunPlan, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), plan.span)
+        super().__init__(site, (Inbox(beneath, site.budget),), plan.span)
         self._plan = plan
         self._row: list[Occurrence] = []
 

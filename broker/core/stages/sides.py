@@ -7,10 +7,12 @@ several sides by the side, so that it is known whether it first advances or firs
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from broker.core.event import Head, Order
 from broker.core.occurrence import Occurrence, head_of, order_of, sort_in_order, span_of
+from broker.engine.runtime.budget import Budget
 
 Entry = tuple[int, Occurrence]  # side, occurrence
 
@@ -31,15 +33,27 @@ def _ranked(sign: int) -> Callable[[Entry], tuple[Any, int, Any]]:
     return rank
 
 
+def _tie(budget: Budget, entries: Sequence[Entry]) -> None:
+    budget.tie([item for _, item in entries])
+
+
 RANKS = {sign: _ranked(sign) for sign in (-1, 1)}
 
 
-def in_order(sides: Sequence[list[Occurrence]], sign: Literal[-1, 1]) -> list[Entry]:
-    """All of them, each with its side; of one event the later side comes first where sign is -1.
+def in_order(
+    sides: Sequence[list[Occurrence]],
+    sign: Literal[-1, 1],
+    budget: Budget,
+    spent: Callable[[Occurrence], bool] = lambda _: False,
+) -> list[Entry]:
+    """All that are not spent, with their sides; of one event the later is first where sign is -1.
 
     Each side is in order.
     """
-    entries = [(side, item) for side, items in enumerate(sides) for item in items]
+    items = [(side, item) for side, given in enumerate(sides) for item in given]
+    entries = [entry for entry in items if not spent(entry[1])]
     if sum(map(bool, sides)) > 1:
-        sort_in_order(entries, _span, _head, RANKS[sign])
+        budget.spend(len(entries))
+        tied = partial(_tie, budget)
+        sort_in_order(entries, _span, _head, RANKS[sign], tied=tied)
     return entries

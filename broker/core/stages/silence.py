@@ -24,7 +24,7 @@ class Awaiting(Over):
     __slots__ = ("_empty_places", "_for_ms", "_instants", "_place")
 
     def __init__(self, silence: Silence, site: Site, beneath: Stage) -> None:
-        super().__init__(site, (Inbox(beneath),), None)
+        super().__init__(site, (Inbox(beneath, site.budget),), None)
         self._for_ms = silence.for_ms
         self._place = silence.low
         self._empty_places = silence.high - silence.low - 1

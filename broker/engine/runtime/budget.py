@@ -22,6 +22,7 @@ AGAIN = 4  # times the budget is had by steps of messages that are handled again
 EACH_EVENT = 160  # candidates that each event brings with it: a result, or so many partners
 RESULT = 100  # candidates that a result costs, beside those for what it binds
 LISTED = 8  # candidates that each event of a result costs
+TIED = 4  # candidates that each place costs, and three more, of one whose order its span leaves
 PLACES = 2  # of an occurrence, or parts of a condition, that cost one candidate
 OCCURRENCE_BYTES = 80  # of an occurrence: a tuple, its end, and where they are kept
 PLACE_BYTES = 8
@@ -117,6 +118,18 @@ class Budget:
         self.bytes -= occurrences * (OCCURRENCE_BYTES + PLACE_BYTES * places)
         if self.bytes < 0:
             raise TooMuchWorkError("bytes")
+
+    def tie(self, occurrences: Sequence[Any]) -> None:
+        """Charge occurrences that are to be told apart by their events, some of them in lists."""
+        places = 0
+        for occurrence in occurrences:
+            places += 3
+            if occurrence.__class__ is tuple:
+                places += len(occurrence) - 2
+                for member in occurrence:
+                    if member.__class__ is tuple:
+                        places += len(member)
+        self.spend(TIED * places)
 
     def report(self, members: Sequence[Sequence[Any]]) -> None:
         """Charge results to be made of occurrences that bind these members, some of them lists."""
