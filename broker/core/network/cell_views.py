@@ -144,12 +144,15 @@ def network_status(
 def promised(core: NetworkedBroker) -> dict[str, dict[str, int]]:
     """Return, by task (`subscriber/name`) and origin, the least promise for a type it needs (ms).
 
-    Origins that have promised nothing yet are left out.
+    Origins that have promised nothing yet are left out, and tasks that run elsewhere.
     """
+    tasks = core.tasks()
     by_origin = {origin: core.watermarks_of(origin) for origin in core.upstream}
     rows: dict[str, dict[str, int]] = {}
-    for key in core.catalogue.subscriptions:
-        types = core.wanted_by(key)
+    for key, subscription in core.catalogue.subscriptions.items():
+        if subscription.task not in tasks:
+            continue
+        types = core.wanted_by(key, tasks)
         least = {
             origin: min((mark for name, mark in marks.items() if name in types), default=None)
             for origin, marks in by_origin.items()

@@ -36,6 +36,7 @@ from broker.network.replication.cancellations import CancellationLog, Subscripti
 from broker.network.replication.local_sources import LocalSources
 from broker.network.routing.wants import HostWants, Wants
 from language import EventType
+from language.taskgraph import Task
 
 if TYPE_CHECKING:
     from language.tree import AttributeType
@@ -252,10 +253,13 @@ class NetworkedBroker(CellKeepingBroker, GivingBroker):
         """
         self._intake.forget_late(self._matcher.wanted())
 
-    def wanted_by(self, key: Key) -> set[str]:
-        """The primitive types that a subscription needs, its definitions' included."""
+    def wanted_by(self, key: Key, tasks: Mapping[str, Task] | None = None) -> set[str]:
+        """The primitive types that a subscription needs, its definitions' included.
+
+        `tasks` are those that run here, for who asks of many.
+        """
         one = self.catalogue.subscriptions[key]
-        tasks = self.tasks()
+        tasks = tasks or self.tasks()
         found: set[str] = set()
         for task in [tasks[name] for name in (*one.definitions, one.task)]:
             found.update(name for name in task.types if name not in task.needs)
