@@ -357,7 +357,7 @@ IN_ORDER = (span_of_first, *map(_of_occurrence, (head_of, order_of)))
 def put_in_order(found: list[tuple[Any, tuple[Any, ...]]], budget: Budget) -> None:
     """Sort occurrences with their groups, and charge that and what is to be made of them."""
     if found:
-        budget.report([events_of(occurrence) for occurrence, _ in found])
+        budget.report(found)
         sort_in_order(found, *IN_ORDER)
 
 

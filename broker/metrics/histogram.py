@@ -5,7 +5,7 @@ count ever falls, and `sum` is that of all observed values.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
@@ -37,11 +37,6 @@ class Histogram:
         value = max(value, 0.0)  # clocks differ, and a sum that falls is no counter
         self._counts[bisect_left(self.bounds, value)] += times
         self.sum += value * times
-
-    def observe_all(self, values: Iterable[float]) -> None:
-        """Count each of `values`."""
-        for value in values:
-            self.observe(value)
 
     def cumulative(self) -> list[tuple[float, int]]:
         """Return (bound, how many values do not exceed it), the last with the bound inf."""

@@ -105,9 +105,11 @@ class Socket(asyncio.BufferedProtocol):
         driver.perform()
         took_s = perf_counter() - began_s
         holder = self._connection.holder
-        user = holder.user if holder is not None else None
-        percent = driver.hub.quotas.of_user(user).work_percent
-        self._wait = self._turns.work.charge(user, percent, took_s)
+        if holder is None or holder.user is None:
+            self._turns.work.total_s += took_s
+        else:
+            percent = driver.hub.quotas.of_user(holder.user).work_percent
+            self._wait = self._turns.work.charge(holder.user, percent, took_s)
         full = size_bytes == self._portion_bytes
         if (full or self._wait is not None) and not self.transport.is_closing():
             self._wait_for_turn()

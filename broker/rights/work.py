@@ -64,9 +64,12 @@ class WorkLedger:
         self.total_s = 0.0
         self._shares: dict[str, WorkShare] = {}
 
-    def charge(self, user: str | None, percent: int | None, took_s: float) -> Wait | None:
-        """Count work of a user; return the wait that the user's quota demands, if it does."""
-        if user is None or percent is None:
+    def charge(self, user: str, percent: int | None, took_s: float) -> Wait | None:
+        """Count work of a user; return the wait that the user's quota demands, if it does.
+
+        Of who has no name `total_s` counts it.
+        """
+        if percent is None:
             self.total_s += took_s
             return None
         share = self._shares.get(user)

@@ -5,7 +5,6 @@ message that cannot be sent stops no other; it is counted, and its first is logg
 """
 
 import asyncio
-from collections.abc import Sequence
 from functools import lru_cache
 from time import time
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from broker.core import topics
-from broker.core.effects import Acknowledge, Emission, Emit, Note, Outcome, Publish, Reply
+from broker.core.effects import Acknowledge, Emit, Note, Outcome, Publish, Reply
 from broker.metrics.histogram import Histogram
 from broker.mqtt.packets import Properties
 from broker.mqtt.reasons import ProtocolError, Reason
@@ -58,12 +57,6 @@ class _ResultEnd(msgspec.Struct):
 _end_of: Final = msgspec.json.Decoder(_ResultEnd).decode
 
 
-def _latencies_s(results: Sequence[Emission]) -> list[float]:
-    """Return how long ago each of `results` ended, as its payload says."""
-    now_s = time()
-    return [now_s - _end_of(result.payload).end / 1000 for result in results]
-
-
 class Delivery:
     """See `broker.wiring.runner.Outside`. `fan` is there once the HTTP face is.
 
@@ -94,7 +87,9 @@ class Delivery:
         if effect.results:
             # With the queues of sessions that outlast the process, in one transaction.
             self._server.mark_results(effect.results[-1].offset + 1)
-            self.latency_s.observe_all(_latencies_s(effect.results))
+            now_s, observe = time(), self.latency_s.observe
+            for result in effect.results:
+                observe(now_s - _end_of(result.payload).end / 1000)
 
     def reply(self, effect: Reply) -> None:
         """To the topic that the client named, or to whoever waits for the future."""

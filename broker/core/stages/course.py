@@ -37,7 +37,8 @@ from broker.core.stages.sides import Entry, in_order
 # Operators whose operands can only come in the order of the text; the others begin with any.
 IN_THEIR_ORDER = FOLLOWS | {"meets", "overlaps"}
 TRYING = 2  # candidates that it costs to look whether one is for a run,
-FITTING = 8  # and besides, to ask whether it fits
+FITTING = 8  # and besides, to ask whether it fits,
+JUDGING = 2  # with as many for each element
 
 
 @dataclass(slots=True)
@@ -211,7 +212,7 @@ class CourseStage(Over):
 
     def _fits(self, filled: dict[int, Occurrence], element: int, item: Occurrence) -> bool:
         """Whether the element goes with what is filled, as far as that can be judged now."""
-        self.site.budget.spend(FITTING)
+        self.site.budget.spend(FITTING + JUDGING * len(self._plans))
         together = {**filled, element: item}
         whole = together.get(0)
         group = self.site.group

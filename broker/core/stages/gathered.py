@@ -31,6 +31,7 @@ from broker.core.store import Store
 from broker.core.verdicts import Doubt
 from broker.engine.runtime.budget import PLACE_BYTES, Budget
 
+ASKED = 8  # candidates that a member costs of which it is asked whether it fits
 SLICED = 16  # members that cost as much as one that is asked, where nothing is asked of them
 Places = tuple[int, int]  # low..high-1, counted from the first place of the chain
 
@@ -119,7 +120,7 @@ class Candidates(Store):
             high = bisect_right(ends, min([end(one) for end in plan.ends]))
         members = max(0, high - low)
         if after is None or before is None or not plan.plain or self.lasting:
-            budget.spend(members, PLACE_BYTES * members)
+            budget.spend(ASKED * members, PLACE_BYTES * members)
             return [m for m in items[low:high] if fits(one, m, group)]
         # Readings strictly between the two are members; whether those that touch are, is asked.
         budget.spend(members // SLICED, PLACE_BYTES * members)

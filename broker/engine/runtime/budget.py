@@ -131,12 +131,15 @@ class Budget:
                         places += len(member)
         self.spend(TIED * places)
 
-    def report(self, members: Sequence[Sequence[Any]]) -> None:
-        """Charge results to be made of occurrences that bind these members, some of them lists."""
+    def report(self, found: Sequence[tuple[Any, Any]]) -> None:
+        """Charge results to be made of occurrences, with their groups; some of them bind lists."""
         listed = 0
-        for places in members:
-            listed += len(places)
-            for member in places:
+        for occurrence, _ in found:
+            if occurrence.__class__ is not tuple:
+                listed += 1
+                continue
+            listed += len(occurrence) - 2
+            for member in occurrence:
                 if member.__class__ is tuple:
                     listed += len(member)
-        self.spend(RESULT * len(members) + LISTED * listed)
+        self.spend(RESULT * len(found) + LISTED * listed)

@@ -14,7 +14,8 @@ def test_a_bucket_counts_all_values_that_do_not_exceed_its_bound():
     rng = random.Random(1)
     values = [*LATENCY_S, *(rng.uniform(0, 100) ** 2 / 100 for _ in range(500))]
     histogram = Histogram()
-    histogram.observe_all(values)
+    for value in values:
+        histogram.observe(value)
     assert histogram.count == len(values)
     assert histogram.sum == pytest.approx(sum(values))
     expected = [(bound, sum(value <= bound for value in values)) for bound in (*LATENCY_S, inf)]
@@ -37,7 +38,8 @@ def test_a_negative_value_counts_as_zero():
 def test_a_quantile_is_the_bound_that_so_many_do_not_exceed():
     histogram = Histogram((1.0, 2.0, 3.0))
     assert histogram.quantile(0.5) is None
-    histogram.observe_all([0.5] * 49 + [1.5] * 50 + [9.0])
+    for value in [0.5] * 49 + [1.5] * 50 + [9.0]:
+        histogram.observe(value)
     assert [histogram.quantile(share) for share in (0.49, 0.5, 0.99, 1.0)] == [1.0, 2.0, 2.0, inf]
 
 
