@@ -17,9 +17,8 @@ from broker.core import compiled
 from broker.core.choices import Maybe
 from broker.core.event import event_class
 from broker.core.occurrence import Absence, sort_in_order, span_of
-from broker.core.pattern_agent import IN_ORDER
 from broker.core.results import sort_results, told
-from broker.core.subscribed import OccurrenceResult
+from broker.core.subscribed import IN_ORDER, OccurrenceResult
 from headwater import Engine, Event
 from tests.pure import python_alone
 
