@@ -24,7 +24,8 @@ from broker.engine.runtime.budget import Budget
 from language.tree import Case
 
 PURGING = 2  # that each costs that is held, where events are taken out of it
-TURN = 20  # candidates that each costs that waits for its turn, where one is chosen
+TURN = 20  # candidates that each costs that waits for its turn, where one is chosen,
+RANKED = 48  # and more of them where `first` or `last` chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +110,13 @@ def take(
         if selection is None:
             found, partition.found = partition.found, []
             return found
-        program.layout.budget.spend(TURN * len(partition.found))
+        program.layout.budget.spend((TURN + RANKED) * len(partition.found))
         return _take_selected(partition, selection, watermark)
     reported = []
     budget = program.layout.budget
+    each = TURN if selection is None else TURN + RANKED
     while partition.found:
-        budget.spend(TURN * len(partition.found))
+        budget.spend(each * len(partition.found))
         first = _first(partition, selection, budget)
         if selection is not None and _undecided(partition, selection, first, watermark):
             break

@@ -17,7 +17,7 @@ CANDIDATES_MAX = 500_000  # of one step: an eighth of a second
 CANDIDATES_ALONE = 80 * CANDIDATES_MAX  # of one step where nobody else waits: ten seconds
 BYTES_MAX = 64 * 1024 * 1024  # of what one step makes
 UNLIMITED = 2**62
-AGAIN = 4  # times the budget is had by steps of messages that are handled again
+AGAIN = 64  # times the budget is had by steps of messages that are handled again
 
 EACH_EVENT = 160  # candidates that each event brings with it: a result, or so many partners
 RESULT = 100  # candidates that a result costs, beside those for what it binds
