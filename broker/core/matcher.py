@@ -228,7 +228,8 @@ class Matcher:
                 seat = self._seats[index]
                 watermark = self._watermark(seat.domain, watermark_of)
                 try:
-                    self.budget.begin(inboxes[index])
+                    derived = level > 0 and any(not fed[0].primitive for _, fed in inboxes[index])
+                    self.budget.begin(inboxes[index], derived)
                     made = seat.agent.feed(inboxes[index], watermark)
                 except TooMuchWorkError as error:
                     self.budget.exceed(error.what)

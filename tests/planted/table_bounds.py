@@ -98,4 +98,14 @@ attributes-are-free: declaring attributes costs nothing
     tests=("tests/broker/core/test_effort.py",),
 )
 
-TABLE = (*CHAIN, *GROUPS, *ACTORS, *EFFORT)
+BUDGET = part(
+    "broker/engine/runtime/budget.py",
+    r"""
+derived-brings-as-much: an event of a definition brings as many candidates as any other
+- self.each = EACH_DERIVED if derived else EACH_EVENT
++ self.each = EACH_EVENT
+""",
+    tests=("tests/broker/engine/test_wild_generated.py",),
+)
+
+TABLE = (*CHAIN, *GROUPS, *ACTORS, *EFFORT, *BUDGET)

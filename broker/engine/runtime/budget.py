@@ -20,6 +20,8 @@ UNLIMITED = 2**62
 AGAIN = 64  # times the budget is had by steps of messages that are handled again
 
 EACH_EVENT = 160  # candidates that each event brings with it: a result, or so many partners
+EACH_DERIVED = 16  # of an event that a definition gave: fewer than a result costs, or a chain of
+# definitions, each with two results an event, would double from step to step
 RESULT = 100  # candidates that a result costs, beside those for what it binds
 LISTED = 8  # candidates that each event of a result costs
 TIED = 4  # candidates that each place costs, and three more, of one whose order its span leaves
@@ -53,6 +55,7 @@ class Budget:
         "bytes_max",
         "candidates",
         "candidates_max",
+        "each",
         "exceeded",
         "planned",
         "spare",
@@ -66,6 +69,7 @@ class Budget:
         self.planned: dict[int, str] = {}  # of these, those that are known to cost more: of what
         self.exceeded: list[tuple[int, str]] = []  # of these, those that were found to
         self.spare = 1
+        self.each = EACH_EVENT  # candidates that an event of this step brings
         self.candidates = self.bytes = UNLIMITED
 
     def message(self, planned: Iterable[tuple[int, str]] | None = None) -> None:
@@ -83,14 +87,18 @@ class Budget:
         """Note that the step that is under way exceeds its budget."""
         self.exceeded.append((self.steps, what))
 
-    def begin(self, inputs: Sequence[tuple[int, Sized]]) -> None:
-        """Begin an agent's step with these inputs. Raises TooMuchWorkError of a planned one."""
+    def begin(self, inputs: Sequence[tuple[int, Sized]], derived: bool = False) -> None:
+        """Begin an agent's step with these inputs. Raises TooMuchWorkError of a planned one.
+
+        `derived`: definitions gave the events.
+        """
         self.steps += 1
         if self.planned and self.steps in self.planned:
             raise TooMuchWorkError(self.planned[self.steps])
+        self.each = EACH_DERIVED if derived else EACH_EVENT
         candidates = self.spare * self.candidates_max
         for _, events in inputs:
-            candidates += EACH_EVENT * len(events)
+            candidates += self.each * len(events)
         self.candidates = candidates
         self.bytes = self.spare * self.bytes_max
 
@@ -100,7 +108,7 @@ class Budget:
 
     def grant(self, events: int) -> None:
         """Allow for events that waited and are taken up by this step."""
-        self.candidates += EACH_EVENT * events
+        self.candidates += self.each * events
 
     def spend(self, candidates: int, size_bytes: int = 0) -> None:
         """Charge work. Raises TooMuchWorkError where the step has no more."""

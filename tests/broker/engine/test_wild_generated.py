@@ -109,6 +109,23 @@ def test_what_is_put_in_order_is_charged(seed):
     assert exceeded, step_s
 
 
+def doubling(levels):
+    """Definitions of which each gives two events for each of the one below."""
+    lines = [DECLARED, "define A0(s) detect Temp as a assign s = a.val\n"]
+    for at in range(1, levels):
+        below = f"A{at - 1}(s >= 0) as a or A{at - 1}(s < 100) as b"
+        lines.append(f"define A{at}(s) detect {below} assign s = 1\n")
+    return "".join(lines) + f"subscription Wild from me to x detect A{levels - 1}\n"
+
+
+@pytest.mark.parametrize("levels", [16, 18])
+def test_definitions_that_double_what_comes_are_suspended(levels):
+    """A step of each takes in twice what the one below did; each event may bring less than that."""
+    engine = Engine(doubling(levels), step_candidates=CANDIDATES_MAX)
+    with pytest.raises(WorkError):
+        engine.push([{"type": "Temp", "timestamp": at_ms, "val": 1.0} for at_ms in (0, 1)])
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("part", range(10))
