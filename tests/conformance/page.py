@@ -23,11 +23,12 @@ writes the page from these tests.
 The tests are tested too: `make long` runs them against mosquitto where it is installed, and knows
 the few places where mosquitto 2.0.11 does otherwise (`tests/conformance/test_processes.py`).
 
-The interoperability cases of Eclipse Paho (`client_test.py`, `client_test5.py` of paho.mqtt.testing),
-run by hand on 2026-11-23 beside a broker with `mqtt_limits.keep_alive_s_max = 60` and a user to whom
-`test/nosubscribe` is denied: 10 of 10 for 3.1.1, 26 of 27 for 5. The one that fails,
-`test_subscribe_failure`, has no reason code but 0 to 2 and 0x80 in a SUBACK; MQTT 5 has 0x87, *not
-authorized*, for a topic that one may not read (section 3.9.3), and so does the broker.
+The interoperability cases of Eclipse Paho (`client_test.py` and `client_test5.py` of
+paho.mqtt.testing), run by hand on 2026-11-23 beside a broker with
+`mqtt_limits.keep_alive_s_max = 60` and a user to whom `test/nosubscribe` is denied: 10 of 10 for
+3.1.1, 26 of 27 for 5. The one that fails, `test_subscribe_failure`, has no reason code but 0 to 2
+and 0x80 in a SUBACK; MQTT 5 has 0x87, *not authorized*, for a topic that one may not read (section
+3.9.3), and so does the broker.
 
 *Holds* means that the test passes. Where the broker holds a statement only within a limit of its
 own, the limit and its reason stand beside it; the limits are in [MQTT](mqtt.md#limits).
