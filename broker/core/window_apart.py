@@ -48,6 +48,12 @@ class Apart:
                 del self._panes[pane]
         return count
 
+    def rename(self, maker: str, name: str) -> None:
+        """Have what a maker has sent be of another name, which has sent nothing."""
+        for makers in self._panes.values():
+            if maker in makers:
+                makers[name] = makers.pop(maker)
+
     def panes(self) -> list[int]:
         """The panes of which there is something."""
         return sorted(self._panes)

@@ -167,6 +167,10 @@ class PaneWindows:
         """Take back what came of a maker for panes from the first on: they are not complete."""
         self._open -= self._apart.drop(maker, first)
 
+    def rename(self, maker: str, name: str) -> None:
+        """Have what came of a maker be of its next life."""
+        self._apart.rename(maker, name)
+
     def _settle(self) -> None:
         for pane in self._apart.panes():
             if self._grid.begins_at(pane + 1) - 1 > self._watermark:

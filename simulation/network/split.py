@@ -97,6 +97,7 @@ def split_at(place: Place, *, on: bool = True) -> Place:
     """The place, whose submissions have their windows split."""
     options = replace(place.machine.options, split_windows=on)
     place.machine = replace(place.machine, options=options)
+    place.identifies = True
     return place
 
 

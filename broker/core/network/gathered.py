@@ -112,6 +112,13 @@ class Gathered:
         self.raw.pop(maker, None)
         return self.doubted.pop(maker, None) is not None
 
+    def rename(self, maker: str, name: str) -> None:
+        """It lives on under this name: what came of it can be asked for again."""
+        memories: list[dict[str, Any]] = [self.doubted, self.raw, *self._panes.values()]
+        for memory in memories:
+            if maker in memory:
+                memory[name] = memory.pop(maker)
+
     def complete(self, first_open: int) -> list[str]:
         """All panes before this one are complete; who need not send events any more."""
         if self.first_open is None or first_open > self.first_open:

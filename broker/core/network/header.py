@@ -118,6 +118,9 @@ class HeaderBroker(NetworkedBroker):
         """Whether it is the next of an origin; an answer is, and what is missing then is lost."""
         if one.whole:
             maker = maker_of(one.origin, one.life)
+            if known.life != one.life and known.position == one.after:
+                self._live_on(self._maker(one.origin), maker)
+                known.begin(one.life, one.after)
             if one.again and known.life == one.life:
                 if one.after > self.gathered.doubted.get(maker, one.after):
                     self._unresolved(one.origin)  # a part of it has lapsed there
@@ -136,6 +139,12 @@ class HeaderBroker(NetworkedBroker):
                 self.ledger.note("positions_lost", lost)
                 known.begin(one.life, one.after)
         return known.life == one.life and known.position == one.after
+
+    def _live_on(self, before: str, maker: str) -> None:
+        """An origin begins a life that shares all that is known of the one before."""
+        self.gathered.rename(before, maker)
+        for seat in self._seats():
+            _panes(seat).rename(before, maker)
 
     def _conflicts(self, maker: str, known: Upstream, sources: Sources, *, raw: bool) -> bool:
         """Doubt whoever has to send events for what came; whether that is this one, too."""

@@ -75,7 +75,12 @@ def a_memory_that_no_snapshot_has(patch):
     patch.setattr(HeaderBroker, "state", forgetful)
 
 
+def lives_that_begin_with_nothing(patch):
+    patch.setattr(HeaderBroker, "_live_on", lambda *_: None)
+
+
 AT_ONCE = (
+    lives_that_begin_with_nothing,
     sources_at_two_brokers_that_nobody_minds,
     rows_that_take_the_place_of_earlier_ones,
     rows_that_stay_beside_the_events_sent_again,

@@ -88,6 +88,20 @@ def test_whose_sources_cannot_be_remembered_could_have_any():
     assert one.sharing(B, sources("q"), raw=False) == [B]
 
 
+@pytest.mark.parametrize("doubts_first", [False, True])
+def test_a_maker_that_lives_on_has_sent_what_it_had_and_can_be_asked_again(gathered, doubts_first):
+    """A broker that restarts and reaches nobody begins a life that shares all of the one before."""
+    later = maker_of("a", 2)
+    if doubts_first:
+        gathered.doubt(A, 20)
+    gathered.rename(A, later)
+    assert gathered.sharing(later, sources("x"), raw=False) == []  # it is with itself alone
+    assert gathered.sharing(B, sources("x"), raw=False) == [later, B]
+    gathered.doubt(later, 20)
+    assert gathered.doubted == {later: 10}
+    assert gathered.forget(later)
+
+
 def test_its_state_goes_through_bytes(gathered):
     gathered.take(B, 3, sources("z", pane=8), raw=True)
     gathered.doubt(A, 20)
