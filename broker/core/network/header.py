@@ -6,11 +6,13 @@ events of it have sent theirs, and no source has sent to two of them what cannot
 
 Rows are merged by the agents themselves (`window_panes`), pane by pane; `gathered` remembers whose
 events they are. An origin that is doubted promises nothing, until it has sent its part as events.
+One that was doubted and is in a new life is *unsure*: before it is asked again it has to say
+whether that life shares what came of the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from broker.core import reasons, returned
@@ -30,14 +32,18 @@ from broker.core.window import WindowAgent
 from broker.core.window_panes import PaneWindows
 from language.tree import Definition
 
+CONFLICT = "a source was at two brokers in one window: its events travel as they are"
+UNRESOLVED = "a source was at two brokers in one window, and one of these cannot say it again"
+
 
 class HeaderBroker(NetworkedBroker):
-    """See the module. `to_ask` are origins that are to be asked anew."""
+    """See the module. `to_ask` are origins that are to be asked anew, `unsure` as there."""
 
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
         self.gathered = Gathered(self.limits.repeat_memory_events_max)
         self.to_ask: dict[str, None] = {}
+        self.unsure: set[str] = set()
         self._split: tuple[tuple[str, ...], Split | None] = ((), None)
         self._digests: dict[str | None, bytes] = {}
         self._by_what[told.Folded] = self._folded
@@ -58,7 +64,7 @@ class HeaderBroker(NetworkedBroker):
 
     def doubted(self, origin: str) -> int | None:
         """Behind which position it is to send again what is not complete; None: it need not."""
-        return self.gathered.doubted.get(self._maker(origin))
+        return None if origin in self.unsure else self.gathered.doubted.get(self._maker(origin))
 
     def safe(self, origin: str) -> int | None:
         """The position up to which an origin will never be asked again."""
@@ -105,11 +111,10 @@ class HeaderBroker(NetworkedBroker):
         known.begin(one.life, one.upto)
         self._merge(maker, rows)
         events = self._fresh(events, out)
-        clock = self._intake.clock
         if one.whole:
-            clock.forget_origin(one.origin)
+            self._intake.clock.forget_origin(one.origin)
         if maker not in self.gathered.doubted:
-            clock.promise_of(one.origin, one.watermarks, self._now)
+            self._intake.clock.promise_of(one.origin, one.watermarks, self._now)
         self._feed(events, out)
         if one.whole or None in one.watermarks.values():
             self._matcher.due(self._watermark_of)  # types without a source are waited for from now
@@ -118,16 +123,22 @@ class HeaderBroker(NetworkedBroker):
         """Whether it is the next of an origin; an answer is, and what is missing then is lost."""
         if one.whole:
             maker = maker_of(one.origin, one.life)
+            if one.again and known.life != one.life:
+                self.unsure.add(one.origin)
+                self.to_ask[one.origin] = None
+                return False
+            self.unsure.discard(one.origin)
             if known.life != one.life and known.position == one.after:
-                self._live_on(self._maker(one.origin), maker)
+                _live_on(self.gathered, self._seats(), self._maker(one.origin), maker)
                 known.begin(one.life, one.after)
+                self.to_ask |= {one.origin: None} if maker in self.gathered.doubted else {}
             if one.again and known.life == one.life:
                 if one.after > self.gathered.doubted.get(maker, one.after):
                     self._unresolved(one.origin)  # a part of it has lapsed there
                     self.gathered.forget(maker)
                     self.to_ask[one.origin] = None
                     return False
-                self._take_back(maker)
+                _take_back(self.gathered, self._seats(), maker)
                 known.begin(one.life, min(one.after, known.position or one.after))
             if known.position is None or known.life != one.life:
                 if self.gathered.forget(maker_of(one.origin, known.life)):
@@ -140,12 +151,6 @@ class HeaderBroker(NetworkedBroker):
                 known.begin(one.life, one.after)
         return known.life == one.life and known.position == one.after
 
-    def _live_on(self, before: str, maker: str) -> None:
-        """An origin begins a life that shares all that is known of the one before."""
-        self.gathered.rename(before, maker)
-        for seat in self._seats():
-            _panes(seat).rename(before, maker)
-
     def _conflicts(self, maker: str, known: Upstream, sources: Sources, *, raw: bool) -> bool:
         """Doubt whoever has to send events for what came; whether that is this one, too."""
         again = False
@@ -157,8 +162,7 @@ class HeaderBroker(NetworkedBroker):
                 continue
             if other in self.gathered.doubted:
                 continue
-            at = known if other == maker else one
-            assert at is not None
+            at = known if other == maker or one is None else one
             assert at.position is not None
             self.gathered.doubt(other, at.position)
             split = self.split()
@@ -167,21 +171,14 @@ class HeaderBroker(NetworkedBroker):
             self._intake.clock.promise_of(origin, waits, self._now)
             self.to_ask[origin] = None
             self.ledger.note("split_conflicts")
-            reason = "a source was at two brokers in one window: its events travel as they are"
-            self._notes.once("info", "split_conflict", origin, broker=origin, reason=reason)
+            self._notes.once("info", "split_conflict", origin, broker=origin, reason=CONFLICT)
             again = again or other == maker
         return again or maker in self.gathered.doubted
 
     def _unresolved(self, origin: str) -> None:
         self.ledger.note("split_conflicts_unresolved")
-        reason = "a source was at two brokers in one window, and one of these cannot say it again"
-        words = {"broker": origin, "reason": reason}
+        words = {"broker": origin, "reason": UNRESOLVED}
         self._notes.once("warning", "split_conflict_unresolved", origin, **words)
-
-    def _take_back(self, maker: str) -> None:
-        for seat in self._seats():
-            _panes(seat).drop_rows(maker, self.gathered.first_open)
-        self.gathered.drop(maker)
 
     def _seats(self) -> list[Seat]:
         """The places of the windows that are split."""
@@ -269,6 +266,19 @@ class HeaderBroker(NetworkedBroker):
         if said is not None:
             self.gathered.restore(said)
             self.to_ask = dict.fromkeys(origin_of(one)[0] for one in self.gathered.doubted)
+
+
+def _take_back(gathered: Gathered, seats: Sequence[Seat], maker: str) -> None:
+    for seat in seats:
+        _panes(seat).drop_rows(maker, gathered.first_open)
+    gathered.drop(maker)
+
+
+def _live_on(gathered: Gathered, seats: Sequence[Seat], before: str, maker: str) -> None:
+    """An origin is in a life that shares all that came of the one before."""
+    for seat in seats:
+        _panes(seat).rename(before, maker)
+    gathered.rename(before, maker)
 
 
 def _panes(seat: Seat) -> PaneWindows:

@@ -5,6 +5,7 @@
 
 import pytest
 
+from broker.core.network import header
 from broker.core.network.folding import Folding
 from broker.core.network.gathered import Gathered
 from broker.core.network.header import HeaderBroker
@@ -76,7 +77,7 @@ def a_memory_that_no_snapshot_has(patch):
 
 
 def lives_that_begin_with_nothing(patch):
-    patch.setattr(HeaderBroker, "_live_on", lambda *_: None)
+    patch.setattr(header, "_live_on", lambda *_: None)
 
 
 AT_ONCE = (
