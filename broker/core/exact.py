@@ -110,17 +110,19 @@ class Moments:
     def merged(self, others: Sequence[Moments]) -> Moments:
         """This and others together, as a new one."""
         made = self.__class__(self.squared)
-        parts = [self, *others]
-        for part in parts:
-            part.settle()
-        made.n = sum([part.n for part in parts])
-        finest = max([part.unit for part in parts])
-        if finest > made.unit:
-            made.refine(finest)
-        for part in parts:
+        for part in (self, *others):
+            if part.loose:
+                part.settle()
+            made.n += part.n
+            if part.unit > made.unit:
+                made.refine(part.unit)
             factor = made.unit // part.unit
-            made.total += part.total * factor
-            made.squares += part.squares * factor * factor
+            if factor == 1:  # as for all but the finest numbers; integers may be long
+                made.total += part.total
+                made.squares += part.squares
+            else:
+                made.total += part.total * factor
+                made.squares += part.squares * factor * factor
         return made
 
     def sum_float(self) -> float | None:

@@ -183,10 +183,13 @@ class Heads:
 
     def merged(self, others: Sequence[Heads]) -> Heads:
         """The first of all together; none is changed."""
-        made = Heads(min([self.most, *(other.most for other in others)]))
-        made.bound = min([self.bound, *(other.bound for other in others)])
-        for one in (self, *others):
-            made.events += one.events
+        made = Heads(self.most)
+        made.bound = self.bound
+        made.events += self.events
+        for other in others:
+            made.most = min(made.most, other.most)
+            made.bound = min(made.bound, other.bound)
+            made.events += other.events
         if made.bound < NEVER:  # beyond, the lists of some are not whole
             made.events = [event for event in made.events if event.end <= made.bound]
         if len(made.events) > 2 * made.most:

@@ -32,7 +32,7 @@ from broker.core.window_shape import (
 )
 from broker.core.window_taking import compile_put, compile_take
 
-MERGED = 8  # groups of panes that are merged for a candidate
+VALUES = 4  # values kept for quantiles and distinct counts that are merged for a candidate
 RUN_MIN = 16  # events of a pane that are cheaper to take together
 
 _end = attrgetter("end")
@@ -127,6 +127,9 @@ class PaneWindows:
         partials = [one for groups in self._panes.values() for one in groups.values()]
         self._open = len(partials) + len(self._apart)
         self._values = sum(self._shape.grown(one.counts) for one in partials)
+        if self._panes and self._grid.windows_of(self._ascending[0])[0] <= self._closed:
+            # The merger knows the panes of the last window as before: the next is charged the same.
+            self._merged_of(self._closed)
 
     # --- partial results -----------------------------------------------------------------
 
@@ -324,11 +327,14 @@ class PaneWindows:
         if self._apart:
             self._settle()
         made: list[Detected] = []
+        stands = self._shape.stands
         while self._ascending:
             window = self._next_window()
             if self._grid.closes_at(window) > self._watermark:
                 break
-            made += self._report(window)
+            groups = self._merged_of(window)
+            standing = [(key, partial) for key, partial in groups.items() if stands(partial.counts)]
+            made += self._outcome.events(self._grid.frame_of(window), standing)
             self._closed = window
             while self._ascending and self._grid.windows_of(self._ascending[0])[1] <= window:
                 self._drop_pane(self._ascending.pop(0))
@@ -336,19 +342,23 @@ class PaneWindows:
         self._set_due()
         return made
 
-    def _report(self, window: int) -> list[Detected]:
+    def _merged_of(self, window: int) -> Groups:
+        """Return the groups of a window; those that are merged are charged."""
         first, last = self._grid.panes_of(window)
         if first == last:
-            groups = self._panes[first]
-        else:
-            low = bisect_left(self._ascending, self._merger.wants_from(first))
-            high = bisect_right(self._ascending, last)
-            panes = [(pane, self._panes[pane]) for pane in self._ascending[low:high]]
-            self._outcome.budget.spend(sum([len(groups) for _, groups in panes]) // MERGED)
-            groups = self._merger.merged(first, panes)
-        stands = self._shape.stands
-        standing = [(key, one) for key, one in groups.items() if stands(one.counts)]
-        return self._outcome.events(self._grid.frame_of(window), standing)
+            return self._panes[first]
+        low = bisect_left(self._ascending, self._merger.wants_from(first))
+        high = bisect_right(self._ascending, last)
+        panes = [(pane, self._panes[pane]) for pane in self._ascending[low:high]]
+        budget, price = self._outcome.budget, self._merger.price
+        budget.spend(price * sum([len(groups) for _, groups in panes]))
+        if self._shape.grows:
+            grown = self._shape.grown
+            values = [grown(part.counts) for _, groups in panes for part in groups.values()]
+            budget.spend(sum(values) // VALUES)
+        merged = self._merger.merged(first, panes)
+        budget.spend(price * len(merged))
+        return merged
 
     def _drop_pane(self, pane: int) -> None:
         groups = self._panes.pop(pane)

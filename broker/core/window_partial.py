@@ -100,18 +100,23 @@ class Partial:
 
     def merged(self, others: Sequence[Partial]) -> Partial:
         """This and others together, as a new one; none may have events pending."""
-        parts = [self, *others]
         made: Partial = Partial.__new__(Partial)
         made.pending = []
-        made.counts = [sum(counts) for counts in zip(*[p.counts for p in parts], strict=True)]
+        counts, start, end = self.counts.copy(), self.start, self.end
+        uncertainty, maybe = self.uncertainty, self.maybe
+        for other in others:
+            for leaf, count in enumerate(other.counts):
+                counts[leaf] += count
+            start = min(start, other.start)
+            end = max(end, other.end)
+            uncertainty = max(uncertainty, other.uncertainty)
+            maybe = maybe or other.maybe
+        made.counts, made.start, made.end = counts, start, end
+        made.uncertainty, made.maybe = uncertainty, maybe
         made.kept = [
             kept.merged([other.kept[at] for other in others]) for at, kept in enumerate(self.kept)
         ]
         made.heads = self.heads.merged([other.heads for other in others])
-        made.start = min([part.start for part in parts])
-        made.end = max([part.end for part in parts])
-        made.uncertainty = max([part.uncertainty for part in parts])
-        made.maybe = any(part.maybe for part in parts)
         return made
 
     def constituents(self) -> Constituents:

@@ -108,4 +108,22 @@ derived-brings-as-much: an event of a definition brings as many candidates as an
     tests=("tests/broker/engine/test_wild_generated.py",),
 )
 
-TABLE = (*CHAIN, *GROUPS, *ACTORS, *EFFORT, *BUDGET)
+WINDOWS = part(
+    "broker/core/window_panes.py",
+    r"""
+merged-anew: behind a restart the panes of the last window are merged and charged once more
+- self._merged_of(self._closed)
++ pass
+
+merged-free: what windows merge is not charged
+- budget.spend(price * len(merged))
++ pass
+
+merged-panes-free: what comes to windows is not charged
+- budget.spend(price * sum([len(groups) for _, groups in panes]))
++ pass
+""",
+    tests=("tests/broker/engine/test_wild_generated.py",),
+)
+
+TABLE = (*CHAIN, *GROUPS, *ACTORS, *EFFORT, *BUDGET, *WINDOWS)

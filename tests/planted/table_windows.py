@@ -215,21 +215,20 @@ MERGE = part(
     "broker/core/window_merge.py",
     r"""
 oldest-goes-too: the oldest pane of a window goes
-- self._older[-1][0] < first:
-+ self._older[-1][0] <= first:
+- self._panes[self._first][0] < first:
++ self._panes[self._first][0] <= first:
 
-running-kept: the panes of the younger stack count twice
-- self._running = {}
--
--
-- def _merge
-+
-+
-+ def _merge
+newer-kept: the newer panes count twice
+- self._newer, {}
++ self._newer, self._newer
 
-turned-with-old: panes that are over are turned with the others
-- if pane >= first:
-+ if pane >= first - 1:
+ahead-alone: a pane is not merged with those that follow it
+- _together(groups, self._mergers.get(self._ahead + 1, {}))
++ groups
+
+left-without-middle: the older half is not merged with the newer
+- _together(self._mergers[self._left], self._middle)
++ self._mergers[self._left]
 """,
     tests=EVERYTHING,
 )

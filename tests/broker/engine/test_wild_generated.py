@@ -6,15 +6,20 @@ import time
 
 import pytest
 
-from broker.engine.runtime.budget import CANDIDATES_MAX
+from broker.core.window_merge import Steady
+from broker.core.window_outcome import CLOSING
+from broker.engine.runtime.budget import CANDIDATES_MAX, EACH_EVENT, Budget
 from headwater import Engine, WorkError
 from language import check_text
+from tests.broker.engine import wild_windows
 
 DECLARED = "event Temp(val: float)\nevent Key(val: float)\nevent Door(val: float)\n"
 TYPES = ("Temp", "Temp", "Temp", "Key", "Door")
 STEP_S_MAX = 0.5
 MEMORY_MB_MAX = 256
 EVENTS = 120
+WINDOW_EVENTS = 2_000
+RESULTS_MAX = 100_000
 # Of these a step took 0.5 to 8 seconds when less was charged of what is put in order, asked of the
 # members of lists, and asked of chains: `without`, chains that consume, contexts, long chains.
 HEAVY = (1694, 3213, 4350, 3290, 2585, 2253, 3712, 4021, 3798, 5650, 6090, 7232)
@@ -77,14 +82,31 @@ def worst_step_s(seed):
     return worst_s, False, text
 
 
+def worst_window_step_s(seed):
+    """The longest step over windows that the events of a seed make, and if it is bounded."""
+    text = wild_windows.text_of(seed)
+    engine = Engine(text, lateness_ms=0, step_candidates=CANDIDATES_MAX)
+    worst_s, results = 0.0, 0
+    for event in wild_windows.events_of(seed, WINDOW_EVENTS):
+        began_s = time.process_time()
+        try:
+            results += len(engine.push([event]))
+        except WorkError:
+            return max(worst_s, time.process_time() - began_s), True, text
+        worst_s = max(worst_s, time.process_time() - began_s)
+        if results > RESULTS_MAX:
+            break
+    return worst_s, False, text
+
+
 def memory_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def check(seeds, step_s_max):
+def check(seeds, step_s_max, worst_of=worst_step_s):
     worst_s, beyond, begun_mb, slow = 0.0, 0, memory_mb(), []
     for seed in seeds:
-        step_s, exceeded, text = worst_step_s(seed)
+        step_s, exceeded, text = worst_of(seed)
         beyond += exceeded
         worst_s = max(worst_s, step_s)
         if step_s > step_s_max:
@@ -100,6 +122,7 @@ def check(seeds, step_s_max):
 def test_no_step_of_a_generated_text_takes_long():
     """Unbounded, a step takes minutes; how long one may take is measured in the long tier."""
     assert check(range(40), 10 * STEP_S_MAX)
+    assert check(range(10), 10 * STEP_S_MAX, worst_window_step_s)
 
 
 @pytest.mark.parametrize("seed", HEAVY)
@@ -126,8 +149,75 @@ def test_definitions_that_double_what_comes_are_suspended(levels):
         engine.push([{"type": "Temp", "timestamp": at_ms, "val": 1.0} for at_ms in (0, 1)])
 
 
+ABOVE_WINDOWS = """define Low(val) aggr every 1 ms range 10 s
+detect Temp as a
+assign val = Sum(a.val)
+define Top(val) aggr every 1 ms range 10 s
+detect Low as a
+assign val = Sum(a.val)
+subscription Wild from me to x
+detect Top
+"""
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_windows_of_windows_are_suspended_also_behind_a_restart(restored):
+    """An event 11 seconds on closes 10,000 windows of either; what they merge is charged."""
+    engine = Engine(DECLARED + ABOVE_WINDOWS, lateness_ms=0, step_candidates=CANDIDATES_MAX)
+    for at_ms in range(0, 3_000, 500):
+        engine.push([{"type": "Temp", "timestamp": at_ms, "val": 1.0}])
+    if restored:
+        state = engine.state()
+        engine = Engine(DECLARED + ABOVE_WINDOWS, lateness_ms=0, step_candidates=CANDIDATES_MAX)
+        engine.restore(state)
+    with pytest.raises(WorkError):
+        engine.push([{"type": "Temp", "timestamp": 14_000, "val": 1.0}])
+
+
+def test_what_comes_to_a_window_and_what_is_merged_is_charged(monkeypatch):
+    text = f"{DECLARED}define Low(val) aggr every 1 s range 20 s\ndetect Temp as a\n"
+    text += "assign val = Avg(a.val)\ngroup by source\nsubscription Wild from me to x\ndetect Low\n"
+    engine = Engine(text, lateness_ms=0, step_candidates=CANDIDATES_MAX)
+    left = []
+    monkeypatch.setattr(Budget, "end", lambda self: left.append(self.candidates))
+    for at in range(50):
+        left.clear()
+        temp = {"type": "Temp", "timestamp": at * 1_000, "val": 1.0, "source": f"s{at}"}
+        engine.push([temp])
+    merged = Steady.price * (1 + 20)
+    closed = 1 + 2 * CLOSING * 20  # as the window closes, and as each of its events is made
+    assert CANDIDATES_MAX + EACH_EVENT - left[0] == closed + merged
+
+
+@pytest.mark.parametrize("window", ["every 1 s range 20 s", "every 1 s range 3 s", "every 8 s"])
+def test_windows_are_charged_the_same_behind_a_restart(window, monkeypatch):
+    """Else a step that is handled again would not be suspended where it was before."""
+    text = f"{DECLARED}define Low(val) aggr {window}\ndetect Temp as a\nassign val = Avg(a.val)\n"
+    text += "group by source\nsubscription Wild from me to x\ndetect Low\n"
+    left = []
+    monkeypatch.setattr(Budget, "end", lambda self: left.append(self.candidates))
+
+    def spent(restored_at):
+        left.clear()
+        engine = Engine(text, lateness_ms=0, step_candidates=CANDIDATES_MAX)
+        for at in range(60):
+            if at == restored_at:
+                state = engine.state()
+                engine = Engine(text, lateness_ms=0, step_candidates=CANDIDATES_MAX)
+                engine.restore(state)
+            temp = {"type": "Temp", "timestamp": at * 700, "val": 1.0, "source": f"s{at % 3}"}
+            engine.push([temp])
+        return left.copy()
+
+    steady = spent(None)
+    assert len(set(steady)) > 1
+    for at in (1, 20, 31, 59):
+        assert spent(at) == steady, at
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("part", range(10))
 def test_no_step_of_ten_thousand_generated_texts_takes_long(part):
     assert check(range(part * 1_000, (part + 1) * 1_000), STEP_S_MAX)
+    assert check(range(part * 100, (part + 1) * 100), STEP_S_MAX, worst_window_step_s)
