@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.core.geometry import near
-from broker.core.occurrence import after_anchor, all_near, apart, order_of, touches
+from broker.core.occurrence import after_anchor, all_near, apart, has_reading, order_of
 from broker.core.operands import FOLLOWS, Joint, Operand, composite, silent_places
 from broker.core.pattern import Layout
 from broker.core.reach import left_cut_ms, right_cut_ms
@@ -80,6 +80,16 @@ class Side:
     def events(self) -> str:
         """Code of the tuple of its events."""
         return f"{self.variable}[2:]" if self.composite else f"({self.variable},)"
+
+    def reading_at(self, instant: str) -> str:
+        """Return code: if one of the events is this instant, at which the side begins or ends.
+
+        `touches` asks it of both sides; here single events are asked without a call, as very many
+        may share an instant.
+        """
+        if self.composite:
+            return f"has_reading({instant}, {self.events})"
+        return f"{self.start} == {self.end}"
 
     @property
     def spread_out(self) -> str:
@@ -318,8 +328,8 @@ class JoinWriter:
             for form in RELATIONS[self._joint.operator]
         ]
         if any("touching" in part for part in parts):
-            self._constants.helper("touches", touches)
-            touching = f"touches({left.end}, {left.events}, {right.events})"
+            self._constants.helper("has_reading", has_reading)
+            touching = f"not ({left.reading_at(left.end)} and {right.reading_at(left.end)})"
             parts = [part.replace("touching", touching) for part in parts]
         return parts
 

@@ -256,8 +256,15 @@ def touches(instant: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> bo
 
     Two readings of the same instant never do, inside composites neither.
     """
-    return not (_has_reading(instant, before) and _has_reading(instant, after))
+    return not (has_reading(instant, before) and has_reading(instant, after))
 
 
-def _has_reading(instant: int, members: tuple[Any, ...]) -> bool:
-    return any(event.start == instant and event.end == instant for event in flat(members))
+def has_reading(instant: int, members: tuple[Any, ...]) -> bool:
+    """Return if an event that is bound at one of the places, perhaps in a list, is an instant."""
+    for member in members:
+        if member is None:
+            continue
+        for event in member if member.__class__ is tuple else (member,):
+            if event.start == instant and event.end == instant:
+                return True
+    return False

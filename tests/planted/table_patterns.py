@@ -112,8 +112,8 @@ OCCURRENCE = part(
     "broker/core/occurrence.py",
     r"""
 touch-either: a reading never touches an interval
-- before) and _has_reading
-+ before) or _has_reading
+- before) and has_reading
++ before) or has_reading
 
 ids-by-place: ids are listed by place and not in order
 - ranked = sorted(range(len(given)), key=given.__getitem__)
