@@ -91,6 +91,21 @@ REFUSALS: Final[dict[str, Meaning]] = {
         "A user may have so many subscriptions installed at a time, as `contents` under"
         " [quotas.default] or [quotas.users.NAME] of the rights file says.",
     ),
+    "HW515": Meaning(
+        "several homes",
+        "Subscriptions of this name are at home at several brokers of the network, and the request"
+        " does not say which of them is meant. Nothing was changed.",
+    ),
+    "HW516": Meaning(
+        "a broker that cannot be asked",
+        "A request for a whole network needs the word of another broker, and no way leads there, it"
+        " is not known, or it did not reply in time. Nothing was changed.",
+    ),
+    "HW517": Meaning(
+        "not confirmed",
+        "The home of a subscription was asked to end or to resume it, and did not reply in time. It"
+        " replies once its journal holds the change; so either the request or the reply was lost.",
+    ),
 }
 
 

@@ -19,6 +19,7 @@ from simulation.network import (
     correlated,
     first,
     planned,
+    remote,
     rewound,
     split,
     suspensions,
@@ -35,6 +36,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "judging": scenario.run,
     "network": network.run,
     "planned": planned.run,
+    "remote": remote.run,
     "rewound": rewound.run,
     "split": split.run,
     "suspended": suspensions.run,
@@ -60,7 +62,8 @@ def main(arguments: list[str]) -> int:
         " network and cells, with sources that are at two brokers and leave one of them; rewound:"
         " as network, with a broker whose disk goes back in time or is empty all at once; cloned:"
         " as network, with a copy of a broker's disk that begins beside it; first:"
-        " first events of types, behind *active* and at brokers that have just begun"
+        " first events of types, behind *active* and at brokers that have just begun; remote:"
+        " subscriptions that are ended from other brokers"
         " (default: crashes)",
     )
     said = parser.parse_args(arguments)

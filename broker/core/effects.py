@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from broker.network.overlay.calls import CallArrived
+
 Outcome = Literal["taken", "refused", "no_such_topic"]
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -139,4 +141,6 @@ class Note(Struct, frozen=True):
     fields: dict[str, str | int]
 
 
-Effect: TypeAlias = Append | Acknowledge | Publish | Emit | Reply | Enlist | SendFrame | Note
+Effect: TypeAlias = (
+    Append | Acknowledge | Publish | Emit | Reply | Enlist | SendFrame | CallArrived | Note
+)

@@ -33,6 +33,9 @@ UNBOUNDED: Final = "HW511"
 NOT_GRANTED: Final = "HW512"
 ANSWER_ELSEWHERE: Final = "HW513"
 QUOTA: Final = "HW514"
+SEVERAL_HOMES: Final = "HW515"
+UNREACHED: Final = "HW516"
+UNCONFIRMED: Final = "HW517"
 
 
 class Sentence(NamedTuple):
@@ -85,6 +88,18 @@ TABLE: Final[dict[str, Sentence]] = {
     QUOTA: Sentence(
         "{found}, and the quota `contents` is {count}",
         "cancel what is not needed, or have `contents` raised under [quotas] of the rights file",
+    ),
+    SEVERAL_HOMES: Sentence(
+        "there are subscriptions {name} at several homes: {homes}",
+        "name one of these homes: `headwater cancel --home NAME`, or `home` in a request",
+    ),
+    UNREACHED: Sentence(
+        "{home} cannot be asked: {why}",
+        "ask again once there is a way to it, as `headwater ls` and `headwater topology` show",
+    ),
+    UNCONFIRMED: Sentence(
+        "{home} has not confirmed that {name} is {done}: {why}",
+        "it may have been done all the same: see `headwater ls`, and ask again where it was not",
     ),
 }
 

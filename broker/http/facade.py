@@ -7,6 +7,7 @@ every method but `follow`'s iteration answers at once, from what is in memory.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
 
+from broker.core.messages import Done
 from broker.http.events.parts import EventPart
 from broker.http.fan import Follower
 from broker.metrics.ledger import Ledger
@@ -32,6 +33,7 @@ class Reply(TypedDict, total=False):
 
     ok: bool
     subscriptions: Sequence[str]
+    home: str
     definitions: Sequence[str]
     state: str
     accepted: int
@@ -56,6 +58,9 @@ class BrokerFacade(Protocol):
         Each with `subscription`, `subscriber`, `actor`, `seq`, `state` and `results`.
         """
 
+    async def network_subscriptions(self, user: str | None) -> Mapping[str, Any]:
+        """Return `subscriptions` of all brokers, each with its `home`, and the `unreached`."""
+
     def status(self) -> Mapping[str, Any]:
         """What a person wants to know of this broker, as JSON."""
 
@@ -67,6 +72,11 @@ class BrokerFacade(Protocol):
 
     async def cancel(self, name: str, client: str, user: str | None) -> Reply:
         """Ends a subscription."""
+
+    async def end(
+        self, name: str, client: str, user: str | None, done: Done, *, home: str
+    ) -> Reply:
+        """End or resume a subscription at `home`; "": at any broker that can be reached."""
 
     async def resume(self, name: str, client: str, user: str | None) -> Reply:
         """Begins a suspended subscription anew."""

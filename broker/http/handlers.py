@@ -14,6 +14,8 @@ from aiohttp import web
 
 from broker.admission.messages import REQUEST_BYTES_MAX
 from broker.backup.manifest import BackupError
+from broker.core.messages import Done
+from broker.core.refusals import SEVERAL_HOMES, UNCONFIRMED, UNREACHED
 from broker.http.events.parts import MEDIA, PartError, split_events
 from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import FollowersFullError
@@ -26,6 +28,7 @@ WRITE_WAIT_S = 30.0  # a client that takes nothing for so long is gone
 ALIVE_EVERY_S = 15.0  # proxies and clients take longer silence for a dead connection
 CLIENT_LENGTH_MAX = 128
 ANONYMOUS = "http"
+STATUSES = {SEVERAL_HOMES: 409, UNREACHED: 504, UNCONFIRMED: 504}  # of refused requests
 UNLINKED = "this broker has no links: neither links.peers, links.seeds nor links.host is set"
 UNCOORDINATED = "tasks stay where they were submitted: coordinator.enabled is false here"
 
@@ -83,8 +86,10 @@ class Handlers:
         """What the broker says of itself."""
         return _json(self._facade.status())
 
-    async def list_subscriptions(self, _request: web.Request) -> web.Response:
+    async def list_subscriptions(self, request: web.Request) -> web.Response:
         """The subscriptions."""
+        if _of_network(request):
+            return _json(await self._facade.network_subscriptions(USER.get()))
         return _json({"subscriptions": list(self._facade.subscriptions(USER.get()))})
 
     async def publish(self, request: web.Request) -> web.Response:
@@ -125,20 +130,28 @@ class Handlers:
 
     async def cancel(self, request: web.Request) -> web.Response:
         """The end of a subscription."""
-        return await self._of_named(request, self._facade.cancel)
+        return await self._of_named(request, self._facade.cancel, "cancelled")
 
     async def resume(self, request: web.Request) -> web.Response:
         """A new beginning of a suspended subscription."""
-        return await self._of_named(request, self._facade.resume)
+        return await self._of_named(request, self._facade.resume, "resumed")
 
     async def _of_named(
-        self, request: web.Request, ask: Callable[[str, str, str | None], Awaitable[Reply]]
+        self,
+        request: web.Request,
+        ask: Callable[[str, str, str | None], Awaitable[Reply]],
+        done: Done,
     ) -> web.Response:
         client = self._client(request)
         if client is None:
             return problem(400, f"`client` is longer than {CLIENT_LENGTH_MAX} characters")
-        reply = await ask(request.match_info["name"], client, USER.get())
-        return _json(reply, 200 if reply["ok"] else 404)
+        name, home = request.match_info["name"], request.query.get("home", "")
+        if not home and not _of_network(request):
+            reply = await ask(name, client, USER.get())
+        else:
+            reply = await self._facade.end(name, client, USER.get(), done, home=home)
+        codes = [error.get("code", "") for error in reply.get("errors", ())]
+        return _json(reply, 200 if reply["ok"] else STATUSES.get(codes[0], 404))
 
     async def forget(self, request: web.Request) -> web.Response:
         """The end of waiting for another broker."""
@@ -260,6 +273,11 @@ class Handlers:
             return user
         named = request.query.get("client") or ANONYMOUS
         return named if len(named) <= CLIENT_LENGTH_MAX else None
+
+
+def _of_network(request: web.Request) -> bool:
+    """Return if all brokers are asked about, and not this one alone."""
+    return request.query.get("network", "0") not in {"0", "false"}
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

@@ -31,6 +31,7 @@ SCHEMAS: dict[str, Schema] = {
         ok={"type": "boolean", "enum": [True]},
         subscriptions=NAMES,
         definitions=NAMES,
+        home=TEXT,
         state={"type": "string", "enum": ["accepted", "active", "ended"]},
     ),
     "Published": shape_of("ok accepted", ok={"type": "boolean", "enum": [True]}, accepted=COUNT),
@@ -46,10 +47,12 @@ SCHEMAS: dict[str, Schema] = {
         since={"type": "integer"},
         ends={"type": "integer"},
         waits_for=NAMES,
+        home=TEXT,
     ),
     "Subscriptions": shape_of(
         "subscriptions",
         subscriptions={"type": "array", "items": {"$ref": "#/components/schemas/Subscription"}},
+        unreached={"type": "array", "items": shape_of("broker reason", broker=TEXT, reason=TEXT)},
     ),
     **PLAN_SCHEMAS,
     "Network": shape_of(
@@ -86,6 +89,13 @@ SCHEMAS: dict[str, Schema] = {
 
 
 _CLIENT = Parameter("client", "who asks, where no users are configured; else it is the user")
+_NETWORK = Parameter("network", "1: of all brokers of the network that can be reached")
+_NAMED = (
+    Parameter("name", "the subscription's name; `/` in it as %2F", "path"),
+    _CLIENT,
+    Parameter("network", "1: wherever in the network its home is"),
+    Parameter("home", "the broker that is its home, where that is another"),
+)
 _NDJSON = "application/x-ndjson"
 
 ROUTES: tuple[Route, ...] = (
@@ -142,8 +152,9 @@ ROUTES: tuple[Route, ...] = (
         "GET",
         "/v1/subscriptions",
         "list_subscriptions",
-        "The subscriptions at home here",
+        "The subscriptions at home here, or in the whole network",
         {200: Answer("in the order of their installation", "Subscriptions")},
+        parameters=(_NETWORK,),
     ),
     Route(
         "POST",
@@ -170,11 +181,10 @@ ROUTES: tuple[Route, ...] = (
             200: Answer("ended", "Reply"),
             400: Answer("a parameter is too long"),
             404: Answer("there is none of that name to end"),
+            409: Answer("there are several of that name, at different homes"),
+            504: Answer("its home cannot be asked, or has not confirmed it"),
         },
-        parameters=(
-            Parameter("name", "the subscription's name; `/` in it as %2F", "path"),
-            _CLIENT,
-        ),
+        parameters=_NAMED,
     ),
     Route(
         "POST",
@@ -185,11 +195,10 @@ ROUTES: tuple[Route, ...] = (
             200: Answer("it runs again, from now on", "Reply"),
             400: Answer("a parameter is too long"),
             404: Answer("there is none of that name that is suspended"),
+            409: Answer("there are several of that name, at different homes"),
+            504: Answer("its home cannot be asked, or has not confirmed it"),
         },
-        parameters=(
-            Parameter("name", "the subscription's name; `/` in it as %2F", "path"),
-            _CLIENT,
-        ),
+        parameters=_NAMED,
     ),
     Route(
         "DELETE",

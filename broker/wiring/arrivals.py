@@ -13,6 +13,7 @@ import msgspec
 from broker.core import refusals, topics
 from broker.core.messages import (
     CancelRequested,
+    Done,
     Message,
     Payload,
     RequestRefused,
@@ -39,9 +40,33 @@ class ListRequested(msgspec.Struct, frozen=True):
     request: str
     reply_to: Any
     token: Any = None
+    network: bool = False  # of all brokers that can be reached
 
 
-Request: TypeAlias = SpecificationSubmitted | CancelRequested | ListRequested
+class EndRequested(msgspec.Struct, frozen=True):
+    """Somebody wants a subscription ended or resumed that may be at home at any broker.
+
+    `home`: the broker; "": whichever has it.
+    """
+
+    client: str
+    request: str
+    name: str
+    reply_to: Any = None
+    token: Any = None
+    done: Done = "cancelled"
+    home: str = ""
+
+
+Request: TypeAlias = SpecificationSubmitted | CancelRequested | ListRequested | EndRequested
+
+
+class NetworkWords(msgspec.Struct):
+    """The JSON form of a request: `network`, or a `home`, has it concern other brokers, too."""
+
+    name: str = ""
+    network: bool = False
+    home: str = ""
 
 
 class AnswerTo(msgspec.Struct, frozen=True):
@@ -118,8 +143,10 @@ class Arrivals:
             code = refusals.ANSWER_ELSEWHERE
             self._message(RequestRefused(asker, request, code, answer_to, message.token))
             return
+        words = _words(message.payload)
         if address.kind == topics.LIST:
-            self._request(ListRequested(asker, request, answer_to, message.token), who)
+            listed = ListRequested(asker, request, answer_to, message.token, words.network)
+            self._request(listed, who)
             return
         try:
             text = message.payload.decode()
@@ -130,9 +157,13 @@ class Arrivals:
         if address.kind == topics.SUBMIT:
             rest = (text, answer_to, message.token, proven)
             self._request(SpecificationSubmitted(asker, request, *rest), who)
+            return
+        kind = ResumeRequested if address.kind == topics.RESUME else CancelRequested
+        if words.network or words.home:
+            rest_of = (words.name, answer_to, message.token, kind.done, words.home)
+            self._request(EndRequested(asker, request, *rest_of), who)
         else:
-            rest = (text.strip(), answer_to, message.token, proven)
-            kind = ResumeRequested if address.kind == topics.RESUME else CancelRequested
+            rest = (words.name or text.strip(), answer_to, message.token, proven)
             self._request(kind(asker, request, *rest), who)
 
     def _answer_to(self, message: "InboundMessage") -> AnswerTo:
@@ -145,6 +176,16 @@ class Arrivals:
             if not inside or wanted.startswith(f"{own}reply/"):
                 return AnswerTo(wanted, usual, message.correlation_data)
         return AnswerTo(usual, usual, message.correlation_data)
+
+
+def _words(payload: bytes) -> NetworkWords:
+    """Return what a request in JSON says; nothing where it is a name, or empty."""
+    if not payload.lstrip().startswith(b"{"):
+        return NetworkWords()
+    try:
+        return msgspec.json.decode(payload, type=NetworkWords)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return NetworkWords()
 
 
 def _source(source: str, message: "InboundMessage") -> Message:

@@ -16,6 +16,7 @@ from broker.admission.desk import Desk
 from broker.core import topics
 from broker.core.messages import (
     CancelRequested,
+    Done,
     EventsReceived,
     Payload,
     ResumeRequested,
@@ -27,7 +28,7 @@ from broker.http.events.parts import EventPart
 from broker.http.facade import Diagnostic
 from broker.metrics import Histogram
 from broker.rights.judge import Principal
-from broker.wiring.arrivals import Request
+from broker.wiring.arrivals import EndRequested, Request
 from broker.wiring.reload import Reload, ReloadError
 from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
@@ -206,6 +207,18 @@ class Facade:
         """Check a specification and install all of it or nothing."""
         future = _future()
         request = SpecificationSubmitted(client, "http", text, future, proven=user is not None)
+        return await self._asked(request, future, user)
+
+    async def network_subscriptions(self, user: str | None) -> Mapping[str, Any]:
+        """Return those of all brokers that can be reached, and who could not."""
+        return await self._requests.network.listing(self._rights.judge, Principal(user))
+
+    async def end(
+        self, name: str, client: str, user: str | None, done: Done, *, home: str
+    ) -> Reply:
+        """End or resume a subscription at a home, or wherever that is."""
+        future = _future()
+        request = EndRequested(client, "http", name, future, done=done, home=home)
         return await self._asked(request, future, user)
 
     async def cancel(self, name: str, client: str, user: str | None) -> Reply:

@@ -8,7 +8,7 @@ on is durable, and frames leave in the order in which they came.
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.config import Config, ConfigError
@@ -30,14 +30,17 @@ from broker.driver.network_view import network_view
 from broker.links import LinkConfigError, LinkFace
 from broker.links.face import LinkNews
 from broker.links.securing import Security, load_security
+from broker.network.overlay.calls import CallArrived
 from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining
+from broker.remote.desk import CallDesk
 from broker.wiring.errors import StartError
 from broker.wiring.runner import Runner
 
 if TYPE_CHECKING:
     from broker.core.network.planning import Planning
 
+CALL_BITS = 20  # calls of one process, before they would count on into those of the next
 IDENTITY_BITS = 53  # as JSON's numbers keep them
 LAGS_MAX = 1_000  # series of a scrape; of more pairs of an origin and a task those furthest behind
 
@@ -48,7 +51,7 @@ class Networking:
     """See the module; `attach` before anything else. Raises StartError."""
 
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
-        epoch = max(core.now, now_ms)
+        self._epoch = epoch = max(core.now, now_ms)
         links = config.links
         joining = Joining(links.peers, epoch, listens=bool(links.host or links.seeds))
         identity = 1 << IDENTITY_BITS - 1 | secrets.randbits(IDENTITY_BITS - 1)
@@ -65,6 +68,7 @@ class Networking:
         self._durable = 0
         self._waiting: deque[SendFrame] = deque()
         self._runner: Runner
+        self.calls: CallDesk
         try:
             self._face = LinkFace(config.broker.name, epoch, config.links, self, config.link_limits)
         except LinkConfigError as error:
@@ -73,6 +77,10 @@ class Networking:
     def attach(self, runner: Runner) -> None:
         """Tell this runner what links bring."""
         self._runner = runner
+        me, first = self.broker.me, self._epoch << CALL_BITS
+        self.calls = CallDesk(me, first, self.broker.calls, runner.put)
+        runner.carry_by(SendFrame, self.send)
+        runner.carry_by(CallArrived, self.calls.receive)
 
     async def start(self) -> str:
         """Listen and dial; where other brokers are to link to, "" if nowhere. Raises StartError."""
@@ -170,6 +178,10 @@ class Networking:
         if self.planning is not None:
             self._runner.put(DrainRequested(drained))
         return self.planning is not None
+
+    def known(self) -> Sequence[str]:
+        """Return the names of all brokers of the network."""
+        return self.broker.topology.known
 
     def status(self) -> dict[str, Any]:
         """For people: each link, each broker, and who waits for whom."""

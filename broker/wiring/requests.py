@@ -11,6 +11,7 @@ submission are seen by it, and a large text does not stop a broker.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from broker.core import refusals, topics
+from broker.core import refusals
 from broker.core.durable import DurableBroker
 from broker.core.effects import Acknowledge, Effect, Reply
 from broker.core.installer import reader_of
@@ -31,13 +32,15 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from broker.network.replication.absence_watch import waiting_for
+from broker.remote.subscriptions import NetworkSubscriptions
 from broker.rights.contents import beyond_quota
 from broker.rights.current import CurrentRights
-from broker.rights.judge import Principal
+from broker.rights.homes import EndRequest, visible
+from broker.rights.judge import Principal, RightsJudge
 from broker.rights.quotas import QuotaLedger
 from broker.rights.requests import Need
 from broker.rights.submission import not_granted, speaker_for, troubles
-from broker.wiring.arrivals import ListRequested, Request
+from broker.wiring.arrivals import EndRequested, ListRequested, Request
 from broker.wiring.runner import Core, Runner
 from language import Checked, check_text
 
@@ -45,6 +48,7 @@ _NEEDS: dict[type[Any], Need] = {
     SpecificationSubmitted: "submit",
     CancelRequested: "cancel",
     ResumeRequested: "cancel",
+    EndRequested: "cancel",
     ListRequested: "list",
 }
 NOBODY = Principal(None)
@@ -67,6 +71,8 @@ class Requests:
         self._limits = limits
         self._reader = reader_of(runner.core.options.tables)
         self._functions = runner.core.functions
+        self.network = NetworkSubscriptions(runner.core.options.name, runner, self._listed)
+        self._asking: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[Request, Principal]] = deque()
         self._waiting_chars = 0
         self._arrived = asyncio.Event()
@@ -101,23 +107,60 @@ class Requests:
                 self._arrived.clear()
                 self._let_go()
         finally:
+            for task in self._asking:
+                task.cancel()
             self._let_go()
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _off_the_line(self) -> None:
         self._waiting_chars -= _size(self._waiting.popleft()[0])
 
-    def _hand_on(self, message: Message | ListRequested, asker: Principal) -> None:
+    def _hand_on(self, message: Message | ListRequested | EndRequested, asker: Principal) -> None:
         """Have the core handle a request, or answer what the rights refuse or what is a list."""
         judge = self._rights.judge
         need = _NEEDS.get(type(message))
         if need is not None and not judge.allows(asker, need):
             refused = [not_granted(asker, f"ask to {need}", "submit_as")]
             self._runner.perform(_answered(message, refusals.refused(refused).payload()))
+        elif isinstance(message, EndRequested):
+            wanted = EndRequest(asker, message.client, message.name)
+            answer = self.network.end(
+                lambda: self._rights.judge, wanted, message.done, message.home
+            )
+            self._answer_later(message, answer)
+        elif isinstance(message, ListRequested) and message.network:
+            self._answer_later(message, self.network.listing(judge, asker))
         elif isinstance(message, ListRequested):
             self._runner.perform(self._told(message, asker))
         else:
             self._judge(message, asker)
+
+    def _answer_later(
+        self,
+        request: ListRequested | EndRequested,
+        answer: Coroutine[Any, Any, dict[str, Any]],
+    ) -> None:
+        """Answer once other brokers have, without keeping the line waiting."""
+        if len(self._asking) >= WAITING_MAX:
+            answer.close()
+            self._runner.put(_refused(request, refusals.BUSY))
+            return
+
+        async def reply() -> None:
+            try:
+                payload = msgspec.json.encode({"ok": True} | await answer)
+            except Exception:
+                logger.exception("a request for the whole network failed")
+                self._runner.put(_refused(request, refusals.DEFECT))
+            else:
+                self._runner.perform(_answered(request, payload))
+
+        task = asyncio.create_task(reply(), name="network request")
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    def _current(self) -> RightsJudge:
+        return self._rights.judge
 
     def _judge(self, message: Message, asker: Principal) -> None:
         """Have the core handle a request, but for a text of which the asker may not do all."""
@@ -138,7 +181,7 @@ class Requests:
                 return
         self._runner.handle(message)
 
-    async def _prepared(self, request: Request) -> Message | ListRequested:
+    async def _prepared(self, request: Request) -> Message | ListRequested | EndRequested:
         if not isinstance(request, SpecificationSubmitted):
             return request
         if len(request.text) > self._limits.specification_bytes_max:
@@ -157,16 +200,10 @@ class Requests:
     def visible(self, asker: Principal) -> list[dict[str, Any]]:
         """List the subscriptions of which `asker` may know."""
         judge = self._rights.judge
-        return [
-            entry
-            for entry in listed(self._runner.core)
-            if (asker.user is not None and entry["client"] == asker.user)
-            or judge.may_see(
-                asker,
-                entry["subscriber"],
-                topics.result(entry["subscriber"], entry["subscription"]),
-            )
-        ]
+        return [entry for entry in self._listed() if visible(judge, asker, entry)]
+
+    def _listed(self) -> list[dict[str, Any]]:
+        return listed(self._runner.core)
 
     def _told(self, request: ListRequested, asker: Principal) -> list[Effect]:
         """The subscriptions, in answer to whom they were asked by."""

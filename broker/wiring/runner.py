@@ -24,7 +24,6 @@ from broker.core.effects import (
     Note,
     Publish,
     Reply,
-    SendFrame,
 )
 from broker.core.messages import EventsReceived, Payload, RequestRefused, Woken
 from broker.wiring.clock import WallClock
@@ -105,9 +104,9 @@ class Runner:
         }
         self._carry.update(kept or {})
 
-    def send_by(self, send: Callable[[SendFrame], None]) -> None:
-        """Have frames brought to their links by this."""
-        self._carry[SendFrame] = send
+    def carry_by(self, kind: type[Any], carry: Callable[[Any], None]) -> None:
+        """Have effects of a kind carried out by this."""
+        self._carry[kind] = carry
 
     def now_ms(self) -> int:
         """The time by which the core goes."""

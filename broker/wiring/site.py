@@ -176,6 +176,8 @@ class Site:
         self._listening = Listening(self._server, runner, prefix, name)
         self._server.on_subscriptions(self._listening.changed)
         self._requests = Requests(runner, self._config.limits, self._rights, self._server.quotas)
+        if self._networking is not None:
+            self._requests.network.link(self._networking.calls, self._networking.known)
         self.reload = Reload(self._config, self._rights, self._server, self._delivery)
         self.reload.attach(runner, self._networking)
         arrivals = Arrivals(
@@ -202,7 +204,6 @@ class Site:
 
         one = self._networking = Networking(self._config, keeping.core, clock.now_ms())
         runner = Runner(keeping.core, promises, clock, promises.kept, one.broker)
-        runner.send_by(one.send)
         promises.hold = one.holding(promises.hold)
         keeping.on_durable = one.durable
         one.on_rewound = keeping.log.renew

@@ -13,6 +13,7 @@ from typing import Any
 from broker.core.effects import Effect, SendFrame
 from broker.core.messages import Message
 from broker.core.network.network_broker import NetworkBroker
+from broker.network.overlay.calls import CallArrived
 from broker.network.routing.entry import Joining
 from simulation.crashes.process import Around, Machine, Process
 from simulation.world import World
@@ -58,6 +59,8 @@ class BrokerProcess(Process):
             if isinstance(effect, SendFrame):
                 key = (effect.link, effect.control)
                 self._frames.setdefault(key, deque()).append(effect)
+            elif isinstance(effect, CallArrived):
+                self._around.leaves(effect)
         super()._perform([one for one in effects if not isinstance(one, SendFrame)], message)
         self._send_frames()
 

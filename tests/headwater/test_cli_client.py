@@ -66,6 +66,35 @@ def test_the_end_of_a_subscription_is_told_where_one_has_an_end(face, monkeypatc
     assert second.split()[-1] == "-"
 
 
+def test_a_list_that_lacks_a_broker_names_it_and_fails(face, spec, capsys):
+    at = ["--broker", face.url]
+    assert main(["submit", spec("Frost"), *at]) == 0
+    face.broker.unreached.append({"broker": "pi3", "reason": "no way leads there"})
+    capsys.readouterr()
+    assert main(["ls", *at]) == 1
+    captured = capsys.readouterr()
+    assert "Frost" in captured.out, "what there is, is listed"
+    assert captured.err == ("headwater: pi3 cannot be asked, and is left out: no way leads there\n")
+    assert main(["ls", *at, "--alone"]) == 0
+
+
+def test_the_end_of_a_subscription_is_asked_of_the_network_of_a_home_or_of_the_broker_alone(
+    face, spec
+):
+    at = ["--broker", face.url, "--as", "anna"]
+    for words, asked in (
+        (["cancel", "Frost"], [("Frost", "cancelled", "")]),
+        (["cancel", "Frost", "--home", "pi3"], [("Frost", "cancelled", "pi3")]),
+        (["resume", "Frost"], [("Frost", "resumed", "")]),
+        (["cancel", "Frost", "--alone"], []),
+    ):
+        face.broker.ended.clear()
+        assert main(["submit", spec("Frost"), *at]) == 0
+        assert main([*words, *at]) == 0
+        assert face.broker.ended == asked, words
+    assert main(["cancel", "Frost", *at, "--alone", "--home", "pi3"]) == 2
+
+
 def test_json_is_the_brokers_own_answer(face, spec, capsys):
     at = ["--broker", face.url, "--json"]
     assert main(["submit", spec("Frost"), *at]) == 0
@@ -83,13 +112,14 @@ def test_json_is_the_brokers_own_answer(face, spec, capsys):
 def test_a_refused_cancellation_tells_all_that_the_broker_told(face, monkeypatch, capsys):
     error = {"code": "HW505", "message": "there is none", "hint": "look again"}
 
-    async def cancel(_name, _client, _user):
+    async def end(*_names, home):
+        assert home in {"", "pi3"}
         return {"ok": False, "errors": [error]}
 
-    monkeypatch.setattr(face.broker, "cancel", cancel)
+    monkeypatch.setattr(face.broker, "end", end)
     assert main(["cancel", "Frost", "--broker", face.url, "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {"ok": False, "errors": [error]}
-    assert main(["cancel", "Frost", "--broker", face.url]) == 1
+    assert main(["cancel", "Frost", "--broker", face.url, "--home", "pi3"]) == 1
     assert capsys.readouterr().err == "headwater: there is none; look again\n"
     assert main(["cancel", " ", "--broker", face.url]) == 2
     assert "empty" in capsys.readouterr().err
@@ -245,7 +275,8 @@ def responder(port: int, replies: dict[str, bytes], results: list[bytes]) -> Ite
                 assert isinstance(message.payload, bytes)
                 body = message.payload.decode()
                 seen.append(f"{'/'.join(str(message.topic).split('/')[:3])} {body}")
-                for reply in replies[body].splitlines():
+                name = json.loads(body)["name"] if body.startswith("{") else body
+                for reply in replies[name].splitlines():
                     await client.publish(message.properties.ResponseTopic, reply, qos=1)
 
     async def end() -> None:
@@ -279,9 +310,9 @@ def test_submit_and_cancel_work_over_mqtt(mosquitto, spec, capsys):
     assert seen == [
         "headwater/submit/anna Frost",
         "headwater/submit/cli bad",
-        "headwater/cancel/cli Frost",
-        "headwater/cancel/cli bad",
-        "headwater/cancel/cli none",
+        'headwater/cancel/cli {"name": "Frost", "network": true}',
+        'headwater/cancel/cli {"name": "bad", "network": true}',
+        'headwater/cancel/cli {"name": "none", "network": true}',
     ]
 
 

@@ -18,11 +18,12 @@ from broker.core.network import told
 from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Key
+from broker.network.overlay.calls import RemoteCall
 from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.routing.probes import Echo, Probe
 
-VERSION = 2  # of these frames; a neighbour of version 1 knows neither `Probe` nor `Echo`
+VERSION = 2  # of these frames; a neighbour of version 1 knows no `Probe`, `Echo`, `RemoteCall`
 
 
 class FrameError(Exception):
@@ -250,6 +251,7 @@ Sealed: TypeAlias = (
     | Recall
     | Recalled
     | SubscriptionsCancelled
+    | RemoteCall
     | Probe
     | Echo
 )

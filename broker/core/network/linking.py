@@ -121,6 +121,12 @@ def cancelled_again(
     return CancelRequested(subscriber, "", name, proven=True)
 
 
+def hear_plan(deciding: Deciding | None, peer: str, plan: frames.Planned) -> None:
+    """Tell whoever decides what a neighbour says of that, if there is one."""
+    if deciding is not None:
+        deciding.heard(peer, plan.data)
+
+
 def drain(deciding: Deciding | None, *, drained: bool) -> None:
     """Tell whoever decides, if there is one."""
     if deciding is not None:
@@ -153,7 +159,7 @@ class Linking:
             frames.Routed: self._routed_here,
             frames.Here: self._here,
             frames.Gone: self._gone_from,
-            frames.Planned: self._planned,
+            frames.Planned: lambda peer, plan: hear_plan(self.deciding, peer, plan),
             Probe: self.probes.heard,
             Echo: self.probes.echoed,
         }
@@ -326,10 +332,6 @@ class Linking:
         self._say_all(peer, frames.Gone(origin, self._back_within.pop(origin, 0)))
         if self.deciding is not None:
             self.deciding.gone(origin)
-
-    def _planned(self, peer: str, one: frames.Planned) -> None:
-        if self.deciding is not None:
-            self.deciding.heard(peer, one.data)
 
 
 COUNTED = (

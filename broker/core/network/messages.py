@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from broker.network.overlay.calls import CallSent
+
 
 class LinkUp(Struct, frozen=True):
     """The link to a neighbour stands; `fresh`: all that was under way is gone."""
@@ -75,6 +77,7 @@ FromNetwork: TypeAlias = (
     | NameRefused
     | FramesReceived
     | ForgetRequested
+    | CallSent
     | CellPlaced
     | DrainRequested
 )

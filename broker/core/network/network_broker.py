@@ -48,6 +48,7 @@ from broker.core.network.relaying import TICK_MS
 from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
+from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
 from broker.network.replication.cancellations import CancellationExchange, SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.routing.entry import Joining
@@ -82,6 +83,7 @@ class NetworkBroker(FoldingBroker):
             self._tell_network,
             lambda revived: self._handle(cancelled_again(self.counts, self._out, revived)),
         )
+        self.calls = CallRelay(self)
         self._begin_relaying()
         self._begin_folding()
         self._on: dict[type[Any], Callable[[Any], None]] = {
@@ -96,6 +98,7 @@ class NetworkBroker(FoldingBroker):
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
+            CallSent: lambda one: self.calls.send(one.call),
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
             core_messages.Woken: self._woken,
             core_messages.Settling: self._settling,
@@ -105,6 +108,7 @@ class NetworkBroker(FoldingBroker):
             frames.Stored: self._stored_by,
             Recall: self._recall,
             Recalled: self._recall,
+            RemoteCall: self.calls.hear,
             SubscriptionsCancelled: self._cancelling.hear,
         }
         self._listen()
@@ -276,12 +280,12 @@ class NetworkBroker(FoldingBroker):
         """The time of the last message."""
         return self._now
 
-    def say(self, peer: str, body: frames.Planned) -> None:
-        """Say a word of those who decide where tasks run."""
+    def say(self, peer: str, body: frames.Planned | RemoteCall) -> None:
+        """Say a word of those who decide where tasks run, or a call."""
         self._say(peer, body)
 
-    def note(self, what: Note) -> None:
-        """Have a line written into the log."""
+    def note(self, what: Note | CallArrived) -> None:
+        """Have a line written into the log, or a call answered."""
         self._out.append(what)
 
     def cells(self) -> tuple[CellView, ...]:

@@ -31,6 +31,8 @@ class FakeBroker:
         self.view: dict | None = None
         self.plans: dict | None = None
         self.drained = False
+        self.ended: list[tuple[str, str, str]] = []
+        self.unreached: list[dict[str, str]] = []
         self.alive = True
         self.account = Ledger()
         self.fan = ResultFan(followers_max, queue_max)
@@ -71,6 +73,16 @@ class FakeBroker:
             return {"ok": False, "errors": [{"code": "HW900", "message": f"no `{name}` of yours"}]}
         del self.installed[name]
         return {"ok": True, "subscriptions": [name]}
+
+    async def resume(self, name: str, client: str, user: str | None) -> Reply:
+        return await self.cancel(name, client, user)
+
+    async def end(self, name: str, client: str, user: str | None, done: str, *, home: str) -> Reply:
+        self.ended.append((name, done, home))
+        return await self.cancel(name, client, user)
+
+    async def network_subscriptions(self, user: str | None):
+        return {"subscriptions": list(self.subscriptions(user)), "unreached": self.unreached}
 
     def forget(self, broker: str) -> bool:
         return broker == "roof"

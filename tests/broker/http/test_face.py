@@ -56,6 +56,26 @@ def test_health_and_readiness_say_what_is_missing():
     talk(broker, scenario)
 
 
+@pytest.mark.parametrize(("code", "status"), [("HW505", 404), ("HW515", 409), ("HW516", 504)])
+@pytest.mark.parametrize(("method", "further"), [("DELETE", ""), ("POST", "/resume")])
+def test_an_end_that_is_refused_in_the_network_has_a_status_of_its_own(
+    code, status, method, further
+):
+    broker = FakeBroker()
+
+    async def end(*_names, home):
+        return {"ok": False, "errors": [{"code": code, "message": home}]}
+
+    broker.end = end  # type: ignore[method-assign]
+
+    async def scenario(client):
+        answer = await client.request(method, f"/v1/subscriptions/Frost{further}?home=pi3")
+        assert answer.status == status
+        assert (await answer.json())["errors"][0]["message"] == "pi3"
+
+    talk(broker, scenario)
+
+
 def test_what_is_submitted_is_listed_and_can_be_cancelled_by_its_client_alone():
     broker = FakeBroker()
 

@@ -1,0 +1,113 @@
+"""Asks other brokers, and answers them, on the event loop.
+
+Owns the waiting for replies and the answering by verb. Must not know what a verb means. Invariant:
+`ask` returns a reply or raises within `WAIT_S`; what another broker asks is always answered while
+this one runs, if only by a refusal.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from broker.network.overlay.calls import CallArrived, CallSent, OpenCalls, RemoteCall, reply_to
+
+WAIT_S: Final = 4.0  # the longest ways of real networks take a second there and back
+ANSWERING_MAX: Final = 100  # calls of others that are answered at a time
+NO_WAY = "no way leads there"
+NO_REPLY = f"no reply in {WAIT_S:g} s"
+TOO_MANY = "too many requests wait for other brokers already"
+
+Reply = dict[str, Any]
+Answer = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+
+logger = logging.getLogger(__name__)
+
+
+class UnansweredError(Exception):
+    """Another broker gave no reply; the sentence says why. `was_sent`: it may have been asked."""
+
+    def __init__(self, why: str, *, was_sent: bool) -> None:
+        super().__init__(why)
+        self.was_sent = was_sent
+
+
+class Reach(Protocol):
+    """The network as its calls see it."""
+
+    def reaches(self, to: str) -> bool:
+        """Return if a call can leave for a broker."""
+
+
+class CallDesk:
+    """The asking and answering of broker `me`; `first` is that of its `OpenCalls`.
+
+    `answers` are its own, by verb. `put` has the core handle a message soon.
+    """
+
+    def __init__(
+        self, me: str, first: int, network: Reach, put: Callable[[CallSent], None]
+    ) -> None:
+        self.answers: dict[str, Answer] = {}
+        self._network = network
+        self._put = put
+        self._calls = OpenCalls(me, first)
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def ask(self, to: str, verb: str, **words: Any) -> Reply:
+        """Ask broker `to`. Raises UnansweredError."""
+        if not self._network.reaches(to):
+            raise UnansweredError(NO_WAY, was_sent=False)
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        call = self._calls.open(to, msgspec.json.encode({"verb": verb, **words}), future)
+        if call is None:
+            raise UnansweredError(TOO_MANY, was_sent=False)
+        self._put(CallSent(call))
+        try:
+            async with asyncio.timeout(WAIT_S):
+                return await future
+        except TimeoutError:
+            raise UnansweredError(NO_REPLY, was_sent=True) from None
+        finally:
+            self._calls.drop(call)
+
+    def receive(self, effect: CallArrived) -> None:
+        """Take in a reply, or begin to answer a call."""
+        call = effect.call
+        if call.is_reply:
+            future = self._calls.close(call)
+            if future is not None and not future.done():
+                future.set_result(_decoded(call.body))
+        elif len(self._answering) < ANSWERING_MAX:
+            task = asyncio.create_task(self._answer(call), name="call")
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+        else:
+            self._put(CallSent(reply_to(call, msgspec.json.encode(_refusal(TOO_MANY)))))
+
+    async def _answer(self, call: RemoteCall) -> None:
+        question = _decoded(call.body)
+        answer = self.answers.get(str(question.get("verb")))
+        try:
+            if answer is None:
+                reply = _refusal("it does not understand the question; is its version older?")
+            else:
+                reply = await answer(question)
+        except (LookupError, TypeError, ValueError, msgspec.MsgspecError):
+            logger.exception("a call of %s cannot be answered", call.sender)
+            reply = _refusal("it failed on the question; its log says more")
+        self._put(CallSent(reply_to(call, msgspec.json.encode(reply))))
+
+
+def _decoded(body: bytes) -> Reply:
+    """Return the body of a call as an object; an empty one where it is none."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _refusal(message: str) -> Reply:
+    return {"ok": False, "errors": [{"message": message}]}
