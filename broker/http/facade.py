@@ -64,6 +64,9 @@ class BrokerFacade(Protocol):
     def status(self) -> Mapping[str, Any]:
         """What a person wants to know of this broker, as JSON."""
 
+    async def network_status(self) -> Mapping[str, Any]:
+        """Return in short how all `brokers` are, and the `unreached`."""
+
     async def publish(self, parts: Sequence[EventPart], user: str | None) -> tuple[int, Reply]:
         """Publish events as MQTT does; the status and the answer, once they are in the journal."""
 

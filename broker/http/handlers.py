@@ -82,8 +82,10 @@ class Handlers:
         render, content_type = self._exposition
         return web.Response(body=render(), headers={"Content-Type": content_type})
 
-    async def status(self, _request: web.Request) -> web.Response:
-        """What the broker says of itself."""
+    async def status(self, request: web.Request) -> web.Response:
+        """What the broker says of itself, or in short all brokers of the network."""
+        if _of_network(request):
+            return _json(await self._facade.network_status())
         return _json(self._facade.status())
 
     async def list_subscriptions(self, request: web.Request) -> web.Response:

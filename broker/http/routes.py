@@ -124,8 +124,9 @@ ROUTES: tuple[Route, ...] = (
         "GET",
         "/v1/status",
         "status",
-        "What this broker is doing",
-        {200: Answer("as JSON", "Status")},
+        "What this broker is doing, or in short what all brokers of the network do",
+        {200: Answer("as JSON; of the network `brokers` and `unreached`", "Status")},
+        parameters=(_NETWORK,),
     ),
     Route(
         "POST",

@@ -7,7 +7,7 @@ this one runs, if only by a refusal.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -44,17 +44,29 @@ class Reach(Protocol):
 class CallDesk:
     """The asking and answering of broker `me`; `first` is that of its `OpenCalls`.
 
-    `answers` are its own, by verb. `put` has the core handle a message soon.
+    `answers` are its own, by verb. `put` has the core handle a message soon; `known` returns the
+    names of all brokers of the network.
     """
 
     def __init__(
-        self, me: str, first: int, network: Reach, put: Callable[[CallSent], None]
+        self,
+        me: str,
+        first: int,
+        network: Reach,
+        put: Callable[[CallSent], None],
+        known: Callable[[], Sequence[str]],
     ) -> None:
         self.answers: dict[str, Answer] = {}
+        self._me = me
+        self._known = known
         self._network = network
         self._put = put
         self._calls = OpenCalls(me, first)
         self._answering: set[asyncio.Task[None]] = set()
+
+    def others(self) -> list[str]:
+        """Return the names of all other brokers of the network."""
+        return [name for name in self._known() if name != self._me]
 
     async def ask(self, to: str, verb: str, **words: Any) -> Reply:
         """Ask broker `to`. Raises UnansweredError."""

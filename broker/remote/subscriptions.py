@@ -64,12 +64,10 @@ class NetworkSubscriptions:
         self._runner = runner
         self._listed = listed
         self._calls: CallDesk | None = None
-        self._known: Callable[[], Sequence[str]] = tuple
 
-    def link(self, calls: CallDesk, known: Callable[[], Sequence[str]]) -> None:
-        """Ask the `known` brokers from now on, and answer them."""
+    def link(self, calls: CallDesk) -> None:
+        """Ask the other brokers from now on, and answer them."""
         self._calls = calls
-        self._known = known
         calls.answers |= {"list": self._list_page, "end": self._asked_end}
 
     # --- what is asked here --------------------------------------------------------------------
@@ -122,7 +120,7 @@ class NetworkSubscriptions:
             return _refusal([trouble(refusals.UNCONFIRMED, **words)])
 
     def _others(self) -> list[str]:
-        return [name for name in self._known() if name != self._me]
+        return [] if self._calls is None else self._calls.others()
 
     async def _rows(self, brokers: Sequence[str]) -> tuple[list[dict[str, Any]], list[Unreached]]:
         """Return the rows of this broker and of these, and who of them gave none."""
@@ -137,7 +135,7 @@ class NetworkSubscriptions:
         return rows, silent
 
     async def _rows_of(self, broker: str) -> list[dict[str, Any]] | Unreached:
-        if self._calls is None or broker not in self._known():
+        if self._calls is None or broker not in self._calls.others():
             return Unreached(broker, "no broker of that name is known here")
         rows: list[dict[str, Any]] = []
         try:

@@ -27,6 +27,7 @@ from broker.http import Follower, Ledger, Reply, ResultFan
 from broker.http.events.parts import EventPart
 from broker.http.facade import Diagnostic
 from broker.metrics import Histogram
+from broker.remote.states import BrokerState, NetworkStates
 from broker.rights.judge import Principal
 from broker.wiring.arrivals import EndRequested, Request
 from broker.wiring.reload import Reload, ReloadError
@@ -83,6 +84,9 @@ class Facade:
         self._joined = joined
         self._networking = networking
         self._since_ms = runner.now_ms()
+        self._states = NetworkStates(self._state)
+        if networking is not None:
+            self._states.link(networking.calls)
         self._publishing_bytes = 0  # of events by HTTP that are not in the journal yet
 
     def healthy(self) -> bool:
@@ -163,6 +167,25 @@ class Facade:
             "journal": self._keeping.counters() if self._keeping else None,
             "network": self._networking.status() if self._networking else None,
         }
+
+    async def network_status(self) -> Mapping[str, Any]:
+        """Return in short how all brokers are that can be reached, and who cannot."""
+        return await self._states.listing()
+
+    def _state(self) -> BrokerState:
+        core = self._core
+        return BrokerState(
+            core.options.name,
+            version("headwater"),
+            list(self.ready()),
+            self._since_ms,
+            self._runner.now_ms(),
+            len(core.catalogue),
+            core.catalogue.suspended,
+            core.held(),
+            core.ledger.events.received,
+            int(usage().get("memory_bytes", 0)) or None,
+        )
 
     async def publish(self, parts: Sequence[EventPart], user: str | None) -> tuple[int, Reply]:
         """Publish events as MQTT does, all or, where one may not be published, none."""

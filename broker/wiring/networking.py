@@ -78,7 +78,7 @@ class Networking:
         """Tell this runner what links bring."""
         self._runner = runner
         me, first = self.broker.me, self._epoch << CALL_BITS
-        self.calls = CallDesk(me, first, self.broker.calls, runner.put)
+        self.calls = CallDesk(me, first, self.broker.calls, runner.put, self._known)
         runner.carry_by(SendFrame, self.send)
         runner.carry_by(CallArrived, self.calls.receive)
 
@@ -179,8 +179,7 @@ class Networking:
             self._runner.put(DrainRequested(drained))
         return self.planning is not None
 
-    def known(self) -> Sequence[str]:
-        """Return the names of all brokers of the network."""
+    def _known(self) -> Sequence[str]:
         return self.broker.topology.known
 
     def status(self) -> dict[str, Any]:

@@ -177,7 +177,7 @@ class Site:
         self._server.on_subscriptions(self._listening.changed)
         self._requests = Requests(runner, self._config.limits, self._rights, self._server.quotas)
         if self._networking is not None:
-            self._requests.network.link(self._networking.calls, self._networking.known)
+            self._requests.network.link(self._networking.calls)
         self.reload = Reload(self._config, self._rights, self._server, self._delivery)
         self.reload.attach(runner, self._networking)
         arrivals = Arrivals(

@@ -36,9 +36,9 @@ COMMANDS = {
     "simulate": "propagate subscriptions, or rehearse faults, on a described network",
     "broker": "run one broker",
     "submit": "install a specification in a running broker",
-    "cancel": "end a subscription in a running broker",
-    "resume": "begin a suspended subscription of a running broker anew",
-    "ls": "list the subscriptions of a running broker",
+    "cancel": "end a subscription, wherever in the network its home is",
+    "resume": "begin a suspended subscription anew",
+    "ls": "list the subscriptions of a network of brokers",
     "tail": "follow the results of a running broker",
     "plan": "find where the tasks of a network run best, or see where they run",
     "top": "watch brokers, links and tasks as they work",
@@ -49,6 +49,7 @@ COMMANDS = {
     "context ls": "list the networks that have a name",
     "context select": "choose the network that is asked where no broker is named",
     "context remove": "forget the name of a network",
+    "status": "say how the brokers of a network are",
     "health": "say whether a running broker takes events; for health checks",
     "invite": "make a code by which a new broker may join the network",
     "join": "set up a new broker of a network, by a code of one of its brokers",
@@ -70,7 +71,7 @@ COMMANDS = {
 }
 ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
-    **dict.fromkeys(("drain", "forget", "health", "invite", "join"), "brokers."),
+    **dict.fromkeys(("drain", "forget", "health", "invite", "join", "status"), "brokers."),
     **dict.fromkeys(("backup", "restore"), "copies."),
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),
 }  # by the first word

@@ -95,6 +95,36 @@ def test_the_end_of_a_subscription_is_asked_of_the_network_of_a_home_or_of_the_b
     assert main(["cancel", "Frost", *at, "--alone", "--home", "pi3"]) == 2
 
 
+STATE = {
+    "broker": "hall", "version": "1.0", "missing": [], "since": 0, "now": 93_784_000,
+    "subscriptions": 2, "suspended": 0, "held": 5, "received": 10, "memory_bytes": 66_000_000,
+}  # fmt: skip
+
+
+def test_status_is_a_row_for_each_broker_and_fails_where_one_takes_no_events(face, capsys):
+    at = ["status", "--broker", face.url]
+    face.broker.states += [STATE, STATE | {"broker": "pi1", "memory_bytes": None, "now": 0}]
+    assert main(at) == 0
+    rows = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+    cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    assert cells[1] == ["hall", "ready", "1 d 2 h", "2", "0", "5", "10", "66", "1.0"]
+    assert cells[2] == ["pi1", "ready", "0 s", "2", "0", "5", "10", "-", "1.0"]
+    face.broker.states[1]["missing"] = ["the MQTT face"]
+    assert main(at) == 1
+    assert "pi1 takes no events: the MQTT face\n" in capsys.readouterr().out
+    assert main([*at, "--alone"]) == 0
+    assert main(["status", "--broker", "mqtt://127.0.0.1:1"]) == 2
+
+
+def test_status_names_who_cannot_be_asked(face, capsys):
+    face.broker.states += [STATE]
+    face.broker.unreached += [{"broker": "pi3", "reason": "no way leads there"}]
+    assert main(["status", "--broker", face.url]) == 1
+    assert capsys.readouterr().err == "headwater: pi3 cannot be asked: no way leads there\n"
+    assert main(["status", "--broker", face.url, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["brokers"] == [STATE]
+
+
 def test_json_is_the_brokers_own_answer(face, spec, capsys):
     at = ["--broker", face.url, "--json"]
     assert main(["submit", spec("Frost"), *at]) == 0

@@ -33,6 +33,7 @@ class FakeBroker:
         self.drained = False
         self.ended: list[tuple[str, str, str]] = []
         self.unreached: list[dict[str, str]] = []
+        self.states: list[dict] = []
         self.alive = True
         self.account = Ledger()
         self.fan = ResultFan(followers_max, queue_max)
@@ -54,6 +55,9 @@ class FakeBroker:
 
     def status(self):
         return {"broker": "fake", "subscriptions": len(self.installed)}
+
+    async def network_status(self):
+        return {"brokers": self.states, "unreached": self.unreached}
 
     async def publish(self, parts, user):
         self.published += [(part.type_name, part.source, part.data) for part in parts]

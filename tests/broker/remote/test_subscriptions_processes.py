@@ -63,6 +63,7 @@ def test_subscriptions_of_all_homes_are_listed_and_ended_from_any_broker(tmp_pat
             await all_linked(fleet)
             # Links go through this loop, so what waits for them runs beside it.
             await asyncio.to_thread(check_lists, fleet, capsys)
+            await asyncio.to_thread(check_states, fleet, capsys)
             await check_mqtt(fleet)
             await check_ends(fleet, capsys)
         finally:
@@ -87,6 +88,25 @@ def check_lists(fleet, capsys):
     assert len(shown.splitlines()) == 5
     assert command(fleet, "hall", "ls", "--alone") == 0
     assert "HOME" not in capsys.readouterr().out
+
+
+def check_states(fleet, capsys):
+    for name in fleet.names:
+        status, answer = fleet.brokers[name].get("/v1/status?network=1")
+        assert (status, answer["unreached"]) == (200, [])
+        states = {state["broker"]: state for state in answer["brokers"]}
+        assert answer["brokers"][0]["broker"] == name, "its own comes first"
+        assert {who: state["subscriptions"] for who, state in states.items()} == {
+            "hall": 1, "pi1": 1, "pi2": 2,
+        }  # fmt: skip
+        assert all(state["memory_bytes"] > 1_000_000 for state in states.values())
+    assert command(fleet, "pi1", "status") == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in shown[1:]] == [
+        ["pi1", "ready"], ["hall", "ready"], ["pi2", "ready"],
+    ]  # fmt: skip
+    assert command(fleet, "pi1", "status", "--alone") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 async def check_mqtt(fleet):
@@ -120,6 +140,8 @@ async def check_ends(fleet, capsys):
     await fleet.until(lambda: "pi2" in unreached(fleet, "hall"))
     assert await run("hall", "ls") == 1
     assert "pi2 cannot be asked, and is left out" in capsys.readouterr().err
+    assert await run("hall", "status") == 1
+    assert "pi2 cannot be asked: " in capsys.readouterr().err
     await fleet.until(lambda: unreached(fleet, "hall")["pi2"] == "no way leads there")
     assert await run("hall", "cancel", "Any", "--as", "me", "--home", "pi2") == 1
     assert "`pi2` cannot be asked: no way leads there" in capsys.readouterr().err

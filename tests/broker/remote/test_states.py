@@ -1,0 +1,82 @@
+"""The states of all brokers: each is there or named with a reason, whatever it answers."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from broker.network.overlay.calls import CallArrived, reply_to
+from broker.remote import desk
+from broker.remote.desk import CallDesk
+from broker.remote.states import BrokerState, NetworkStates
+
+
+def state(name):
+    return BrokerState(name, "1.0", [], 1_000, 2_000, 3, 0, 5, 7)
+
+
+class Reaches:
+    """A network that has a way to all brokers but some."""
+
+    def __init__(self, *cut):
+        self.cut = cut
+
+    def reaches(self, to):
+        return to not in self.cut
+
+
+def asked(replies, *cut):
+    """What `hall` lists when others reply so; None is no reply."""
+    sent = []
+
+    def put(message):
+        call = message.call
+        sent.append(call.to)
+        reply = replies[call.to]
+        if reply is not None:
+            body = msgspec.json.encode(reply)
+            asyncio.get_running_loop().call_soon(calls.receive, CallArrived(reply_to(call, body)))
+
+    calls = CallDesk("hall", 1, Reaches(*cut), put, lambda: ("hall", *replies))
+
+    async def scene():
+        states = NetworkStates(lambda: state("hall"))
+        states.link(calls)
+        return await states.listing()
+
+    return asyncio.run(scene()), sent
+
+
+def test_each_broker_is_listed_behind_the_one_that_was_asked():
+    replies = {name: msgspec.structs.asdict(state(name)) for name in ("pi2", "attic", "pi1")}
+    answer, sent = asked(replies)
+    assert [row["broker"] for row in answer["brokers"]] == ["hall", "attic", "pi1", "pi2"]
+    assert answer["unreached"] == []
+    assert sorted(sent) == ["attic", "pi1", "pi2"]
+
+
+@pytest.mark.parametrize(
+    "reply", [{}, {"ok": False, "errors": []}, {"broker": 3}, {"broker": "x", "version": "1"}]
+)
+def test_who_answers_something_else_is_named(reply):
+    answer, _ = asked({"pi1": reply})
+    assert [row["broker"] for row in answer["brokers"]] == ["hall"]
+    assert [row["broker"] for row in answer["unreached"]] == ["pi1"]
+
+
+def test_who_is_cut_off_or_silent_is_named_with_the_reason(monkeypatch):
+    monkeypatch.setattr(desk, "WAIT_S", 0.05)
+    answer, sent = asked({"pi1": None, "pi2": None}, "pi2")
+    reasons = {row["broker"]: row["reason"] for row in answer["unreached"]}
+    assert reasons == {"pi1": desk.NO_REPLY, "pi2": desk.NO_WAY}
+    assert sent == ["pi1"], "nobody is asked where no way leads"
+
+
+def test_a_broker_bears_the_name_by_which_it_was_asked():
+    answer, _ = asked({"pi1": msgspec.structs.asdict(state("hall"))})
+    assert [row["broker"] for row in answer["brokers"]] == ["hall", "pi1"]
+
+
+def test_without_links_there_is_one():
+    answer = asyncio.run(NetworkStates(lambda: state("hall")).listing())
+    assert [row["broker"] for row in answer["brokers"]] == ["hall"]
