@@ -83,9 +83,34 @@ class RewoundPlace(Place):
         super().__init__(*arguments)
         self.outboxes: list[Outbox] = []  # those that went away with their disks
         self.reported = 0
+        self.positions: dict[str, int] = {}  # of events that were admitted here
+        self._stored: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Begin a process, and remember at which positions it admits events."""
+        super().start()
+        if self.process is None:
+            return
+        own = self.process.core.network.own
+        take = own.take
+
+        def taken(events: Sequence[Any]) -> int:
+            first = take(events)
+            self.positions |= {event.id: position for position, event in enumerate(events, first)}
+            return first
+
+        own.take = taken  # type: ignore[method-assign]
+
+    def stored(self) -> dict[str, int]:
+        """Return how far the events of each other broker are stored here, or were at the end."""
+        if self.process is not None:
+            upstream = self.process.core.network.upstream
+            self._stored = {name: heard.position or 0 for name, heard in upstream.items()}
+        return self._stored
 
     def _end(self) -> None:
         self.reported += self.gaps()
+        self.stored()
         super()._end()
 
     def gaps(self) -> int:
@@ -106,12 +131,16 @@ class Return:
         self._world = world
         self._from_ms = self._to_ms = self._position = 0
         self._copied: tuple[Any, Outbox] = ({}, Outbox())
+        self._stored: dict[str, int] = {}  # when it was copied
+        self._lost: dict[str, int] = {}  # when it was put back
 
     def copy(self) -> None:
         """Copy the disk as it is at this moment, its process running."""
         machine, process = self.place.machine, self.place.process
         self._copied = deepcopy((machine.disk._files, machine.outbox))  # noqa: SLF001
         self._from_ms = self._world.now
+        assert isinstance(self.place, RewoundPlace)
+        self._stored = self.place.stored()
         if self.kind == "restored" and process is not None:
             self._position = process.core.network.own.position
 
@@ -120,6 +149,7 @@ class Return:
         place = self.place
         assert isinstance(place, RewoundPlace)
         place.outboxes.append(place.machine.outbox)
+        self._lost = place.stored()
         self.was_seen = self._seen(places) > self._position
         disk, outbox = Disk(self._world.random), Outbox()
         if self.kind == "restored":
@@ -135,19 +165,23 @@ class Return:
         name = self.place.name
         return max([0, *[origins[name].position or 0 for origins in upstreams if name in origins]])
 
-    def doubted(self, *, at_home: bool) -> set[str]:
+    def doubted(self, places: Sequence[Place]) -> set[str]:
         """Name the events that may be gone: acknowledged between the copy and its return.
 
-        A home or host whose disk goes back has lost those of other origins, too.
+        A home whose disk goes back, one of whose places these are, has lost those of other origins,
+        too, that it stored in between: they are kept nowhere else.
         """
         from_ms = self._to_ms - TRAVEL_MS if self.kind == "emptied" else self._from_ms
         to_ms = self._to_ms + 2 * NET_MS
         doubted: set[str] = set()
         for sensor in self.here:
             doubted |= sensor.between(from_ms, to_ms)
-        if at_home:
-            for sensor in self.elsewhere:
-                doubted |= sensor.between(from_ms - TRAVEL_MS, to_ms + TRAVEL_MS)
+        for place in places:
+            assert isinstance(place, RewoundPlace)
+            stored, lost = self._stored.get(place.name, 0), self._lost.get(place.name, 0)
+            doubted |= {
+                name for name, position in place.positions.items() if stored < position <= lost
+            }
         return doubted
 
 
@@ -270,7 +304,7 @@ class RewoundRun(Run):
         }
         late = {event["id"] for place in places for event in place.late}
         for client, text in specifications.items():
-            doubted = late | self.back.doubted(at_home=client in self._homes)
+            doubted = late | self.back.doubted(places if client in self._homes else ())
             specification = texts.checked(text).demand()
             excused = partial(self._excused, doubted)
             checkers.check_replay(specification, each.values(), arrived, excused)
