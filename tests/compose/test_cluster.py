@@ -192,11 +192,20 @@ def queried(cluster, path):
 
 
 def test_prometheus_scrapes_every_broker_and_spark(cluster):
-    def up():
-        found = queried(cluster, "query?query=sum(up)by(job)")["result"]
-        return {one["metric"]["job"]: int(one["value"][1]) for one in found}
+    expected = {"brokers": 6, "homes": 2, "spark": 1}
+    found = {}
 
-    cluster.until(lambda: up() == {"brokers": 6, "homes": 2, "spark": 1}, 180.0)
+    def all_up():
+        answer = queried(cluster, "query?query=sum(up)by(job)")["result"]
+        found.update({one["metric"]["job"]: int(one["value"][1]) for one in answer})
+        return found == expected
+
+    try:
+        cluster.until(all_up, 180.0)
+    except AssertionError as error:
+        targets = queried(cluster, "targets?state=active")["activeTargets"]
+        down = {one["scrapeUrl"]: one["lastError"] for one in targets if one["health"] != "up"}
+        raise AssertionError(f"{found}, down: {down}\n{error}") from None
 
 
 def test_each_query_of_the_dashboard_finds_something(cluster):
