@@ -1,7 +1,8 @@
 # Headwater's bench. `make` alone lists what there is.
 #
 # Every target sets itself up first; nothing but Python 3.11 or newer, make and git need be there.
-# PYTHON=/path/to/python chooses the interpreter, JOBS=n how many tests run side by side.
+# PYTHON=/path/to/python chooses the interpreter, JOBS=n how many tests run side by side; MACHINE
+# (as `uname -m` says it) and DEB (as dpkg does) the machine that wheels and packages are for.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -12,9 +13,11 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.8
 # What Python compiles is kept: every process that the tests start would compile it all anew.
 export PYTHONDONTWRITEBYTECODE =
+MACHINE ?= $(shell uname -m)
+DEB ?= $(shell dpkg --print-architecture 2>/dev/null || echo amd64)
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo demo-lab demo-server test check compiled test-compose long sanitized bench papers docs
+.PHONY: help setup demo demo-lab demo-server test check compiled test-compose wheels deb test-pi long sanitized bench papers docs
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +50,15 @@ check: $(READY)  ## the static part: lint, format, types, layers
 test-compose: $(READY)  ## docker-compose.yml on a real engine; needs root and Debian's packages
 	@HEADWATER_TEST_COMPOSE=1 $(BIN)/python -m pytest tests/compose -p no:xdist \
 		--timeout 1800 --durations 8 -rs
+
+wheels: $(READY)  ## dist/wheels-MACHINE: a broker's wheels for a machine without a network
+	@$(BIN)/python deploy/wheels.py $(MACHINE) dist/wheels-$(MACHINE)
+
+deb: $(READY)  ## dist/headwater_…_DEB.deb: a Debian package of a broker
+	@$(BIN)/python deploy/deb.py $(DEB) dist
+
+test-pi: $(READY)  ## the package and the installer in bare roots; needs root and debootstrap
+	@HEADWATER_TEST_PI=1 $(BIN)/python -m pytest tests/pi -p no:xdist --timeout 900 -rs
 
 long: $(READY)  ## the tests with many seeds or much data, and those of `sanitized`
 	@$(BIN)/python -m pytest -m long -n $(JOBS)

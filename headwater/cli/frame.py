@@ -35,6 +35,8 @@ COMMANDS = {
     "test": "run events with expected results, on a virtual clock",
     "simulate": "propagate subscriptions, or rehearse faults, on a described network",
     "broker": "run one broker",
+    "broker install": "make a broker a service of this machine, started with it",
+    "broker uninstall": "take that service away; its data stay",
     "submit": "install a specification in a running broker",
     "cancel": "end a subscription, wherever in the network its home is",
     "resume": "begin a suspended subscription anew",
@@ -71,7 +73,9 @@ COMMANDS = {
 }
 ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
-    **dict.fromkeys(("drain", "forget", "health", "invite", "join", "status"), "brokers."),
+    **dict.fromkeys(
+        ("broker", "drain", "forget", "health", "invite", "join", "status"), "brokers."
+    ),
     **dict.fromkeys(("backup", "restore"), "copies."),
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),
 }  # by the first word
