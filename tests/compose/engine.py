@@ -103,13 +103,14 @@ class Engine:
         return self.docker("images", "--format", "{{.Repository}}:{{.Tag}}").split()
 
 
-def bootstrapped(name: str, *packages: str) -> Path:
+def bootstrapped(name: str, *packages: str, architecture: str = "") -> Path:
     """A root folder of Debian's with these packages, made once."""
     root, done = CACHE / name, CACHE / f"{name}.done"
     if not done.exists():
         shutil.rmtree(root, ignore_errors=True)
         CACHE.mkdir(parents=True, exist_ok=True)
         words = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}"]
+        words += [f"--arch={architecture}"] if architecture else []
         run(*words, SUITE, str(root), timeout_s=1200)
         done.touch()
     return root

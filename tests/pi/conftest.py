@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ if os.environ.get("HEADWATER_TEST_PI") != "1":
     collect_ignore_glob = ["test_*"]
 sys.path.insert(0, str(ROOT / "deploy"))
 MACHINE = platform.machine()
+BARE = ("python3", "python3-venv", "ca-certificates")
+EMULATOR = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 
 
 def missing() -> str:
@@ -53,9 +56,22 @@ def root(tmp_path):
     """A bare Debian with Python, and nothing of Headwater."""
     if why := missing():
         pytest.skip(why)
-    place = tmp_path / "root"
-    run("cp", "-a", str(bootstrapped("python", "python3", "python3-venv", "ca-certificates")),
-        str(place))  # fmt: skip
-    made = Root(place)
+    yield from copied(bootstrapped("python", *BARE), tmp_path)
+
+
+@pytest.fixture
+def emulated(tmp_path):
+    """The same for arm64, each of whose programs is emulated."""
+    if why := missing():
+        pytest.skip(why)
+    if not EMULATOR.exists():
+        pytest.skip("no emulator of arm64 is registered: see qemu-user-static and binfmt-support")
+    yield from copied(bootstrapped("pi-arm64", *BARE, architecture="arm64"), tmp_path)
+
+
+def copied(kept: Path, folder: Path) -> Iterator[Root]:
+    """A copy of a root; a broker that still runs there is ended."""
+    run("cp", "-a", str(kept), str(folder / "root"))
+    made = Root(folder / "root")
     yield made
     made.end()

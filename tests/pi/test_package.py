@@ -67,6 +67,23 @@ def test_a_broker_is_installed_survives_a_power_cut_and_an_update_and_goes(root,
     assert "headwater" not in (root.place / "etc/passwd").read_text()
 
 
+@pytest.mark.timeout(3_600)
+def test_the_package_for_arm64_runs(emulated, tmp_path):
+    """Where every program is emulated: that all its parts are for that machine, not how fast."""
+    from deb import build
+
+    package = build("arm64", tmp_path / "debs", "1.0")
+    installed(emulated, package)
+    emulated.start()
+    submit_and_detect(emulated, 1_700_000_000_000)
+    emulated.end()
+    emulated.start()
+    assert emulated.subscriptions() == ["Frost"]
+    emulated.end()
+    emulated.run("dpkg", "--purge", "headwater")
+    assert not (emulated.place / "usr/lib/headwater").exists()
+
+
 def test_data_are_closed_to_other_users(root, packages):
     installed(root, packages[0])
     root.start()
