@@ -39,6 +39,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     log_results: Mapping[str, int] = {}
     journal_bytes: Mapping[str, int] = {}
     disk_bytes: Mapping[str, int] = {}
+    certificate_ends: Mapping[str, int] = {}
     links: Mapping[str, int] = {}
     link_events: Mapping[str, int] = {}
     network: Mapping[str, int] = {}
@@ -121,6 +122,13 @@ FAMILIES: Final = (
         "disk_bytes",
         "headwater_disk_bytes",
         "The disk of the data directory: `free`, and `size` in all",
+        ("what",),
+        kind="gauge",
+    ),
+    Family(
+        "certificate_ends",
+        "headwater_certificate_end_seconds",
+        "When the certificate for `mqtt`, that for `links` and its authority's end, in Unix time",
         ("what",),
         kind="gauge",
     ),

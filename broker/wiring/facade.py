@@ -22,6 +22,7 @@ from broker.core.messages import (
     ResumeRequested,
     SpecificationSubmitted,
 )
+from broker.driver.certificates import certificate_ends
 from broker.driver.usage import usage
 from broker.http import Follower, Ledger, Reply, ResultFan
 from broker.http.events.parts import EventPart
@@ -117,6 +118,7 @@ class Facade:
             log_results=self._keeping.log.counts() if self._keeping else {},
             journal_bytes=self._keeping.sizes() if self._keeping else {},
             disk_bytes=self._keeping.disk() if self._keeping else {},
+            certificate_ends=certificate_ends(self._reload.config),
             links=self._networking.links_up() if self._networking else {},
             link_events=self._networking.sent() if self._networking else {},
             network=dict(self._networking.broker.counts) if self._networking else {},
@@ -161,6 +163,7 @@ class Facade:
             },
             "repeat_memory": core.remembered,
             "clock": self._runner.clock.status(),
+            "certificates": certificate_ends(self._reload.config),
             "mqtt": self._server.counters(),
             "http_followers": len(self._fan),
             "joins": self._joined.status() if self._joined else {},

@@ -15,6 +15,12 @@ PATHS: Final = ("/v1/status", "/readyz", "/v1/subscriptions")
 SKEW_MS_MAX = 5_000  # an answer over a slow line may take some seconds by itself
 MEMORY_SHARE_MAX = 0.9
 DISK_SHARE_MIN = 0.05
+CERTIFICATE_MS_MIN = 30 * 86_400_000  # half a year's certificates are renewed a month before
+CERTIFICATES: Final = {
+    "mqtt": "mqtt.tls_cert",
+    "links": "links.tls_cert",
+    "links_authority": "links.tls_ca",
+}
 Level = Literal["error", "warning"]
 
 # What the reason of a link that is down, or of intake that is held, says, and what mends that.
@@ -65,6 +71,7 @@ def findings(answers: Sequence[BrokerAnswers], now_ms: int) -> list[Finding]:
             _health(status, missing),
             _clock(status, now_ms),
             _room(status),
+            _certificates(status, now_ms),
             _links(status),
             _absent(status),
             _suspended(listed),
@@ -105,6 +112,17 @@ def _room(status: Mapping[str, Any]) -> Iterator[Row]:
     if size and free is not None and free < DISK_SHARE_MIN * size:
         sentence = f"the disk of its data directory has {free >> 20} of {size >> 20} MB left"
         yield "warning", sentence, "make room there, or lower results_bytes_max under [data]"
+
+
+def _certificates(status: Mapping[str, Any], now_ms: int) -> Iterator[Row]:
+    for purpose, end_s in status.get("certificates", {}).items():
+        setting = CERTIFICATES.get(purpose, purpose)
+        left_ms = end_s * 1000 - now_ms
+        mend = f"renew the file of {setting} there, then `headwater reload`"
+        if left_ms <= 0:
+            yield "error", f"a certificate of {setting} ended {_span(-left_ms)} ago", mend
+        elif left_ms < CERTIFICATE_MS_MIN:
+            yield "warning", f"a certificate of {setting} ends in {_span(left_ms)}", mend
 
 
 def _links(status: Mapping[str, Any]) -> Iterator[Row]:

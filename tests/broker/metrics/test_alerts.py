@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
 (OWN,) = [match[3] for match in FENCE.finditer(PAGE) if match[2] == "own.yml"]
 SINCE_MIN, DAY_MIN = 60, 1440
 GB = 2**30
+DAY_S = 86_400
 AT = 'job="brokers",instance="hall:8080"'
 JOURNAL, LATENCY = "headwater_journal_wait_seconds", "headwater_detection_latency_seconds"
 
@@ -43,6 +44,7 @@ HEALTHY = {
     f'{LATENCY}_bucket{{le="+Inf",{AT}}}': "0+6x{n}",
     f'headwater_disk_bytes{{what="free",{AT}}}': f"{8 * GB}+0x{{n}}",
     f'headwater_disk_bytes{{what="size",{AT}}}': f"{32 * GB}+0x{{n}}",
+    f'headwater_certificate_end_seconds{{what="links",{AT}}}': f"{90 * DAY_S}+0x{{n}}",
     f'headwater_plan_limits_broken{{limit="pi1 capacity",{AT}}}': "0+0x{n}",
     'headwater_server_stream_lag{stream="region",broker="hall",job="spark"}': "12+0x{n}",
 }
@@ -58,6 +60,7 @@ FAULTS = {
     "ClockDoubted": ("headwater_clock_gap_seconds", "-7200+0x{n}"),
     "JournalSlow": (f'{JOURNAL}_bucket{{le="0.005"', "3600+0x{n}"),
     "DiskNearlyFull": ('headwater_disk_bytes{what="free"', f"{GB}+0x{{n}}"),
+    "CertificateEnding": ("headwater_certificate_end_seconds", f"{10 * DAY_S}+0x{{n}}"),
     "PlanLimitsBroken": ("headwater_plan_limits_broken", "1+0x{n}"),
     "SparkDown": ('up{job="spark"', "0+0x{n}"),
     "SparkBehind": ("headwater_server_stream_lag", "20000+0x{n}"),

@@ -12,6 +12,7 @@ from headwater.cli.output import CommandError
 from headwater.cli.reach import broker_at
 
 NOW_MS = 1_800_000_000_000
+DAY_S = 86_400
 STATUS = {
     "broker": "hall",
     "version": "1.0",
@@ -21,6 +22,7 @@ STATUS = {
     "process": {"cpu_s": 1.0, "memory_bytes": 80 << 20, "memory_bytes_max": 256 << 20},
     "clock": {"ahead_ms": 0, "gap_ms": 0, "jumps": 0},
     "journal": {"disk_free_bytes": 50 << 30, "disk_size_bytes": 100 << 30},
+    "certificates": {"mqtt": NOW_MS // 1000 + 90 * DAY_S},
     "network": {"links": {"pi1": {"state": "up"}}, "away": {}, "unreachable": {}},
 }
 FROST = {"subscription": "Frost", "subscriber": "anna", "state": "active"}
@@ -103,6 +105,16 @@ FAULTS = {
         answers(put("journal", "disk_free_bytes", 1 << 30)),
         "has 1024 of 102400 MB left",
         "results_bytes_max",
+    ),
+    "a certificate that ends soon": (
+        answers(put("certificates", "links", NOW_MS // 1000 + 12 * DAY_S)),
+        "a certificate of links.tls_cert ends in 12 days",
+        "headwater reload",
+    ),
+    "an authority that ended": (
+        answers(put("certificates", "links_authority", NOW_MS // 1000 - 3 * DAY_S)),
+        "a certificate of links.tls_ca ended 3 days ago",
+        "renew the file of links.tls_ca",
     ),
     "another secret": (link("its shared secret is another one"), "no link to pi1", "secret_file"),
     "a certificate that is over": (
