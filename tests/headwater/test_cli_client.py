@@ -66,12 +66,12 @@ def test_the_end_of_a_subscription_is_told_where_one_has_an_end(face, monkeypatc
     assert second.split()[-1] == "-"
 
 
-def test_a_list_that_lacks_a_broker_names_it_and_fails(face, spec, capsys):
+def test_a_list_that_lacks_a_broker_names_it(face, spec, capsys):
     at = ["--broker", face.url]
     assert main(["submit", spec("Frost"), *at]) == 0
     face.broker.unreached.append({"broker": "pi3", "reason": "no way leads there"})
     capsys.readouterr()
-    assert main(["ls", *at]) == 1
+    assert main(["ls", *at]) == 0
     captured = capsys.readouterr()
     assert "Frost" in captured.out, "what there is, is listed"
     assert captured.err == ("headwater: pi3 cannot be asked, and is left out: no way leads there\n")

@@ -84,7 +84,7 @@ def test_one_of_three_is_stopped_with_a_promise_and_later_forgotten(tmp_path, ca
             assert away["b2"]["subscriptions"] == ["Patient"]
             assert 'headwater_waited_for{broker="b2"}' in home.get("/metrics")[1]
             url = f"http://127.0.0.1:{home.port('http')}"
-            assert main(["ls", "--broker", url]) == 0
+            assert await asyncio.to_thread(main, ["ls", "--broker", url]) == 0
             shown = capsys.readouterr().out
             assert "WAITS FOR" in shown
             assert "b2" in shown
