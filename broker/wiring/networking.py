@@ -9,6 +9,7 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from broker.config import Config, ConfigError
@@ -51,6 +52,7 @@ class Networking:
     """See the module; `attach` before anything else. Raises StartError."""
 
     def __init__(self, config: Config, core: DurableBroker, now_ms: int) -> None:
+        import_module("networkx")  # which the tree asks for: not in the midst of other work
         self._epoch = epoch = max(core.now, now_ms)
         links = config.links
         joining = Joining(links.peers, epoch, listens=bool(links.host or links.seeds))

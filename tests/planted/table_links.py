@@ -144,18 +144,16 @@ TREE = [
         "broker/core/topology/tree.py",
         r"""
 tree-cost: the cost of links is not looked at
-- for edge in sorted(edges):
-+ for edge in sorted(edges, key=lambda edge: (edge.low, edge.high)):
+- enumerate(sorted(edges))
++ enumerate(sorted(edges, key=lambda edge: (edge.low, edge.high)))
 
 tree-order: links are taken as they come
-- for edge in sorted(edges):
--         low, high
-+ for edge in edges:
-+         low, high
+- enumerate(sorted(edges))
++ enumerate(edges)
 
 tree-hops: a neighbour counts no hop
-- self.hops[other] = self.hops[name] + 1
-+ self.hops[other] = max(1, self.hops[name])
+- self.hops[name] = self.hops[parent] + 1
++ self.hops[name] = max(1, self.hops[parent])
 """,
         tests=TOPOLOGY,
     ),

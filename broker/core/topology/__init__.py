@@ -28,7 +28,7 @@ from broker.core.topology.told import (
     Woken,
 )
 from broker.core.topology.topology import Topology
-from broker.core.topology.tree import Edge, Tree, spanning
+from broker.core.topology.tree import Edge, Tree
 
 __all__ = [
     "DiskClaimed",
@@ -49,5 +49,4 @@ __all__ = [
     "Tree",
     "TreeChanged",
     "Woken",
-    "spanning",
 ]

@@ -9,16 +9,20 @@ exactly one, and by the exchange property losing a link that is not in it change
 that is in it replaces that edge alone. A tree of shortest paths would be flatter and would move
 more when something fails, and each edge that moves is paid for by saying and offering all anew.
 
-It is computed here and not by networkx, whose import would cost each broker some 25 MB and 0.2 s;
-tests hold it to networkx's own.
+Links are a graph of networkx, which is imported with the first of them: its 25 MB are for brokers
+that have links.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class Edge(Struct, frozen=True, order=True):
@@ -29,23 +33,14 @@ class Edge(Struct, frozen=True, order=True):
     high: str
 
 
-def spanning(edges: Iterable[Edge]) -> list[Edge]:
-    """The edges of the minimum spanning forest, in order."""
-    parents: dict[str, str] = {}
+def graph_of(edges: Iterable[Edge]) -> nx.Graph[str]:
+    """The graph of links: each has its `edge`, and as `weight` its place in their order."""
+    import networkx as nx
 
-    def root(name: str) -> str:
-        while (parent := parents.setdefault(name, name)) != name:
-            parents[name] = parents[parent]
-            name = parents[name]
-        return name
-
-    chosen = []
-    for edge in sorted(edges):
-        low, high = root(edge.low), root(edge.high)
-        if low != high:
-            parents[high] = low
-            chosen.append(edge)
-    return chosen
+    graph: nx.Graph[str] = nx.Graph()
+    for place, edge in enumerate(sorted(edges)):
+        graph.add_edge(edge.low, edge.high, weight=place, edge=edge)
+    return graph
 
 
 class Tree:
@@ -54,30 +49,28 @@ class Tree:
     __slots__ = ("_parents", "edges", "hops", "id", "me", "neighbours", "next_hops")
 
     def __init__(self, me: str, edges: Iterable[Edge] = ()) -> None:
-        forest = spanning(edges)
-        beside: dict[str, list[str]] = {me: []}
-        for edge in forest:
-            beside.setdefault(edge.low, []).append(edge.high)
-            beside.setdefault(edge.high, []).append(edge.low)
         self.me = me
         self.hops = {me: 0}  # by broker; in the order of their distance, then of names
         self.next_hops: dict[str, str] = {}
         self._parents: dict[str, str] = {}
-        level = [me]
-        while level:
-            following = []
-            for name in level:
-                for other in sorted(beside[name]):
-                    if other not in self.hops:
-                        self.hops[other] = self.hops[name] + 1
-                        self._parents[other] = name
-                        self.next_hops[other] = other if name == me else self.next_hops[name]
-                        following.append(other)
-            level = following
-        self.neighbours = tuple(sorted(beside[me]))
-        self.edges = tuple(sorted(edge for edge in forest if edge.low in self.hops))
+        links = list(edges)
+        self.edges = self._grow(links) if links else ()
+        self.neighbours = tuple(name for name, hops in self.hops.items() if hops == 1)
         told = "\n".join(f"{edge.cost} {edge.low!r} {edge.high!r}" for edge in self.edges)
         self.id = hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+
+    def _grow(self, links: list[Edge]) -> tuple[Edge, ...]:
+        import networkx as nx
+
+        forest = nx.minimum_spanning_tree(graph_of(links), algorithm="kruskal")
+        if self.me not in forest:
+            return ()
+        for parent, name in nx.bfs_edges(forest, self.me, sort_neighbors=sorted):
+            self.hops[name] = self.hops[parent] + 1
+            self._parents[name] = parent
+            self.next_hops[name] = name if parent == self.me else self.next_hops[parent]
+        chosen: Iterable[tuple[str, str, Edge]] = forest.edges(data="edge")
+        return tuple(sorted(edge for low, _, edge in chosen if low in self.hops))
 
     def path(self, to: str) -> tuple[str, ...] | None:
         """The brokers on the way to one, both ends included; None where there is no way."""

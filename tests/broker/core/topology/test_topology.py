@@ -3,7 +3,6 @@
 import itertools
 import random
 
-import networkx as nx
 import pytest
 
 from broker.core.topology import (
@@ -18,44 +17,30 @@ from broker.core.topology import (
     Tell,
     Topology,
     TopologyLimits,
+    Tree,
     TreeChanged,
     Woken,
-    spanning,
 )
 from broker.core.topology.state import encode
 from tests.broker.core.topology.network import Network
-
-
-def minimum_by_networkx(links):
-    """Of the links (low, high) -> cost, those of the least tree in the order of cost and names."""
-    ranked = sorted((cost, low, high) for (low, high), cost in links.items())
-    graph = nx.Graph()
-    for weight, (_, low, high) in enumerate(ranked):
-        graph.add_edge(low, high, weight=weight)
-    tree = nx.minimum_spanning_tree(graph, algorithm="prim")
-    return graph, {tuple(sorted(edge)) for edge in tree.edges}
+from tests.oracles.overlay import joined, least
 
 
 def check(network):
-    """What each broker says against what networkx makes of the links that stand."""
-    graph, tree = minimum_by_networkx(network.up)
-    graph.add_nodes_from(network.all)
-    forest = nx.Graph(sorted(tree))
-    forest.add_nodes_from(network.all)
-    for component in nx.connected_components(graph):
-        assert len({network.all[name].tree.id for name in component}) == 1
-        for name in component:
-            mine = network.all[name]
-            assert {(e.low, e.high) for e in mine.tree.edges} == {
-                e for e in tree if e[0] in component
-            }
-            assert mine.tree.neighbours == tuple(sorted(forest[name]))
-            assert mine.tree.hops == nx.single_source_shortest_path_length(forest, name)
-            for to in component - {name}:
-                path = tuple(nx.shortest_path(forest, name, to))
-                assert mine.tree.path(to) == path
-                assert mine.tree.next_hops[to] == path[1]
-            assert set(mine.unreachable) == set(mine.known) - component
+    """What each broker says against what the links that stand give by definition."""
+    links = [(cost, low, high) for (low, high), cost in network.up.items()]
+    tree = least(links)
+    for name, mine in network.all.items():
+        ways = joined(tree, name)
+        assert {(e.cost, e.low, e.high) for e in mine.tree.edges} == {
+            link for link in tree if link[1] in ways
+        }
+        assert mine.tree.neighbours == tuple(sorted(n for n, way in ways.items() if len(way) == 2))
+        assert mine.tree.hops == {to: len(way) - 1 for to, way in ways.items()}
+        assert {to: mine.tree.path(to) for to in ways} == ways
+        assert mine.tree.next_hops == {to: way[1] for to, way in ways.items() if to != name}
+        assert set(mine.unreachable) == set(mine.known) - set(ways)
+        assert len({network.all[to].tree.id for to in ways}) == 1
 
 
 def grown(seed, many):
@@ -117,10 +102,17 @@ def test_brokers_that_die_and_come_back_are_counted_in_again():
 
 def test_the_order_of_links_decides_nothing():
     edges = [Edge(1, a, b) for a, b in itertools.combinations("abcdef", 2)]
-    expected = spanning(edges)
+    expected = Tree("a", edges)
     for seed in range(50):
         random.Random(seed).shuffle(edges)
-        assert spanning(edges) == expected
+        tree = Tree("a", edges)
+        assert (tree.edges, tree.id) == (expected.edges, expected.id)
+        assert list(tree.hops) == list(expected.hops)
+
+
+def chosen(edges):
+    """Those of the tree, and where it is in parts, of all of them."""
+    return {edge for name in {edge.low for edge in edges} for edge in Tree(name, edges).edges}
 
 
 def test_a_link_outside_the_tree_changes_nothing_and_one_inside_changes_one_edge():
@@ -129,9 +121,9 @@ def test_a_link_outside_the_tree_changes_nothing_and_one_inside_changes_one_edge
         names = [f"b{n}" for n in range(9)]
         pairs = draw.sample(list(itertools.combinations(names, 2)), 20)
         edges = [Edge(draw.choice([1, 2]), a, b) for a, b in pairs]
-        tree = set(spanning(edges))
+        tree = chosen(edges)
         for lost in edges:
-            rest = set(spanning([edge for edge in edges if edge != lost]))
+            rest = chosen([edge for edge in edges if edge != lost])
             assert len(tree - rest) == (lost in tree)
             assert len(rest - tree) <= (lost in tree)
 
