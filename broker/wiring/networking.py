@@ -155,8 +155,8 @@ class Networking:
         match news:
             case Delivered(peer, messages):
                 self._runner.put(FramesReceived(peer, tuple(messages)))
-            case Up(peer, _, fresh):
-                self._runner.put(LinkUp(peer, fresh))
+            case Up(peer, _, fresh, version):
+                self._runner.put(LinkUp(peer, fresh, version=version))
             case Down(peer):
                 self._runner.put(LinkDown(peer))
             case Refused(peer):

@@ -4,19 +4,22 @@ Owns the wire format: four bytes of length, then that many of MessagePack, an ar
 the frame's kind. Must not know sessions. Invariant: whatever bytes come and however they are cut,
 the outcome is whole frames within their size or a LinkError with a sentence.
 
-A hello and a goodbye begin alike in all versions: a hello with its kind and the version of whoever
-sends it, a goodbye with its kind and a sentence. Further elements at the end of an array are for
-later versions and are not looked at.
+A hello and a goodbye begin alike in all versions: a hello with its kind and the latest version that
+whoever sends it speaks, a goodbye with its kind and a sentence. Both ends speak the lesser of their
+two versions, also in what messages hold. Further elements at the end of an array are for later
+versions and are not looked at.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-VERSION = 1
+VERSION = 2  # version 1 has no messages `Probe`, `Echo` and `RemoteCall`
+OLDEST = 1  # that is spoken, too
 HELLO = 0
 LENGTH_BYTES = 4
 NAME_CHARS_MAX = 64
@@ -122,12 +125,12 @@ def decode(body: bytes | memoryview) -> Frame:
         return _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    check_version(body)
+    check_version(body, VERSION)
     raise LinkError("a frame of it cannot be understood")
 
 
-def check_version(body: bytes | memoryview) -> None:
-    """Raises LinkError where this is the hello of a broker that speaks another version."""
+def check_version(body: bytes | memoryview, latest: float = math.inf) -> None:
+    """Raises LinkError where this is the hello of a broker of too old a version, or a later one."""
     try:
         parts = _loose.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -135,12 +138,12 @@ def check_version(body: bytes | memoryview) -> None:
     if len(parts) < 2 or type(parts[0]) is not int or parts[0] != HELLO:
         return
     version = parts[1]
-    if type(version) is int and version > VERSION:
+    if type(version) is int and version > latest:
         raise LinkError(
             f"one broker speaks version {version} of links, the other no more than {VERSION}; "
             "update the older one"
         )
-    if type(version) is int and version < VERSION:
+    if type(version) is int and version < OLDEST:
         raise LinkError(f"version {version} of links is no longer spoken; update the older broker")
 
 

@@ -24,7 +24,6 @@ from broker.core.links.frames import (
     NAME_CHARS_MAX,
     NONCE_BYTES,
     REASON_CHARS_MAX,
-    VERSION,
     Bye,
     Frame,
     Hello,
@@ -117,8 +116,6 @@ class Handshake:
         mine: Frame = decode(memoryview(self._mine)[4:])
         assert isinstance(mine, Hello)
         name = hello.broker
-        if hello.version != VERSION:
-            raise LinkError(f"it speaks version {hello.version} of links, not {VERSION}")
         if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable():
             raise LinkError("its name is none that a broker can have")
         if len(hello.nonce) != NONCE_BYTES or hello.epoch < 0 or hello.attempt < 0:

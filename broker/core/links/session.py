@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from broker.core.links.choosing import Candidate, better
 from broker.core.links.frames import (
+    VERSION,
     Accept,
     Ack,
     Bye,
@@ -312,7 +313,9 @@ class LinkSession:
         again = self._out.kept_frames()
         self.counts["resent"] += len(again)
         self._telling.say_all(again)
-        self._telling.add(Up(self.peer, self.peer_epoch, fresh))
+        assert self._current is not None
+        version = min(VERSION, self._current.hello.version)
+        self._telling.add(Up(self.peer, self.peer_epoch, fresh, version))
 
     def _restart(self) -> None:
         self._out.restart()

@@ -12,6 +12,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from broker.core.links.frames import VERSION
+
 # --- what happened ----------------------------------------------------------------------------
 
 
@@ -112,12 +114,14 @@ class Up(Struct, frozen=True):
     """The link stands. `fresh`: all that was under way to or from the neighbour is gone.
 
     Not `fresh`: nothing was lost or doubled, it goes on where it was. After a fresh one both sides
-    say all anew. `epoch` is of the neighbour's process.
+    say all anew. `epoch` is of the neighbour's process. `version` is the latest of links, and of
+    what their messages hold, that both ends speak.
     """
 
     peer: str
     epoch: int
     fresh: bool
+    version: int = VERSION
 
 
 class Down(Struct, frozen=True):

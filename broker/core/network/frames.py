@@ -23,23 +23,17 @@ from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.routing.probes import Echo, Probe
 
-VERSION = 2  # of these frames; a neighbour of version 1 knows no `Probe`, `Echo`, `RemoteCall`
-
 
 class FrameError(Exception):
     """Bytes of a neighbour are no frame; the sentence tells what is wrong."""
 
 
 class Hello(Struct, array_like=True, frozen=True, tag="hello"):
-    """The sender is at session `mine`, has heard of the other's `echo`, and holds this tree.
-
-    `version` is that of the frames which it understands; one that does not say so is of the first.
-    """
+    """The sender is at session `mine`, has heard of the other's `echo`, and holds this tree."""
 
     mine: int
     echo: int
     tree: str
-    version: int = 1
 
 
 class States(Struct, array_like=True, frozen=True, tag="states"):

@@ -214,6 +214,7 @@ class Linking:
         self._routed(self.router.receive(peer, message))
 
     def _link_up(self, message: LinkUp) -> None:
+        self.sessions.speak(message.peer, message.version)
         told_up = topologies.LinkUp(message.peer, message.fresh, message.cost)
         self._of_topology(self.topology.handle(told_up, self._now))
         if message.fresh and message.peer in self.sessions.peers:

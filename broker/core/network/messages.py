@@ -10,15 +10,20 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from broker.core.links.frames import VERSION
 from broker.network.overlay.calls import CallSent
 
 
 class LinkUp(Struct, frozen=True):
-    """The link to a neighbour stands; `fresh`: all that was under way is gone."""
+    """The link to a neighbour stands; `fresh`: all that was under way is gone.
+
+    Its frames may be those of `version`, see `broker.core.links.frames`.
+    """
 
     peer: str
     fresh: bool
     cost: int = 1
+    version: int = VERSION
 
 
 class LinkDown(Struct, frozen=True):

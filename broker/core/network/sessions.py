@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from broker.core.network.frames import VERSION, Frame, Hello
+from broker.core.links.frames import VERSION
+from broker.core.network.frames import Frame, Hello
 from broker.network.routing.probes import Neighbours
 
 PROBES_SINCE = 2  # the version of frames that has them
@@ -24,7 +25,6 @@ class _Session(Struct):
     mine: int
     peer: int = 0  # the last number heard; 0: none
     stands: bool = False
-    version: int = 1  # of the other's frames
 
 
 class Sessions:
@@ -34,6 +34,7 @@ class Sessions:
         self.tree = ""
         self._next = first
         self._all: dict[str, _Session] = {}
+        self._versions: dict[str, int] = {}  # of links with other brokers
 
     def __contains__(self, peer: str) -> bool:
         """Whether a session stands."""
@@ -52,18 +53,22 @@ class Sessions:
 
     def neighbours(self) -> Neighbours:
         """Return those of this moment, as probes see them."""
-        plain = [peer for peer in self._all if self._all[peer].version < PROBES_SINCE]
+        plain = [peer for peer in self._all if self.version(peer) < PROBES_SINCE]
         return Neighbours(self.peers, self.standing, plain)
 
     def version(self, peer: str) -> int:
-        """Return the version of a neighbour's frames; 1 where none was heard."""
-        return self._all[peer].version if peer in self._all else 1
+        """Return the version of what is said with a neighbour, which may be in this process."""
+        return self._versions.get(peer, VERSION)
+
+    def speak(self, peer: str, version: int) -> None:
+        """Take what the link to a neighbour has agreed on."""
+        self._versions[peer] = version
 
     def begin(self, peer: str) -> Hello:
         """Begin anew with a neighbour."""
         self._next += 1
         self._all[peer] = _Session(self._next)
-        return Hello(self._next, 0, self.tree, VERSION)
+        return Hello(self._next, 0, self.tree)
 
     def end(self, peer: str) -> None:
         """The neighbour is none any more."""
@@ -82,8 +87,8 @@ class Sessions:
             if one.stands:
                 self._next += 1
                 one = self._all[peer] = _Session(self._next)
-            one.peer, one.version = hello.mine, hello.version
-            answer = Hello(one.mine, one.peer, self.tree, VERSION)
+            one.peer = hello.mine
+            answer = Hello(one.mine, one.peer, self.tree)
         if one.stands or hello.echo != one.mine or hello.tree != self.tree:
             return answer, False
         one.stands = True

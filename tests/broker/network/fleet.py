@@ -126,6 +126,7 @@ class Fleet:
         self.names = tuple(dict.fromkeys([*parents.values(), *parents]))
         self.gaps = {}
         self.brokers = {}
+        self.builds = {}  # by broker: the folder of another build than this one
 
     async def start(self):
         for child, parent in self.parents.items():
@@ -146,13 +147,24 @@ class Fleet:
             peers = f'[links.peers]\n{self.parents[name]} = "{address}"'
         peers = f"{self.links.get(name, '')}\n{peers}"
         config = CONFIG.format(name=name, folder=folder, peers=peers)
-        self.brokers[name] = FleetBroker(folder, config + self.more)
+        environ = None
+        if name in self.builds:
+            environ = {"PYTHONPATH": str(self.builds[name]), "PYTHONSAFEPATH": "1"}
+        self.brokers[name] = FleetBroker(folder, config + self.more, environ=environ)
 
     async def kill(self, name):
         """End a process as a failing machine would, and start it again."""
+        self.brokers[name].process.kill()
+        await self._again(name)
+
+    async def restart(self, name):
+        """End a process as whoever updates it does, and start it again."""
+        self.brokers[name].process.terminate()
+        await self._again(name)
+
+    async def _again(self, name):
         broker = self.brokers[name]
-        broker.process.kill()
-        broker.process.wait(PATIENCE_S)
+        await asyncio.to_thread(broker.process.wait, PATIENCE_S)
         broker.__exit__()
         self.begin(name)
         await asyncio.to_thread(self.brokers[name].__enter__)

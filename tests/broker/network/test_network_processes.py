@@ -132,8 +132,9 @@ async def ready(fleet):
     )
 
 
-async def run(folder, seed, count, disturb):
+async def run(folder, seed, count, disturb, builds=None):
     fleet = Fleet(folder)
+    fleet.builds |= builds or {}
     try:
         await fleet.start()
         await ready(fleet)

@@ -26,6 +26,8 @@ from broker.core.links import (
     make_link_limits,
 )
 from broker.core.links.frames import (
+    OLDEST,
+    VERSION,
     Accept,
     Ack,
     Bye,
@@ -120,6 +122,24 @@ def met(**limits):
     connection = world.dial("a", "b")
     world.settle()
     return world, connection
+
+
+@pytest.mark.parametrize("theirs", [OLDEST, VERSION, VERSION + 1])
+def test_both_ends_speak_the_lesser_of_their_versions(monkeypatch, theirs):
+    mine, others = Links("a", 1), Links("b", 1)
+    under_way = [(others, 2, mine.handle(Opened(1, bytes(16), dialled=True, expected="b"), 0))]
+    monkeypatch.setattr("broker.core.links.links.VERSION", theirs)
+    others.handle(Opened(2, bytes(16)), 0)
+    heard = []
+    while under_way:
+        to, connection, effects = under_way.pop(0)
+        for effect in effects:
+            if isinstance(effect, Write):
+                told = to.handle(Received(connection, effect.data), 0)
+                under_way.append((mine, 1, told) if to is others else (others, 2, told))
+            elif isinstance(effect, Up) and to is others:
+                heard.append(effect.version)
+    assert heard == [min(VERSION, theirs)]
 
 
 def test_links_on_which_nothing_is_said_stay_up_by_heartbeats():
