@@ -214,10 +214,9 @@ class Linking:
         self._routed(self.router.receive(peer, message))
 
     def _link_up(self, message: LinkUp) -> None:
-        self.sessions.speak(message.peer, message.version)
         told_up = topologies.LinkUp(message.peer, message.fresh, message.cost)
         self._of_topology(self.topology.handle(told_up, self._now))
-        if message.fresh and message.peer in self.sessions.peers:
+        if self.sessions.speak(message.peer, message.version) and message.fresh:
             self._begin(message.peer)
 
     def _link_refused(self, message: LinkRefused) -> None:

@@ -60,9 +60,10 @@ class Sessions:
         """Return the version of what is said with a neighbour, which may be in this process."""
         return self._versions.get(peer, VERSION)
 
-    def speak(self, peer: str, version: int) -> None:
-        """Take what the link to a neighbour has agreed on."""
+    def speak(self, peer: str, version: int) -> bool:
+        """Take what the link to a neighbour has agreed on; return if a session was begun on it."""
         self._versions[peer] = version
+        return peer in self._all
 
     def begin(self, peer: str) -> Hello:
         """Begin anew with a neighbour."""
