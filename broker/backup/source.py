@@ -14,7 +14,6 @@ import asyncio
 import hashlib
 import os
 import sqlite3
-import tarfile
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, closing
@@ -29,7 +28,7 @@ ATTEMPTS: Final = 20  # a snapshot is written in moments, and the next one is fa
 DATABASE: Final = "headwater.db"
 JOURNAL: Final = "journal"
 _TEMPORARY: Final = "backup-"
-_TAR_BLOCK: Final = tarfile.BLOCKSIZE
+_TAR_BLOCK: Final = 512
 
 Files = list[tuple[str, BinaryIO, int]]
 """Each file's name, the file, and how much of it counts."""
@@ -147,7 +146,9 @@ class Backup:
 
 
 def _head(name: str, size_bytes: int) -> bytes:
-    member = tarfile.TarInfo(name)
+    from tarfile import TarInfo  # no broker needs it before
+
+    member = TarInfo(name)
     member.size, member.mode = size_bytes, 0o600
     return member.tobuf()
 

@@ -4,8 +4,9 @@ Owns the error and its form. Must not know where settings come from. Invariant: 
 its place first, so that an editor can jump there.
 """
 
-import difflib
 from collections.abc import Iterable
+
+from language.suggest import nearest
 
 
 class ConfigError(ValueError):
@@ -22,5 +23,5 @@ class RefusedError(ValueError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` with the nearest known name, or nothing where none is near."""
-    near = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    near = nearest(name, known)
+    return f"; did you mean `{near}`?" if near else ""

@@ -3,14 +3,3 @@
 Owns the sockets around `broker.core.links`. Must not know what messages mean. Invariant: whatever
 one neighbour or stranger does, the links to others go on.
 """
-
-from broker.links.face import LinkFace, Receiver
-from broker.links.securing import LinkConfigError, Security, load_security
-
-__all__ = [
-    "LinkConfigError",
-    "LinkFace",
-    "Receiver",
-    "Security",
-    "load_security",
-]

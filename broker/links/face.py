@@ -17,7 +17,9 @@ from collections import deque
 from typing import Any, Protocol, TypeAlias
 
 from broker.config.links import LinksSection, address_of, seeds_of
-from broker.core.links import (
+from broker.core.links.limits import LinkLimits
+from broker.core.links.links import Links
+from broker.core.links.told import (
     Choked,
     Close,
     Closed,
@@ -26,8 +28,6 @@ from broker.core.links import (
     Down,
     Forgotten,
     Held,
-    LinkLimits,
-    Links,
     NameInUse,
     Offered,
     Opened,

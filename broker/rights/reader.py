@@ -5,7 +5,6 @@ come in, and each fault names its keys, so that whoever read the file adds the l
 either everything was understood, or all faults are listed and nothing is used.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -17,6 +16,7 @@ from broker.rights.names import NAME_PATTERN, NAME_SAYS, pattern_fault
 from broker.rights.requests import RIGHTS, Right
 from broker.rights.roles import BUILT_IN
 from broker.rights.table import Quota, QuotaTable, RightsTable, RoleEntry, TokenEntry, UserEntry
+from language.suggest import nearest
 
 PATTERNS_MAX: Final = 1_000  # of one key: each is compared for each new topic of each client
 NAME_CHARS_MAX: Final = 256
@@ -96,8 +96,8 @@ class _Reader:
         for key in table:
             if key not in names:
                 what = f"{where} has no key `{key}`" if where else f"there is no table `{key}`"
-                near = difflib.get_close_matches(key.lower(), names, n=1)
-                hint = f"; did you mean `{near[0]}`?" if near else f"; there are {_listed(names)}"
+                near = nearest(key, names)
+                hint = f"; did you mean `{near}`?" if near else f"; there are {_listed(names)}"
                 if not where and key == "rights":
                     hint = "; what [[rights]] listed is said by [roles.NAME] and [users.NAME]"
                 self.fault((*at, key), what + hint)
@@ -144,8 +144,8 @@ class _Reader:
         may = self.texts((*keys, "may"), table.get("may", []))
         for word in may:
             if word not in RIGHTS:
-                near = difflib.get_close_matches(word, RIGHTS, n=1)
-                hint = f"did you mean `{near[0]}`?" if near else f"there are {_listed(RIGHTS)}"
+                near = nearest(word, RIGHTS)
+                hint = f"did you mean `{near}`?" if near else f"there are {_listed(RIGHTS)}"
                 self.fault((*keys, "may"), f"there is no right `{word[:100]}`; {hint}")
         return RoleEntry(**patterns, may=cast("frozenset[Right]", frozenset(may)))
 
@@ -195,8 +195,8 @@ class _Reader:
         roles = tuple(roles)
         for role in names:
             if role not in roles:
-                near = difflib.get_close_matches(role, roles, n=1)
-                hint = f"did you mean `{near[0]}`?" if near else f"there are {_listed(roles)}"
+                near = nearest(role, roles)
+                hint = f"did you mean `{near}`?" if near else f"there are {_listed(roles)}"
                 self.fault((*keys, "roles"), f"there is no role `{role[:100]}`; {hint}")
         return names
 

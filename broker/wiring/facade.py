@@ -6,13 +6,13 @@ the faces have counted, at this moment.
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cached_property
 from importlib.metadata import version
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from broker.admission.desk import Desk
 from broker.core import topics
 from broker.core.messages import (
     CancelRequested,
@@ -36,6 +36,7 @@ from broker.wiring.requests import Requests
 from broker.wiring.runner import Runner
 
 if TYPE_CHECKING:
+    from broker.admission.desk import Desk
     from broker.mqtt.server import MqttServer
     from broker.wiring.joined import Joined
     from broker.wiring.keeping import Keeping
@@ -66,12 +67,6 @@ class Facade:
         networking: "Networking | None" = None,
         reload: Reload,
     ) -> None:
-        links = networking
-        self._desk = Desk(
-            reload.config,
-            lambda: links.port if links is not None else 0,
-            lambda: links.broker.topology.known if links is not None else (),
-        )
         self.missing: list[str] = ["the MQTT face", "the HTTP face"]
         self.latency_s = Histogram()
         self._runner = runner
@@ -284,6 +279,17 @@ class Facade:
             return await self._reload()
         except ReloadError as error:
             return {"ok": False, "errors": [{"message": fault} for fault in error.args]}
+
+    @cached_property
+    def _desk(self) -> "Desk":
+        from broker.admission.desk import Desk  # few brokers are ever asked to admit others
+
+        links = self._networking
+        return Desk(
+            self._reload.config,
+            lambda: links.port if links is not None else 0,
+            lambda: links.broker.topology.known if links is not None else (),
+        )
 
     async def invite(self, address: str, *, trusted: bool) -> tuple[int, Mapping[str, Any]]:
         """Make a code by which a broker may join."""

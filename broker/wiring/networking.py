@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from broker.config import Config, ConfigError
 from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
-from broker.core.links import Congested, Delivered, Down, NameInUse, Refused, Up
+from broker.core.links.told import Congested, Delivered, Down, NameInUse, Refused, Up
 from broker.core.network.cell_views import knows
 from broker.core.network.messages import (
     DrainRequested,
@@ -28,9 +28,8 @@ from broker.core.network.messages import (
 )
 from broker.core.network.network_broker import NetworkBroker
 from broker.driver.network_view import network_view
-from broker.links import LinkConfigError, LinkFace
-from broker.links.face import LinkNews
-from broker.links.securing import Security, load_security
+from broker.links.face import LinkFace, LinkNews
+from broker.links.securing import LinkConfigError, Security, load_security
 from broker.network.overlay.calls import CallArrived
 from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining

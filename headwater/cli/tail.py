@@ -5,7 +5,6 @@ arrives is printed before the next is read.
 """
 
 import argparse
-import difflib
 import json
 import re
 from contextlib import closing
@@ -141,8 +140,10 @@ def _warn_of_unknown(broker: Broker, subscription: str) -> None:
     _status, answer = http_client.ask(broker, "GET", "/v1/subscriptions")
     names = [str(one.get("subscription")) for one in answer.get("subscriptions", [])]
     if subscription not in names:
-        near = difflib.get_close_matches(subscription, names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        from language.suggest import nearest
+
+        near = nearest(subscription, names)
+        hint = f"; did you mean {near}?" if near else ""
         complain(f"no subscription {subscription} is there yet, waiting for it{hint}")
 
 

@@ -11,17 +11,9 @@ from collections import deque
 import msgspec
 import pytest
 
-from broker.core.links import (
-    Close,
-    Closed,
-    Delivered,
-    Links,
-    Offered,
-    Opened,
-    Received,
-    Write,
-    make_link_limits,
-)
+from broker.core.links.limits import make_link_limits
+from broker.core.links.links import Links
+from broker.core.links.told import Close, Closed, Delivered, Offered, Opened, Received, Write
 from broker.core.messages import EventsReceived, Payload, SourceAdvertised
 from broker.core.network.messages import FramesReceived
 from language import LanguageError, check_text, format_text

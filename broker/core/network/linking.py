@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from broker.core import topology as topologies
 from broker.core.effects import Effect, Note, SendFrame
 from broker.core.messages import CancelRequested
 from broker.core.network import frames
@@ -27,6 +26,8 @@ from broker.core.routing import messages as routing
 from broker.core.routing.growing import GrowingRouter
 from broker.core.routing.messages import Send
 from broker.core.routing.router import HELD_MAX
+from broker.core.topology import told as topologies
+from broker.core.topology.topology import Topology
 from broker.network.overlay.traffic import LinkTraffic
 from broker.network.replication.cancellations import Generation
 from broker.network.replication.incarnation import Incarnation
@@ -141,7 +142,7 @@ class Linking:
 
     def __init__(self, me: str, epoch: int, partners_max: int = HELD_MAX) -> None:
         self.me = me
-        self.topology = topologies.Topology(me, epoch)
+        self.topology = Topology(me, epoch)
         self.sessions = Sessions(epoch << 20)
         self.ways = Ways()
         self.probes = Probes(me, epoch << 20)

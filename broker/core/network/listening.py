@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.core import topics
-from broker.core import topology as topologies
 from broker.core.effects import Publication, Publish
 from broker.core.messages import ActorsListening
 from broker.core.network import frames, told
 from broker.core.network.copies import Copy
 from broker.core.network.hosting import Hosting
 from broker.core.network.others import Others
+from broker.core.topology import told as topologies
 
 NAMES_CHARS_MAX = 128 * 1024  # of all actors here: at four bytes each half of what a link takes
 

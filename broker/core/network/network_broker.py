@@ -19,7 +19,6 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from broker.core import messages as core_messages
-from broker.core import topology as topologies
 from broker.core.durable import CoreFaultError, DurableBroker
 from broker.core.effects import Effect, Note
 from broker.core.network import frames, told
@@ -48,6 +47,7 @@ from broker.core.network.relaying import TICK_MS
 from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
+from broker.core.topology import told as topologies
 from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
 from broker.network.replication.cancellations import CancellationExchange, SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled

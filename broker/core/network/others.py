@@ -10,7 +10,7 @@ import msgspec
 
 from broker.core import topics
 from broker.core.effects import Publication
-from broker.core.topology import Topology
+from broker.core.topology.topology import Topology
 
 _encode = msgspec.json.Encoder().encode
 

@@ -46,10 +46,10 @@ class Contexts:
     def get(self, name: str) -> NamedNetwork:
         """Return the context of a name. Raises CommandError."""
         if name not in self.by_name:
-            import difflib
+            from language.suggest import nearest
 
-            near = difflib.get_close_matches(name, self.by_name, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else "`headwater context ls` lists them"
+            near = nearest(name, self.by_name)
+            hint = f"did you mean `{near}`?" if near else "`headwater context ls` lists them"
             raise CommandError(2, f"no context `{name[:64]}`; {hint}")
         return self.by_name[name]
 

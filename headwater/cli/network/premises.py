@@ -32,8 +32,7 @@ def premises(file: str) -> list[Finding]:
 
 def _secrets(file: str, config: "Config") -> list[Finding]:
     from broker.config import ConfigError
-    from broker.links import LinkConfigError
-    from broker.links.securing import load_security
+    from broker.links.securing import LinkConfigError, load_security
     from broker.wiring.reload import read_table
 
     rows = []

@@ -9,8 +9,9 @@ from functools import partial
 import pytest
 
 from broker.config.links import LinksSection
-from broker.core.links import Congested, Down, Refused
-from broker.links import LinkConfigError, LinkFace
+from broker.core.links.told import Congested, Down, Refused
+from broker.links.face import LinkFace
+from broker.links.securing import LinkConfigError
 from tests.broker.links.faces import QUICK, both_up, cut, face, until
 from tests.loops import RUNNERS
 

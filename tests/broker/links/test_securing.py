@@ -23,8 +23,7 @@ from broker.core.links.frames import (
     decode,
     encode,
 )
-from broker.links import LinkConfigError, Security, load_security
-from broker.links.securing import own_secret
+from broker.links.securing import LinkConfigError, Security, load_security, own_secret
 from tests.broker.links.faces import PATIENCE_S, QUICK, both_up, face, until
 from tests.conftest import require_program
 from tests.loops import RUNNERS

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from random import Random
 
-from broker.core import topology as topologies
 from broker.core.coordinator.bounds import CoordinatorSettings
 from broker.core.coordinator.coordinator import Coordinator
 from broker.core.coordinator.metering import Counts
@@ -14,7 +13,9 @@ from broker.core.effects import SendFrame
 from broker.core.network import frames
 from broker.core.network.linking import Linking
 from broker.core.network.messages import FramesReceived, LinkDown, LinkUp
-from broker.core.topology import Tree, Woken
+from broker.core.topology import told as topologies
+from broker.core.topology.told import Woken
+from broker.core.topology.tree import Tree
 from planner.layout import lay_out
 from planner.methods import Wanted, find
 from planner.problem import Content, Node, Problem, Task

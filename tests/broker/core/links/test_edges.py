@@ -8,23 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.links import (
-    Choked,
-    Close,
-    Delivered,
-    Down,
-    Forgotten,
-    Held,
-    LinkError,
-    Links,
-    Offered,
-    Opened,
-    Received,
-    Up,
-    Woken,
-    Write,
-    make_link_limits,
-)
 from broker.core.links.frames import (
     OLDEST,
     VERSION,
@@ -34,6 +17,7 @@ from broker.core.links.frames import (
     Data,
     FrameReader,
     Hello,
+    LinkError,
     Ping,
     Proof,
     Welcome,
@@ -41,7 +25,23 @@ from broker.core.links.frames import (
     encode,
 )
 from broker.core.links.inbound import Inbound
+from broker.core.links.limits import make_link_limits
+from broker.core.links.links import Links
 from broker.core.links.outbound import Outbound
+from broker.core.links.told import (
+    Choked,
+    Close,
+    Delivered,
+    Down,
+    Forgotten,
+    Held,
+    Offered,
+    Opened,
+    Received,
+    Up,
+    Woken,
+    Write,
+)
 from tests.broker.core.links.world import World
 
 FRAMES = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.links import Choked, Held, Offered
+from broker.core.links.told import Choked, Held, Offered
 from tests.broker.core.links.world import World
 
 SMALL = {

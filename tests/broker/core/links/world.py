@@ -7,13 +7,14 @@ it when it does.
 
 import random
 
-from broker.core.links import (
+from broker.core.links.limits import make_link_limits
+from broker.core.links.links import Links
+from broker.core.links.told import (
     Close,
     Closed,
     Congested,
     Delivered,
     Down,
-    Links,
     NameInUse,
     Opened,
     Received,
@@ -21,7 +22,6 @@ from broker.core.links import (
     Up,
     Woken,
     Write,
-    make_link_limits,
 )
 
 

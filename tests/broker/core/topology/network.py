@@ -7,7 +7,7 @@ process. Messages of different links overtake each other as the generator likes.
 import random
 from collections import deque
 
-from broker.core.topology import (
+from broker.core.topology.told import (
     DiskClaimed,
     ForgetRequested,
     KnownChanged,
@@ -16,10 +16,10 @@ from broker.core.topology import (
     Objected,
     StatesReceived,
     Tell,
-    Topology,
     TreeChanged,
     Woken,
 )
+from broker.core.topology.topology import Topology
 
 
 class Network:

@@ -6,9 +6,9 @@ from collections import deque
 import msgspec
 import pytest
 
-from broker.core.topology import DiskClaimed
 from broker.core.topology.limits import TopologyLimits
 from broker.core.topology.state import LinkState, decode, encode
+from broker.core.topology.told import DiskClaimed
 from broker.network.replication.descent import DRAWN_MIN
 from tests.broker.core.topology.network import Network
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.core.topology import LinkUp, NameTaken, StatesReceived, Tell, Topology
+from broker.core.topology.told import LinkUp, NameTaken, StatesReceived, Tell
+from broker.core.topology.topology import Topology
 
 
 def settled(first, second):

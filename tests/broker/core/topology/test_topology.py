@@ -5,23 +5,21 @@ import random
 
 import pytest
 
-from broker.core.topology import (
-    Edge,
+from broker.core.topology.limits import TopologyLimits
+from broker.core.topology.state import LinkState, encode
+from broker.core.topology.told import (
     KnownChanged,
     LinkDown,
-    LinkState,
     LinkUp,
     NameTaken,
     Objected,
     StatesReceived,
     Tell,
-    Topology,
-    TopologyLimits,
-    Tree,
     TreeChanged,
     Woken,
 )
-from broker.core.topology.state import encode
+from broker.core.topology.topology import Topology
+from broker.core.topology.tree import Edge, Tree
 from tests.broker.core.topology.network import Network
 from tests.oracles.overlay import joined, least
 
