@@ -14,7 +14,9 @@ from typing import Any
 from broker.core.agent import WATERMARK_END, WATERMARK_NONE
 from broker.core.effects import Emission
 from broker.core.intake import Intake, IntakeOptions
+from broker.core.limits import Limits
 from broker.core.matcher import Matcher
+from broker.engine.runtime.budget import UNLIMITED
 from language import Specification
 from simulation import texts
 from simulation.account import Account, CheckFailedError
@@ -134,7 +136,8 @@ def replayed(
     """The results of a specification on events, all on time and in order."""
     intake = Intake(IntakeOptions(lateness_ms=None))
     intake.declare(one for one in specification.event_types.values() if not one.defined)
-    matcher = Matcher()
+    # All comes in one step here, which no budget is for.
+    matcher = Matcher(Limits(step_candidates_max=UNLIMITED, step_bytes_max=UNLIMITED))
     for task in specification.graph.tasks.values():
         matcher.install(task)
     decoded = intake.from_mappings(list(events))
