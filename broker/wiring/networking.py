@@ -10,6 +10,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from broker.config import Config, ConfigError
@@ -35,6 +36,7 @@ from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining
 from broker.remote.desk import CallDesk
 from broker.wiring.errors import StartError
+from broker.wiring.renaming import FormerNames
 from broker.wiring.runner import Runner
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class Networking:
         self._rewound = 0
         self._durable = 0
         self._waiting: deque[SendFrame] = deque()
+        self._former: FormerNames | None = None
         self._runner: Runner
         self.calls: CallDesk
         try:
@@ -83,13 +86,19 @@ class Networking:
         runner.carry_by(SendFrame, self.send)
         runner.carry_by(CallArrived, self.calls.receive)
 
-    async def start(self) -> str:
-        """Listen and dial; where other brokers are to link to, "" if nowhere. Raises StartError."""
+    async def start(self, folder: Path | None = None) -> str:
+        """Listen and dial; where other brokers are to link to, "" if nowhere. Raises StartError.
+
+        `folder` is the data directory: it has the names of before.
+        """
         self._runner.perform(self.broker.begun())
         try:
             await self._face.start()
         except LinkConfigError as error:
             raise StartError(str(error)) from None
+        if folder is not None:
+            self._former = FormerNames(folder, self)
+            self._former.start()
         host = self._face.settings.host
         return f"{host}:{self._face.port}" if host else ""
 
@@ -100,6 +109,8 @@ class Networking:
 
     async def stop(self) -> None:
         """Close all links."""
+        if self._former is not None:
+            self._former.stop()
         await self._face.stop()
 
     def read_security(self) -> Security:
@@ -173,6 +184,16 @@ class Networking:
             return False
         self._runner.put(ForgetRequested(broker))
         return True
+
+    def standing(self, broker: str) -> str:
+        """Return how another broker is, see `broker.wiring.renaming.Renamed`."""
+        topology = self.broker.topology
+        if len(topology.tree.hops) == 1:
+            return ""
+        if broker in topology.tree.hops:
+            return "reachable"
+        is_known = knows(self.broker.durable.network, topology, broker)
+        return "away" if is_known else "unknown"
 
     def drain(self, *, drained: bool) -> bool:
         """Have all tasks go elsewhere, or let them come again; False where nobody plans."""

@@ -132,7 +132,7 @@ class Site:
         try:
             if self._networking is not None:
                 self._delivery.others_are_lost(self._options.name, self._runner.now_ms())
-                where["links"] = await self._networking.start()
+                where["links"] = await self._networking.start(self._folder)
             if self._config.http.enabled:
                 where["http"] = await self._start_http()
         except BaseException:

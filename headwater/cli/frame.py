@@ -37,6 +37,7 @@ COMMANDS = {
     "broker": "run one broker",
     "broker install": "make a broker a service of this machine, started with it",
     "broker uninstall": "take that service away; its data stay",
+    "broker rename": "give a stopped broker another name",
     "submit": "install a specification in a running broker",
     "cancel": "end a subscription, wherever in the network its home is",
     "resume": "begin a suspended subscription anew",

@@ -72,6 +72,10 @@ def test_the_example_of_a_command_works(name, environ, tmp_path):
     if name == "restore":
         assert run(words_of("backup"), environ, tmp_path) == (0, "")
         environ = environ | {"HEADWATER__BROKER__DATA_DIR": str(tmp_path / "restored")}
+    if name == "broker rename":
+        (tmp_path / "roof" / "data").mkdir(parents=True)
+        (tmp_path / "roof" / "broker.toml").write_text('[broker]\nname = "roof"\n')
+        environ = environ | {"HEADWATER__BROKER__DATA_DIR": str(tmp_path / "roof" / "data")}
     assert run(words_of(name), environ, tmp_path) == (0, "")
 
 
