@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from broker.admission.former_names import FormerNames
 from broker.config import Config, ConfigError
 from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
@@ -36,7 +37,6 @@ from broker.network.replication.absence_watch import away
 from broker.network.routing.entry import Joining
 from broker.remote.desk import CallDesk
 from broker.wiring.errors import StartError
-from broker.wiring.renaming import FormerNames
 from broker.wiring.runner import Runner
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Networking:
         return True
 
     def standing(self, broker: str) -> str:
-        """Return how another broker is, see `broker.wiring.renaming.Renamed`."""
+        """Return how another broker is, see `broker.admission.former_names.Renamed`."""
         topology = self.broker.topology
         if len(topology.tree.hops) == 1:
             return ""

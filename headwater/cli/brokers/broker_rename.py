@@ -1,6 +1,6 @@
 """`headwater broker rename`: another name for a stopped broker, which keeps all that it has.
 
-Owns the command's options and output. Must not know where a name stands: `broker.wiring.renaming`
+Owns the command's options and output. Must not know where a name stands: `broker.admission.former_names`
 does. Invariant: status 0 means that the broker's next start is under the new name.
 """
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rename; 2 where that is refused, and nothing is changed."""
-    from broker.wiring.renaming import RenameError, rename
+    from broker.admission.former_names import RenameError, rename
 
     given = loaded(arguments)
     try:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.admission.former_names import former_names
 from broker.wiring.data_dir import claimed
-from broker.wiring.renaming import former_names
 from headwater.cli import main
 
 FILE = """# ours

@@ -81,8 +81,10 @@ def _renamed(loaded: Loaded, new: str) -> tuple[Path, str]:
     text = file.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     old = re.escape(loaded.config.broker.name)
-    at = int(line) - 1
-    lines[at] = re.sub(rf"""(name["']?\s*=\s*)(["']){old}\2""", rf"\g<1>\g<2>{new}\g<2>", lines[at])
+    row = int(line) - 1
+    lines[row] = re.sub(
+        rf"""(name["']?\s*=\s*)(["']){old}\2""", rf"\g<1>\g<2>{new}\g<2>", lines[row]
+    )
     changed = "".join(lines)
     wanted = tomllib.loads(text)
     wanted["broker"]["name"] = new
