@@ -13,4 +13,7 @@ else, also if the code becomes known later; nothing that is given is told of any
 
 An invite is made, then used or over: `made ──▶ used`, `made ──▶ over`; both stay known for a while,
 so that who comes too late is told so. Names that were given out are held as long.
+
+A broker that is there already may get another name: `former_names` writes it while the broker is
+stopped, and has the old one forgotten when it runs again.
 """

@@ -1,7 +1,8 @@
 """`headwater broker rename`: another name for a stopped broker, which keeps all that it has.
 
-Owns the command's options and output. Must not know where a name stands: `broker.admission.former_names`
-does. Invariant: status 0 means that the broker's next start is under the new name.
+Owns the command's options and output. Must not know where a name stands, as
+`broker.admission.former_names` does. Invariant: status 0 means that the broker's next start is
+under the new name.
 """
 
 import argparse
