@@ -9,15 +9,18 @@ package is installed; what is removed and installed again goes on with its data.
 
 import argparse
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
 from pathlib import Path
 
-from wheels import ROOT, wheels
+from debian_roots import report, run_tool
+from locked import ARCHITECTURES, ROOT
+from wheels import extras_of, wheels
 
-MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+MACHINES = {architecture: machine for machine, architecture in ARCHITECTURES.items()}
+# Wheels of PyPI bring their libraries; those that are built in a root take Debian's.
+LIBRARIES = {"armhf": ", libffi8"}
 PACKAGES = "usr/lib/headwater"
 LAUNCHER = """\
 #!/usr/bin/python3 -I
@@ -34,12 +37,17 @@ Version: {version}
 Architecture: {architecture}
 Section: net
 Priority: optional
-Depends: python3 (>= 3.11), python3 (<< 3.12), passwd
+Depends: python3 (>= 3.11), python3 (<< 3.12), passwd{libraries}
 Installed-Size: {size_kb}
 Maintainer: Headwater <headwater@localhost>
 Description: complex events, detected close to their sensors
  A broker that takes events over MQTT and HTTP, detects combinations of them that people describe
  in a small language, and shares the work with other brokers of its network.
+{remark}"""
+REMARK = """\
+ .
+ This package does without cryptography, of which there is none for {architecture}: it has no
+ `headwater invite` and no `headwater join`, so such a broker is linked by its configuration.
 """
 POSTINST = """\
 #!/bin/sh
@@ -96,6 +104,16 @@ def stage(folder: Path, place: Path) -> None:
     shutil.copy(ROOT / "LICENSE", notice)
 
 
+def control_text(architecture: str, version: str, size_kb: int) -> str:
+    """Return what dpkg is to know of the package."""
+    has_joining = "joining" in extras_of(MACHINES[architecture])
+    return CONTROL.format(
+        version=version, architecture=architecture, size_kb=size_kb,
+        libraries=LIBRARIES.get(architecture, ""),
+        remark="" if has_joining else REMARK.format(architecture=architecture),
+    )  # fmt: skip
+
+
 def build(architecture: str, folder: Path, version: str, packed: Path | None = None) -> Path:
     """Return the package, built in `folder`; `packed` are wheels that are there already."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,8 +126,7 @@ def build(architecture: str, folder: Path, version: str, packed: Path | None = N
         size_kb = sum(file.stat().st_size for file in place.rglob("*") if file.is_file()) // 1024
         control = place / "DEBIAN"
         control.mkdir()
-        said = CONTROL.format(version=version, architecture=architecture, size_kb=size_kb)
-        (control / "control").write_text(said)
+        (control / "control").write_text(control_text(architecture, version, size_kb))
         for script, text in SCRIPTS.items():
             (control / script).write_text(text)
         for file in place.rglob("*"):
@@ -117,18 +134,10 @@ def build(architecture: str, folder: Path, version: str, packed: Path | None = N
             file.chmod(0o755 if runs else 0o644)
         (control / "control").chmod(0o644)
         package = folder / f"headwater_{version}_{architecture}.deb"
-        words = [
-            "dpkg-deb",
-            "--root-owner-group",
-            "-Zxz",
-            "-z3",
-            "--build",
-            str(place),
-            str(package),
-        ]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode != 0:
-            raise SystemExit(f"dpkg-deb: {done.stderr}")
+        report(f"packing {package}")
+        run_tool(
+            "dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", str(place), str(package)
+        )
     return package
 
 

@@ -3,58 +3,64 @@
     python deploy/wheels.py aarch64 dist/wheels-aarch64
 
 Owns which wheels a machine takes. Must not know how they are installed. Invariant: the versions are
-those of uv.lock, and each wheel's hash is the one that is locked.
+those of uv.lock, and each wheel has a locked hash or is built from a source that has it.
 """
 
 import argparse
-import os
 import platform
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PYTHON = "3.11"
-MACHINES = {
-    "x86_64": ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"),
-    "aarch64": ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"),
-}
+from debian_roots import report, run_tool
+from locked import MACHINES, PYTHON, ROOT, UV, locked_packages
+from source_wheels import add_wheels
+
 ABIS = ("cp311", "abi3", "none")
-UV = ROOT / ".venv" / "tools" / "bin" / "uv"
+# cryptography has no wheel for i686, and its source needs a newer Rust than Debian 12 has.
+WITHOUT_JOINING = ("i686",)
 
 
-def wheels(machine: str, folder: Path, extras: tuple[str, ...] = ("joining",)) -> None:
-    """Fill `folder` with the wheels of a broker for a machine; what was in it before goes."""
+def extras_of(machine: str) -> tuple[str, ...]:
+    """Return the extras that a broker on `machine` is installed with."""
+    return () if machine in WITHOUT_JOINING else ("joining",)
+
+
+def wheels(machine: str, folder: Path) -> None:
+    """Fill `folder` with the wheels of a broker for `machine`; what was in it before goes."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.whl"):
         old.unlink()
-    with tempfile.TemporaryDirectory() as name:
-        listed = Path(name) / "requirements.txt"
-        wanted = [word for extra in extras for word in ("--extra", extra)]
-        export = ["export", "--frozen", "--no-dev", "--no-emit-project", "-q", *wanted]
-        _run(str(UV), *export, "--directory", str(ROOT), "-o", str(listed))
-        platforms = [word for tag in MACHINES[machine] for word in ("--platform", tag)]
-        abis = [word for abi in ABIS for word in ("--abi", abi)]
-        _run(
-            sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check",
-            "--no-deps", "--only-binary=:all:", "--implementation", "cp", *abis, *platforms,
-            "--python-version", PYTHON, "--dest", str(folder), "-r", str(listed),
-        )  # fmt: skip
-    # What is compiled is compiled for this machine; for any other, Python alone does the same.
-    pure = "0" if machine == platform.machine() else "1"
+    extras = [word for extra in extras_of(machine) for word in ("--extra", extra)]
+    packages = locked_packages(machine, "--no-dev", *extras)
+    report(f"fetching {len(packages)} packages for {machine}")
+    _fetch([package.line for package in packages if package.has_wheel], machine, folder)
+    add_wheels([package for package in packages if not package.has_wheel], machine, folder)
+    add_own_wheel(folder, compiled=machine == platform.machine())
+
+
+def add_own_wheel(folder: Path, *, compiled: bool) -> None:
+    """Build Headwater's wheel into `folder`; `compiled` ones are for this machine's Python alone.
+
+    For any other machine Python alone does what else is compiled.
+    """
     build = (str(UV), "build", "-q", "--wheel", "--out-dir", str(folder), str(ROOT))
-    _run(*build, HEADWATER_PURE_PYTHON=pure)
+    run_tool(*build, HEADWATER_PURE_PYTHON="0" if compiled else "1")
     (folder / ".gitignore").unlink(missing_ok=True)
 
 
-def _run(*words: str, **environ: str) -> None:
-    """Run a program, and show what it complained of where it fails."""
-    done = subprocess.run(  # noqa: S603  # the words are those above
-        words, env=os.environ | environ, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words[:4])} …: {done.stdout}{done.stderr}")
+def _fetch(lines: list[str], machine: str, folder: Path) -> None:
+    """Download the wheels of locked requirements, checked against their hashes."""
+    with tempfile.TemporaryDirectory() as name:
+        requirements = Path(name) / "requirements.txt"
+        requirements.write_text("\n".join(lines))
+        platforms = [word for tag in MACHINES[machine] for word in ("--platform", tag)]
+        abis = [word for abi in ABIS for word in ("--abi", abi)]
+        run_tool(
+            sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check",
+            "--no-deps", "--only-binary=:all:", "--implementation", "cp", *abis, *platforms,
+            "--python-version", PYTHON, "--dest", str(folder), "-r", str(requirements),
+        )  # fmt: skip
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 Nothing is pulled: the images that the files name are made here under their names, of Debian's
 packages, and Python's packages are built into wheels beforehand. What is dear to make is kept in
-`HEADWATER_COMPOSE_CACHE` (default: ~/.cache/headwater-compose) for the next run.
+the cache of `debian_roots` for the next run.
 """
 
 import os
@@ -13,14 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
+from debian_roots import CACHE, PATH, bootstrapped
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CACHE = Path(
-    os.environ.get("HEADWATER_COMPOSE_CACHE") or Path.home() / ".cache" / "headwater-compose"
-)
 PROGRAMS = ("dockerd", "docker", "docker-compose", "debootstrap")
-SUITE = "bookworm"  # of the images that the Dockerfile asks for
-PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # Debian's own come first
 LEFT_OUT = ("var/cache/apt/*", "var/lib/apt/lists/*", "usr/share/doc/*", "usr/share/locale/*")
 PYTHONS = ("python:3.11-slim-bookworm", "python:3.11-bookworm")
 SERVERS = {
@@ -101,19 +97,6 @@ class Engine:
 
     def images(self) -> list[str]:
         return self.docker("images", "--format", "{{.Repository}}:{{.Tag}}").split()
-
-
-def bootstrapped(name: str, *packages: str, architecture: str = "") -> Path:
-    """A root folder of Debian's with these packages, made once."""
-    root, done = CACHE / name, CACHE / f"{name}.done"
-    if not done.exists():
-        shutil.rmtree(root, ignore_errors=True)
-        CACHE.mkdir(parents=True, exist_ok=True)
-        words = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}"]
-        words += [f"--arch={architecture}"] if architecture else []
-        run(*words, SUITE, str(root), timeout_s=1200)
-        done.touch()
-    return root
 
 
 def imported(engine: Engine, root: Path, name: str, *options: str) -> None:

@@ -3,21 +3,20 @@
 import os
 import platform
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from debian_roots import bootstrapped
+from debian_roots import missing as missing_for
 
-from tests.compose.engine import ROOT, bootstrapped, run
+from tests.compose.engine import run
 from tests.pi.roots import Root
 
 if os.environ.get("HEADWATER_TEST_PI") != "1":
     collect_ignore_glob = ["test_*"]
-sys.path.insert(0, str(ROOT / "deploy"))
 MACHINE = platform.machine()
 BARE = ("python3", "python3-venv", "ca-certificates")
-EMULATOR = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 
 
 def missing() -> str:
@@ -59,14 +58,20 @@ def root(tmp_path):
     yield from copied(bootstrapped("python", *BARE), tmp_path)
 
 
-@pytest.fixture
-def emulated(tmp_path):
-    """The same for arm64, each of whose programs is emulated."""
-    if why := missing():
+@pytest.fixture(params=["i386", "arm64", "armhf"])
+def other_architecture(request) -> str:
+    """An architecture that is not this machine's; only i386 runs here without an emulator."""
+    if why := missing() or missing_for(request.param):
         pytest.skip(why)
-    if not EMULATOR.exists():
-        pytest.skip("no emulator of arm64 is registered: see qemu-user-static and binfmt-support")
-    yield from copied(bootstrapped("pi-arm64", *BARE, architecture="arm64"), tmp_path)
+    architecture: str = request.param
+    return architecture
+
+
+@pytest.fixture
+def other_root(other_architecture, tmp_path):
+    """A bare Debian of that architecture."""
+    kept = bootstrapped(f"pi-{other_architecture}", *BARE, architecture=other_architecture)
+    yield from copied(kept, tmp_path)
 
 
 def copied(kept: Path, folder: Path) -> Iterator[Root]:
