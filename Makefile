@@ -17,7 +17,7 @@ MACHINE ?= $(shell uname -m)
 DEB ?= $(shell dpkg --print-architecture 2>/dev/null || echo amd64)
 JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ $$n -gt 4 ] && n=4; echo $$n)
 
-.PHONY: help setup demo demo-lab demo-server test check compiled test-compose wheels deb test-pi long sanitized bench papers docs
+.PHONY: help setup demo demo-lab demo-server test check compiled test-compose wheels deb release test-pi long sanitized bench papers docs
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ wheels: $(READY)  ## dist/wheels-MACHINE: a broker's wheels for a machine withou
 
 deb: $(READY)  ## dist/headwater_…_DEB.deb: a Debian package of a broker
 	@$(BIN)/python deploy/deb.py $(DEB) dist
+
+release: $(READY)  ## dist/release: wheels, packages, images' contexts, an SBOM and checksums
+	@$(BIN)/python deploy/release.py dist/release
 
 test-pi: $(READY)  ## the package and the installer in bare roots; needs root and debootstrap
 	@HEADWATER_TEST_PI=1 $(BIN)/python -m pytest tests/pi -p no:xdist --timeout 900 -rs

@@ -23,27 +23,43 @@ BUILD = f"import sys, {BACKEND} as backend; backend.build_wheel(sys.argv[1])"
 COMPILED = {"CFLAGS": "-g0", "SOURCE_DATE_EPOCH": "315532800"}
 
 
+def obstacle(package: LockedPackage, machine: str) -> str:
+    """Return a sentence about what keeps the wheel of `package` from being had; empty: nothing."""
+    architecture = ARCHITECTURES[machine]
+    title = f"{package.name} {package.version}"
+    if _kept(package, architecture).exists():
+        return ""
+    if not package.source_hash:
+        return f"{title} has neither a wheel for {machine} nor a source in uv.lock"
+    if reason := missing(architecture):
+        return f"{title} has no wheel for {machine} and has to be built: {reason}"
+    return ""
+
+
 def add_wheels(packages: list[LockedPackage], machine: str, folder: Path) -> None:
     """Put wheels of `packages` for `machine` into `folder`, built where none is kept.
 
-    Ends this program with a sentence where the root that is needed cannot be had.
+    Ends this program with the sentence of `obstacle` where there is one.
     """
     architecture = ARCHITECTURES[machine]
     for package in packages:
-        kept = CACHE / "built" / f"{package.name}-{package.version}-{architecture}"
+        if reason := obstacle(package, machine):
+            raise SystemExit(reason)
+        kept = _kept(package, architecture)
         if not kept.exists():
             _build(package, machine, architecture, kept)
         for wheel in kept.glob("*.whl"):
             shutil.copy(wheel, folder)
 
 
+def _kept(package: LockedPackage, architecture: str) -> Path:
+    """Return the folder in which the wheel of `package` is kept once it is built."""
+    return CACHE / "built" / f"{package.name}-{package.version}-{architecture}"
+
+
 def _build(package: LockedPackage, machine: str, architecture: str, kept: Path) -> None:
     """Build the wheel of `package` and put it into the folder `kept`, which is then complete."""
     title = f"{package.name} {package.version}"
-    if not package.source_hash:
-        raise SystemExit(f"{title} has neither a wheel for {machine} nor a source in uv.lock")
-    if reason := missing(architecture):
-        raise SystemExit(f"{title} has no wheel for {machine} and has to be built: {reason}")
     root = bootstrapped(f"build-{architecture}", *COMPILER, architecture=architecture)
     how = "" if is_native(architecture) else ", emulated, which takes minutes"
     with tempfile.TemporaryDirectory(dir=root / "var/tmp") as name:

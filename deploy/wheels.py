@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from debian_roots import report, run_tool
-from locked import MACHINES, PYTHON, ROOT, UV, locked_packages
+from locked import MACHINES, PYTHON, ROOT, UV, LockedPackage, locked_packages
 from source_wheels import add_wheels
 
 ABIS = ("cp311", "abi3", "none")
@@ -26,14 +26,19 @@ def extras_of(machine: str) -> tuple[str, ...]:
     return () if machine in WITHOUT_JOINING else ("joining",)
 
 
+def packages_of(machine: str) -> list[LockedPackage]:
+    """Return the locked packages that a broker on `machine` is installed with."""
+    extras = [word for extra in extras_of(machine) for word in ("--extra", extra)]
+    return locked_packages(machine, "--no-dev", *extras)
+
+
 def wheels(machine: str, folder: Path) -> None:
     """Fill `folder` with the wheels of a broker for `machine`; what was in it before goes."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.whl"):
         old.unlink()
-    extras = [word for extra in extras_of(machine) for word in ("--extra", extra)]
-    packages = locked_packages(machine, "--no-dev", *extras)
-    report(f"fetching {len(packages)} packages for {machine}")
+    packages = packages_of(machine)
+    report(f"taking {len(packages)} packages for {machine}")
     _fetch([package.line for package in packages if package.has_wheel], machine, folder)
     add_wheels([package for package in packages if not package.has_wheel], machine, folder)
     add_own_wheel(folder, compiled=machine == platform.machine())
