@@ -6,11 +6,14 @@ and the tools that build them have the hashes of uv.lock, and nothing is fetched
 own code runs in the root.
 """
 
+import fcntl
 import shutil
 import sys
 import tarfile
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from debian_roots import CACHE, bootstrapped, is_native, missing, report, run_in, run_tool
@@ -46,8 +49,9 @@ def add_wheels(packages: list[LockedPackage], machine: str, folder: Path) -> Non
         if reason := obstacle(package, machine):
             raise SystemExit(reason)
         kept = _kept(package, architecture)
-        if not kept.exists():
-            _build(package, machine, architecture, kept)
+        with _held(kept):
+            if not kept.exists():
+                _build(package, machine, architecture, kept)
         for wheel in kept.glob("*.whl"):
             shutil.copy(wheel, folder)
 
@@ -55,6 +59,15 @@ def add_wheels(packages: list[LockedPackage], machine: str, folder: Path) -> Non
 def _kept(package: LockedPackage, architecture: str) -> Path:
     """Return the folder in which the wheel of `package` is kept once it is built."""
     return CACHE / "built" / f"{package.name}-{package.version}-{architecture}"
+
+
+@contextmanager
+def _held(kept: Path) -> Iterator[None]:
+    """Have another program that wants the same wheel wait for it instead of building its own."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with kept.with_name(f".{kept.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _build(package: LockedPackage, machine: str, architecture: str, kept: Path) -> None:
@@ -78,7 +91,6 @@ def _build(package: LockedPackage, machine: str, architecture: str, kept: Path) 
         (wheel,) = made.glob("*.whl")
         if not wheel.stem.endswith(f"linux_{machine}"):
             raise SystemExit(f"{wheel.name} is not for {machine}: look at the root {root}")
-        kept.parent.mkdir(parents=True, exist_ok=True)
         # Beside its place first: a folder that is there is complete.
         with tempfile.TemporaryDirectory(dir=kept.parent) as draft:
             shutil.copytree(made, Path(draft) / "made")
