@@ -49,10 +49,20 @@ REMARK = """\
  This package does without cryptography, of which there is none for {architecture}: it has no
  `headwater invite` and no `headwater join`, so such a broker is linked by its configuration.
 """
+# dpkg itself would install an older version over a newer one. The text of `data_formats.py` is part
+# of the script, as no file of the package is unpacked yet. Where no Python runs it, no broker did.
+PREINST = """\
+#!/bin/sh
+set -e
+python3 -c 'import tomllib' 2> /dev/null || exit 0
+python3 -I - {known} << 'END OF THE PROGRAM'
+{program}END OF THE PROGRAM
+"""
+# The version that stays, as an older one refused to take its place, goes on.
 POSTINST = """\
 #!/bin/sh
 set -e
-if [ "$1" = configure ]; then
+if [ "$1" = configure ] || [ "$1" = abort-upgrade ]; then
     python3 -m compileall -q /usr/lib/headwater || true
     headwater broker install
 fi
@@ -79,6 +89,23 @@ if [ "$1" = purge ]; then
 fi
 """
 SCRIPTS = {"postinst": POSTINST, "prerm": PRERM, "postrm": POSTRM}
+
+
+def known_formats() -> dict[str, int]:
+    """Return the newest formats of data that the broker of this tree knows, by their kinds."""
+    from broker.core.durable import SNAPSHOT_VERSION
+    from broker.core.records import VERSION
+    from broker.mqtt.kept import KEPT
+    from broker.store import RESULTS
+
+    parts = {part.name: part.version for part in (RESULTS, KEPT)}
+    return {"journal": VERSION, "snapshot": SNAPSHOT_VERSION} | parts
+
+
+def preinst() -> str:
+    """Return the script that refuses a package whose broker cannot read the data."""
+    known = " ".join(f"{kind}={version}" for kind, version in known_formats().items())
+    return PREINST.format(known=known, program=(ROOT / "deploy/data_formats.py").read_text())
 
 
 def version_of(root: Path = ROOT) -> str:
@@ -127,7 +154,7 @@ def build(architecture: str, folder: Path, version: str, packed: Path | None = N
         control = place / "DEBIAN"
         control.mkdir()
         (control / "control").write_text(control_text(architecture, version, size_kb))
-        for script, text in SCRIPTS.items():
+        for script, text in (SCRIPTS | {"preinst": preinst()}).items():
             (control / script).write_text(text)
         for file in place.rglob("*"):
             runs = file.is_dir() or file.parent == control or file.name == "headwater"
@@ -146,6 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("architecture", choices=sorted(MACHINES), help="as dpkg names it")
     parser.add_argument("folder", type=Path, help="where the package goes")
+    sys.path.insert(0, str(ROOT))  # the broker of this tree, whatever else is installed
     said = parser.parse_args()
     package = build(said.architecture, said.folder, version_of())
     sys.stdout.write(f"{package}: {package.stat().st_size / 1e6:.1f} MB\n")

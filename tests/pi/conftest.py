@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from debian_roots import bootstrapped
 from debian_roots import missing as missing_for
 
-from tests.compose.engine import run
+from tests.compose.engine import ROOT, run
 from tests.pi.roots import Root
 
 if os.environ.get("HEADWATER_TEST_PI") != "1":
@@ -48,6 +49,28 @@ def packages(wheel_folder, tmp_path_factory) -> list[Path]:
 
     folder = tmp_path_factory.mktemp("debs")
     return [build("amd64", folder, version, wheel_folder) for version in ("1.0", "1.1")]
+
+
+@pytest.fixture(scope="session")
+def newer_package(packages, tmp_path_factory) -> Path:
+    """A package of a tree in which the journal is of the next format, as a later version's is."""
+    tree = tmp_path_factory.mktemp("newer") / "headwater"
+    for path in run("git", "-C", str(ROOT), "ls-files", "-z").rstrip("\0").split("\0"):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tree / path)
+    (tree / ".venv").symlink_to(ROOT / ".venv")
+    change(tree / "broker/core/records.py", "\nVERSION = 1\n", "\nVERSION = 2\n")
+    change(tree / "pyproject.toml", 'version = "0.1.0"', 'version = "2.0"')
+    run(sys.executable, str(tree / "deploy/deb.py"), "amd64", str(tree / "dist"))
+    (package,) = (tree / "dist").glob("*.deb")
+    return package
+
+
+def change(file: Path, old: str, new: str) -> None:
+    """Replace what stands once in a file."""
+    text = file.read_text()
+    assert text.count(old) == 1, (file, old)
+    file.write_text(text.replace(old, new))
 
 
 @pytest.fixture

@@ -5,8 +5,11 @@ import subprocess
 
 import pytest
 
+from tests.compose.engine import run
+
 pytestmark = pytest.mark.timeout(600)
 TEXT = "event Temp(val: float)\nsubscription Frost from me to me detect Temp(val < 0)\n"
+EMULATED_S = "120"  # what an answer may take of a broker that is emulated on a busy machine
 
 
 def installed(root, package):
@@ -16,7 +19,7 @@ def installed(root, package):
 
 def submit_and_detect(root, timestamp):
     """A subscription by the command, an event by HTTP, and its result by the command."""
-    at = ("--broker", f"http://127.0.0.1:{root.port}")
+    at = ("--broker", f"http://127.0.0.1:{root.port}", "--timeout", EMULATED_S)
     (root.place / "frost.hw").write_text(TEXT)
     root.run("headwater", "submit", "/frost.hw", *at, "--as", "me", "--wait")
     words = ["headwater", "tail", "Frost", "--count", "1", "--json", *at]
@@ -82,6 +85,57 @@ def test_the_package_for_another_architecture_runs(other_root, other_architectur
     other_root.end()
     other_root.run("dpkg", "--purge", "headwater")
     assert not (other_root.place / "usr/lib/headwater").exists()
+
+
+def data_of(root):
+    """The bytes of all files in the broker's folder, by their names.
+
+    But for SQLite's index of its own log: who reads a database writes in it that he does.
+    """
+    files = [
+        file for file in (root.place / "var/lib/headwater/broker").rglob("*") if file.is_file()
+    ]
+    return {file: file.read_bytes() for file in files if not file.name.endswith("-shm")}
+
+
+def test_an_older_package_refuses_data_of_a_newer_one(root, packages, newer_package):
+    older = packages[0]
+    installed(root, newer_package)
+    root.start()
+    submit_and_detect(root, 1_700_000_000_000)
+    root.end()
+    data = data_of(root)
+    root.copy(older, "older.deb")
+    sentences = root.run("dpkg", "--install", "/older.deb", status=1)
+    assert "journal has format 2, and this version knows formats up to 1" in sentences
+    assert "`headwater restore DIR" in sentences
+    assert data_of(root) == data
+    # The newer one stays, whole, and goes on.
+    assert root.run("headwater", "--version") == "headwater 2.0\n"
+    assert "install ok installed" in root.run("dpkg", "--status", "headwater")
+    root.start()
+    assert root.subscriptions() == ["Frost"]
+    root.end()
+
+    # Nor does it take the place of one that was removed, whose data were left.
+    data = data_of(root)
+    root.run("dpkg", "--remove", "headwater")
+    sentences = root.run("dpkg", "--install", "/older.deb", status=1)
+    assert "journal has format 2" in sentences
+    assert not (root.place / "usr/bin/headwater").exists()
+
+    # Unpacked past dpkg, its broker refuses in its turn.
+    run("dpkg-deb", "--extract", str(older), str(root.place))
+    command = "headwater broker --config /etc/headwater/broker.toml"
+    sentences = root.run("su", "headwater", "-s", "/bin/sh", "-c", command, status=2)
+    assert "is of format 2, and this version of Headwater knows formats up to 1" in sentences
+    journal = {file: text for file, text in data.items() if file.parent.name == "journal"}
+    assert journal, "there is something to lose"
+    assert {file: text for file, text in data_of(root).items() if file in journal} == journal
+    installed(root, newer_package)
+    root.start()
+    assert root.subscriptions() == ["Frost"], "the newer one finds all as it was"
+    root.end()
 
 
 def test_data_are_closed_to_other_users(root, packages):
