@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from debian_roots import bootstrapped
 from debian_roots import missing as missing_for
 
 from tests.compose.engine import ROOT, run
-from tests.pi.roots import Root
+from tests.pi.roots import Root, bare_root
 
 if os.environ.get("HEADWATER_TEST_PI") != "1":
     collect_ignore_glob = ["test_*"]
 MACHINE = platform.machine()
-BARE = ("python3", "python3-venv", "ca-certificates")
 
 
 def missing() -> str:
@@ -78,7 +76,7 @@ def root(tmp_path):
     """A bare Debian with Python, and nothing of Headwater."""
     if why := missing():
         pytest.skip(why)
-    yield from copied(bootstrapped("python", *BARE), tmp_path)
+    yield from copied(bare_root(), tmp_path)
 
 
 @pytest.fixture(params=["i386", "arm64", "armhf"])
@@ -93,8 +91,7 @@ def other_architecture(request) -> str:
 @pytest.fixture
 def other_root(other_architecture, tmp_path):
     """A bare Debian of that architecture."""
-    kept = bootstrapped(f"pi-{other_architecture}", *BARE, architecture=other_architecture)
-    yield from copied(kept, tmp_path)
+    yield from copied(bare_root(other_architecture), tmp_path)
 
 
 def copied(kept: Path, folder: Path) -> Iterator[Root]:

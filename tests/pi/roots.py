@@ -11,6 +11,17 @@ import time
 import urllib.request
 from pathlib import Path
 
+from debian_roots import bootstrapped
+
+OWN = "amd64"  # packages are not built on other machines yet
+BARE = ("python3", "python3-venv", "ca-certificates")
+
+
+def bare_root(architecture: str = OWN) -> Path:
+    """Return the folder of a bare Debian with Python, to be copied before it is used."""
+    name = "python" if architecture == OWN else f"pi-{architecture}"
+    return bootstrapped(name, *BARE, architecture=architecture)
+
 
 def free_port() -> int:
     """Return a port on which nobody listens now."""
@@ -64,7 +75,14 @@ class Root:
             told = (self.place / "var/log/headwater.log").read_text()[-2000:]
             assert self._broker.poll() is None, told
             assert time.monotonic() < deadline, told
-            time.sleep(0.1)
+            time.sleep(0.02)
+
+    def resident_mb(self) -> float:
+        """Return the memory that the broker's process has, its emulator's included."""
+        assert self._broker is not None
+        status = Path(f"/proc/{self._broker.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
 
     def end(self) -> None:
         """End the broker at once, as a power cut does; nothing where none runs."""
