@@ -7,7 +7,7 @@ configuration that passes never lets a stranger in from outside the machine.
 import ipaddress
 from collections.abc import Iterator
 
-from broker.config.links import address_of, seeds_of
+from broker.config.links import LinksSection, address_of, seeds_of
 from broker.config.mappings import faults, heard_by, may_meet, settled
 from broker.config.table import Config
 
@@ -57,9 +57,9 @@ def contradictions(config: Config) -> Iterator[tuple[str, str]]:
 def _links(config: Config) -> Iterator[tuple[str, str]]:
     """What has to hold within the links to other brokers."""
     links = config.links
-    if config.coordinator.enabled and not (links.host or links.peers or links.seeds):
-        why = "there are no links to other brokers; set `host`, `seeds` or `peers` under [links]"
-        yield "coordinator.enabled", why
+    if config.coordinator.enabled and not links.linked:
+        ways = "set `host`, `seeds`, `discover` or `peers` under [links]"
+        yield "coordinator.enabled", f"there are no links to other brokers; {ways}"
     if config.coordinator.split_windows and not config.coordinator.enabled:
         why = "windows are split where tasks run at any broker; set `enabled = true` as well"
         yield "coordinator.split_windows", why
@@ -71,7 +71,7 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
         yield "links.tls_ca_key", "a key needs its certificate; set `tls_ca`"
     if links.tls_ca and not links.tls_cert and links.host:
         yield "links.tls_ca", "who listens with TLS needs a certificate; set `tls_cert`, `tls_key`"
-    if links.tls_cert and not links.tls_ca and (links.peers or links.seeds):
+    if links.tls_cert and not links.tls_ca and links.seeks:
         yield "links.tls_cert", "the peers' certificates could not be checked; set `tls_ca`"
     if config.broker.name in links.peers:
         yield "links.peers", f"`{config.broker.name}` is this broker's own name; leave it out"
@@ -83,6 +83,7 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
         for host in (host for host, _ in _seeds(links.seeds) if not is_loopback(host)):
             why = f'"{host}" may be another machine, and whoever answers there would be believed'
             yield "links.seeds", f"{why}; {LINKS_SECURED}"
+    yield from _discovery(links)
     for name, address in links.peers.items():
         host, port = address_of(address)
         if not (is_loopback(host) or links.secret_file or links.tls_ca):
@@ -90,6 +91,17 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
             yield "links.peers", f"{why}; {LINKS_SECURED}"
         if links.host and is_loopback(host) and port == links.port:
             yield "links.peers", f"`{name}` at {address} would be this broker itself"
+
+
+def _discovery(links: LinksSection) -> Iterator[tuple[str, str]]:
+    """What has to hold where brokers on the segment are discovered; see also `links.host`."""
+    if not links.discover:
+        return
+    if links.host and is_loopback(links.host):
+        why = f'"{links.host}" can be reached on this machine alone, so no broker could link to it'
+        yield "links.discover", f'{why}; set host = "0.0.0.0", or leave `discover` out'
+    elif not (links.host or links.secret_file or links.tls_ca):
+        yield "links.discover", f"whoever announces himself would be believed; {LINKS_SECURED}"
 
 
 def _seeds(text: str) -> list[tuple[str, int]]:

@@ -52,6 +52,14 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             pattern_says="addresses with ports and with `,` between, such as `broker:1889`",
         ),
     ] = ""
+    discover: Annotated[
+        bool,
+        About(
+            "brokers of the network on the same network segment find each other by multicast DNS, "
+            "and link as at `seeds`: this broker announces where it listens, if it does, and looks "
+            "for others; needs `pip install 'headwater[discovery]'`, see docs/links.md"
+        ),
+    ] = False
     secret_file: Annotated[
         str,
         About(
@@ -117,6 +125,16 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
             at_most=3_600_000,
         ),
     ] = 10_000
+
+    @property
+    def seeks(self) -> bool:
+        """Whether this broker links itself to others, and not only they to it."""
+        return bool(self.peers or self.seeds or self.discover)
+
+    @property
+    def linked(self) -> bool:
+        """Whether there are to be links to other brokers."""
+        return bool(self.host or self.seeks)
 
 
 def address_of(text: str) -> tuple[str, int]:

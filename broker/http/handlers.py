@@ -29,7 +29,7 @@ ALIVE_EVERY_S = 15.0  # proxies and clients take longer silence for a dead conne
 CLIENT_LENGTH_MAX = 128
 ANONYMOUS = "http"
 STATUSES = {SEVERAL_HOMES: 409, UNREACHED: 504, UNCONFIRMED: 504}  # of refused requests
-UNLINKED = "this broker has no links: neither links.peers, links.seeds nor links.host is set"
+UNLINKED = "this broker has no links: set links.host, links.peers, links.seeds or links.discover"
 UNCOORDINATED = "tasks stay where they were submitted: coordinator.enabled is false here"
 
 

@@ -39,7 +39,9 @@ from broker.core.links.told import (
     Write,
 )
 from broker.joining.backoff import Backoff
+from broker.links.announcement import network_tags
 from broker.links.dialling import Dialler, sentence
+from broker.links.discovery import Discovery, segment
 from broker.links.securing import LinkConfigError, Security, load_security, named
 from broker.links.seeds import Seeds
 from broker.links.socket import Socket
@@ -92,6 +94,9 @@ class LinkFace:
         self._numbers = 0
         self._diallers: dict[str, Dialler] = {}
         self._seeds: Seeds | None = None
+        self._discovery = (
+            Discovery(name, network_tags(self.security), segment()) if settings.discover else None
+        )
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ms = 0
         self._told: dict[str, None] = {}
@@ -102,15 +107,21 @@ class LinkFace:
     # --- what others ask -----------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen, and begin to dial all peers and to ask the seeds. Raises LinkConfigError."""
+        """Listen, dial all peers, ask the seeds and discover others. Raises LinkConfigError."""
         if self.security.remark:
             logger.warning(self.security.remark)
         if self.settings.host:
             await self._listen()
         for peer, address in self.settings.peers.items():
             self.dial(peer, address_of(address))
-        if self.settings.seeds:
-            self._seeds = Seeds(self, seeds_of(self.settings.seeds))
+        given, discovery = seeds_of(self.settings.seeds), self._discovery
+        if discovery is not None:
+            listening = () if self._server is None else self._server.sockets
+            discovery.start([socket.getsockname()[0] for socket in listening], self.port)
+            self._seeds = Seeds(self, given, discovery.addresses)
+        elif given:
+            self._seeds = Seeds(self, given)
+        if self._seeds is not None:
             self._seeds.start()
 
     def dial(self, peer: str, where: tuple[str, int]) -> None:
@@ -130,6 +141,8 @@ class LinkFace:
             self._server.close()
         if self._seeds is not None:
             await self._seeds.stop()
+        if self._discovery is not None:
+            await self._discovery.stop()
         for dialler in self._diallers.values():
             await dialler.stop()
         self._perform(self.links.end())
@@ -158,6 +171,8 @@ class LinkFace:
         Links that stand keep their encryption.
         """
         self.security = security
+        if self._discovery is not None:
+            self._discovery.retag(network_tags(security))
         self._perform(self.links.rekey(security.secrets))
 
     def hold(self, *, on: bool, peer: str = "") -> None:
@@ -171,6 +186,10 @@ class LinkFace:
     def up(self, peer: str) -> bool:
         """Whether the link to a neighbour stands."""
         return self.links.up(peer)
+
+    def discovery_status(self) -> dict[str, Any] | None:
+        """Return what is discovered on the segment; None where nothing is looked for."""
+        return None if self._discovery is None else self._discovery.status()
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Each neighbour, and each peer that never was one, for people and programs that look."""

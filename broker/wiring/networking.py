@@ -56,7 +56,8 @@ class Networking:
         import_module("networkx")  # which the tree asks for: not in the midst of other work
         self._epoch = epoch = max(core.now, now_ms)
         links = config.links
-        joining = Joining(links.peers, epoch, listens=bool(links.host or links.seeds))
+        listens = bool(links.host or links.seeds or links.discover)
+        joining = Joining(links.peers, epoch, listens=listens)
         identity = 1 << IDENTITY_BITS - 1 | secrets.randbits(IDENTITY_BITS - 1)
         self.broker = NetworkBroker(core, epoch, joining=joining, identity=identity)
         self.planning: Planning | None = None
@@ -208,6 +209,7 @@ class Networking:
         """For people: each link, each broker, and who waits for whom."""
         return {
             "links": self._face.status(),
+            "discovery": self._face.discovery_status(),
             **self.broker.status(),
             "frames_waiting": len(self._waiting),
             "frames_too_long": self.too_long,

@@ -297,7 +297,7 @@ def listeners(config: Config) -> list[Listener]:
 
 def is_networked(config: Config) -> bool:
     """Whether there are to be links to other brokers."""
-    return bool(config.links.host or config.links.peers or config.links.seeds)
+    return config.links.linked
 
 
 def faces(config: Config) -> list[str]:

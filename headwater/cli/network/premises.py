@@ -41,7 +41,7 @@ def _secrets(file: str, config: "Config") -> list[Finding]:
         read_table(config)
     except ConfigError as error:
         rows += [Finding("error", file, problem, mend) for problem in error.problems]
-    if config.links.host or config.links.peers or config.links.seeds:
+    if config.links.linked:
         try:
             load_security(config.links)
         except LinkConfigError as error:

@@ -1,0 +1,187 @@
+"""Brokers of one network on one segment, found without seeds: who announces itself, and itself.
+
+Owns what is announced by this broker and the announcements of others. Must not know multicast (a
+segment does), nor dial: `seeds` asks the addresses like any other. Invariant: it holds a bounded
+number of announcements, and passes on addresses of brokers with a tag of this network alone; where
+the segment fails, that is logged once, and tried again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from broker.links.announcement import (
+    Address,
+    Announcement,
+    Interface,
+    label_of,
+    own_addresses,
+    reachable,
+)
+from broker.links.securing import LinkConfigError
+
+CHECK_S = 10.0  # a machine's addresses come and go with cables, leases and radio
+ANNOUNCEMENTS_MAX = 256  # a segment has few brokers; a stranger may invent any number
+ADDRESSES_MAX = 500
+
+MISSING = (
+    "links.discover: to discover brokers needs the package zeroconf: "
+    "`pip install 'headwater[discovery]'` brings it"
+)
+
+logger = logging.getLogger(__name__)
+
+Receive = Callable[[str, Announcement | None], None]
+
+
+class SegmentError(Exception):
+    """The segment cannot be used; the text says why."""
+
+
+class DiscoverySegment(Protocol):
+    """The network side of discovery."""
+
+    def interfaces(self) -> list[Interface]:
+        """Return the addresses of this machine at which others may be."""
+
+    async def open(
+        self, interfaces: Sequence[Interface], own: Announcement | None, receive: Receive
+    ) -> None:
+        """Announce `own`, and report announcements by label, None for one that is withdrawn.
+
+        Raises SegmentError.
+        """
+
+    async def announce(self, own: Announcement) -> None:
+        """Announce other tags of a broker that was announced at `open`."""
+
+    async def close(self) -> None:
+        """Withdraw what was announced, and report no more."""
+
+
+def segment() -> DiscoverySegment:
+    """Return the segment that this machine is on. Raises LinkConfigError without the package."""
+    try:
+        from broker.links.multicast import MulticastSegment
+    except ImportError:
+        raise LinkConfigError(MISSING) from None
+    return MulticastSegment()
+
+
+class Discovery:
+    """See the module; `name` is this broker's, `tags` are those of its network."""
+
+    def __init__(self, name: str, tags: tuple[str, ...], segment: DiscoverySegment) -> None:
+        self._label = label_of(name)
+        self._tags = tags
+        self._segment = segment
+        self._bound: tuple[str, ...] = ()
+        self._port = 0
+        self._interfaces: list[Interface] = []  # those that the segment is open at; none: closed
+        self._announced: Announcement | None = None
+        self._received: dict[str, Announcement] = {}
+        self._reason = ""
+        self._retagged = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, bound: Sequence[str], port: int) -> None:
+        """Begin; `bound` is where this broker listens for others, nothing where it does not."""
+        self._bound, self._port = tuple(bound), port
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="discovery")
+
+    async def stop(self) -> None:
+        """Withdraw the announcement, and look for no others."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await self._segment.close()
+
+    def retag(self, tags: tuple[str, ...]) -> None:
+        """Announce, and look for, other tags from now on."""
+        self._tags = tags
+        self._retagged.set()
+
+    def addresses(self) -> list[Address]:
+        """Return the addresses worth asking, of brokers that announce a tag of this network."""
+        addresses = [
+            where
+            for announcement in self._received.values()
+            if self._is_ours(announcement)
+            for where in reachable(announcement, self._interfaces, self._port)
+        ]
+        return addresses[:ADDRESSES_MAX]
+
+    def status(self) -> dict[str, Any]:
+        """Return how many other brokers announce themselves, and why none can be found, if so.
+
+        `found` are those of this network that can be asked, `others` those of other networks.
+        """
+        ours = [row for row in self._received.values() if self._is_ours(row)]
+        count = sum(bool(reachable(row, self._interfaces, self._port)) for row in ours)
+        others = len(self._received) - len(ours)
+        return {"found": count, "others": others, "reason": self._reason}
+
+    def _is_ours(self, announcement: Announcement) -> bool:
+        return not set(self._tags).isdisjoint(announcement.tags)
+
+    def _receive(self, label: str, announcement: Announcement | None) -> None:
+        if announcement is None:
+            self._received.pop(label, None)
+            return
+        if len(self._received) >= ANNOUNCEMENTS_MAX and label not in self._received:
+            others = (key for key, other in self._received.items() if not self._is_ours(other))
+            other = next(others, None)
+            if other is None or not self._is_ours(announcement):
+                return
+            del self._received[other]
+        self._received[label] = announcement
+
+    async def _run(self) -> None:
+        while True:
+            self._retagged.clear()
+            try:
+                await self._refresh()
+                self._fail("")
+            except SegmentError as error:
+                self._fail(str(error))
+            except Exception:
+                logger.exception("the segment could not be looked at")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._retagged.wait(), CHECK_S)
+
+    async def _refresh(self) -> None:
+        """Have the segment be open at the addresses of now, and announce what holds now."""
+        interfaces = self._segment.interfaces()
+        hosts = own_addresses(self._bound, interfaces)
+        own = Announcement(self._label, hosts, self._port, self._tags) if hosts else None
+        if interfaces != self._interfaces:
+            await self._close()
+            if not interfaces:
+                raise SegmentError("this machine has no address but loopback")
+            try:
+                await self._segment.open(interfaces, own, self._receive)
+            except SegmentError:
+                await self._close()
+                raise
+            self._interfaces, self._announced = interfaces, own
+        elif not interfaces:
+            raise SegmentError("this machine has no address but loopback")
+        elif own is not None and own != self._announced:
+            await self._segment.announce(own)
+            self._announced = own
+
+    async def _close(self) -> None:
+        self._interfaces = []
+        await self._segment.close()
+        self._received.clear()
+
+    def _fail(self, reason: str) -> None:
+        if reason != self._reason:
+            self._reason = reason
+            if reason:
+                logger.warning("brokers on this segment cannot be discovered: %s", reason)
+            else:
+                logger.info("brokers on this segment are discovered again")
