@@ -40,11 +40,49 @@ class SegmentError(Exception):
     """The segment cannot be used; the text says why."""
 
 
+class Announcements:
+    """The announcements of brokers by label, up to ANNOUNCEMENTS_MAX of them.
+
+    `tags` are those of this network: where all places are taken, its brokers come before others.
+    """
+
+    def __init__(self, tags: tuple[str, ...] = ()) -> None:
+        self.tags = tags
+        self._rows: dict[str, Announcement] = {}
+
+    def take(self, label: str, announcement: Announcement | None) -> None:
+        """Take what is announced under a label; None where it is withdrawn."""
+        if announcement is None:
+            self._rows.pop(label, None)
+            return
+        if len(self._rows) >= ANNOUNCEMENTS_MAX and label not in self._rows:
+            other = next((key for key, row in self._rows.items() if not self.ours(row)), None)
+            if other is None or not self.ours(announcement):
+                return
+            del self._rows[other]
+        self._rows[label] = announcement
+
+    def rows(self) -> list[Announcement]:
+        """Return all, in the order in which they came."""
+        return list(self._rows.values())
+
+    def ours(self, announcement: Announcement) -> bool:
+        """Return whether the broker is of this network, by what it announces."""
+        return not set(self.tags).isdisjoint(announcement.tags)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._rows.clear()
+
+
 class DiscoverySegment(Protocol):
     """The network side of discovery."""
 
     def interfaces(self) -> list[Interface]:
         """Return the addresses of this machine at which others may be."""
+
+    def usable(self, interfaces: Sequence[Interface]) -> list[Interface]:
+        """Return those from which multicast can be sent. Raises SegmentError if it is none."""
 
     async def open(
         self, interfaces: Sequence[Interface], own: Announcement | None, receive: Receive
@@ -75,13 +113,12 @@ class Discovery:
 
     def __init__(self, name: str, tags: tuple[str, ...], segment: DiscoverySegment) -> None:
         self._label = label_of(name)
-        self._tags = tags
+        self._received = Announcements(tags)
         self._segment = segment
         self._bound: tuple[str, ...] = ()
         self._port = 0
         self._interfaces: list[Interface] = []  # those that the segment is open at; none: closed
         self._announced: Announcement | None = None
-        self._received: dict[str, Announcement] = {}
         self._reason = ""
         self._retagged = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -101,15 +138,15 @@ class Discovery:
 
     def retag(self, tags: tuple[str, ...]) -> None:
         """Announce, and look for, other tags from now on."""
-        self._tags = tags
+        self._received.tags = tags
         self._retagged.set()
 
     def addresses(self) -> list[Address]:
         """Return the addresses worth asking, of brokers that announce a tag of this network."""
         addresses = [
             where
-            for announcement in self._received.values()
-            if self._is_ours(announcement)
+            for announcement in self._received.rows()
+            if self._received.ours(announcement)
             for where in reachable(announcement, self._interfaces, self._port)
         ]
         return addresses[:ADDRESSES_MAX]
@@ -119,25 +156,10 @@ class Discovery:
 
         `found` are those of this network that can be asked, `others` those of other networks.
         """
-        ours = [row for row in self._received.values() if self._is_ours(row)]
+        rows = self._received.rows()
+        ours = [row for row in rows if self._received.ours(row)]
         count = sum(bool(reachable(row, self._interfaces, self._port)) for row in ours)
-        others = len(self._received) - len(ours)
-        return {"found": count, "others": others, "reason": self._reason}
-
-    def _is_ours(self, announcement: Announcement) -> bool:
-        return not set(self._tags).isdisjoint(announcement.tags)
-
-    def _receive(self, label: str, announcement: Announcement | None) -> None:
-        if announcement is None:
-            self._received.pop(label, None)
-            return
-        if len(self._received) >= ANNOUNCEMENTS_MAX and label not in self._received:
-            others = (key for key, other in self._received.items() if not self._is_ours(other))
-            other = next(others, None)
-            if other is None or not self._is_ours(announcement):
-                return
-            del self._received[other]
-        self._received[label] = announcement
+        return {"found": count, "others": len(rows) - len(ours), "reason": self._reason}
 
     async def _run(self) -> None:
         while True:
@@ -156,19 +178,16 @@ class Discovery:
         """Have the segment be open at the addresses of now, and announce what holds now."""
         interfaces = self._segment.interfaces()
         hosts = own_addresses(self._bound, interfaces)
-        own = Announcement(self._label, hosts, self._port, self._tags) if hosts else None
-        if interfaces != self._interfaces:
+        tags = self._received.tags
+        own = Announcement(self._label, hosts, self._port, tags) if hosts else None
+        if interfaces != self._interfaces or not interfaces:
             await self._close()
-            if not interfaces:
-                raise SegmentError("this machine has no address but loopback")
             try:
-                await self._segment.open(interfaces, own, self._receive)
+                await self._segment.open(interfaces, own, self._received.take)
             except SegmentError:
                 await self._close()
                 raise
             self._interfaces, self._announced = interfaces, own
-        elif not interfaces:
-            raise SegmentError("this machine has no address but loopback")
         elif own is not None and own != self._announced:
             await self._segment.announce(own)
             self._announced = own

@@ -63,17 +63,23 @@ class MulticastSegment:
                     interfaces.add(interface)
         return sorted(interfaces, key=lambda interface: (interface.version, int(interface.ip)))
 
+    def usable(self, interfaces: Sequence[Interface]) -> list[Interface]:
+        """Return those from which multicast can be sent. Raises SegmentError if it is none."""
+        faults = {interface: _fault(interface) for interface in interfaces}
+        usable = [interface for interface, fault in faults.items() if not fault]
+        if not usable:
+            reasons = [*faults.values(), "this machine has no address but loopback"]
+            raise SegmentError(f"multicast is not possible: {reasons[0]}")
+        return usable
+
     async def open(
         self, interfaces: Sequence[Interface], own: Announcement | None, receive: Receive
     ) -> None:
         """Announce `own` and report others. Raises SegmentError."""
-        faults = {interface: _fault(interface) for interface in interfaces}
-        usable = [str(interface.ip) for interface, fault in faults.items() if not fault]
-        if not usable:
-            raise SegmentError(f"multicast is not possible: {next(iter(faults.values()))}")
+        usable = self.usable(interfaces)
         self._receive = receive
         try:
-            self._zeroconf = AsyncZeroconf(interfaces=usable)
+            self._zeroconf = AsyncZeroconf(interfaces=[str(one.ip) for one in usable])
             self._browser = AsyncServiceBrowser(
                 self._zeroconf.zeroconf, SERVICE, handlers=[self._changed]
             )

@@ -54,6 +54,7 @@ COMMANDS = {
     "context remove": "forget the name of a network",
     "status": "say how the brokers of a network are",
     "health": "say whether a running broker takes events; for health checks",
+    "discover": "list the brokers that announce themselves on this network segment",
     "invite": "make a code by which a new broker may join the network",
     "join": "set up a new broker of a network, by a code of one of its brokers",
     "drain": "have the tasks that run at a broker go elsewhere",
@@ -75,7 +76,7 @@ COMMANDS = {
 ROOMS = {
     **dict.fromkeys(("user", "token", "reload"), "rights."),
     **dict.fromkeys(
-        ("broker", "drain", "forget", "health", "invite", "join", "status"), "brokers."
+        ("broker", "discover", "drain", "forget", "health", "invite", "join", "status"), "brokers."
     ),
     **dict.fromkeys(("backup", "restore"), "copies."),
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),

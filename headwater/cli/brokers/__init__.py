@@ -4,5 +4,5 @@ Owns their options and output. Must not know where tasks go or who waits for who
 decide that. Invariant: status 0 means that the broker that was asked has done it.
 
 The way: `headwater.cli.frame` imports the module of a command by the command's name; each asks one
-broker over HTTP.
+broker over HTTP, but for `discover`, which listens on the segment.
 """

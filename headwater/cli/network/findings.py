@@ -23,8 +23,14 @@ CERTIFICATES: Final = {
 }
 Level = Literal["error", "warning"]
 
+MULTICAST_MEND: Final = (
+    "connect it to a network whose interface does multicast (`ip link set DEV multicast on`), let "
+    "UDP port 5353 through its firewall, or set links.seeds in place of links.discover"
+)
+
 # What the reason of a link that is down, or of intake that is held, says, and what mends that.
 MENDS: Final = (
+    ("multicast", MULTICAST_MEND),
     ("MQTT server", "start that server, or correct its address under [joins]"),
     ("secret", "give both brokers the same links.secret_file, then `headwater reload` at each"),
     ("certificate", "renew tls_cert and tls_ca of [links] there, then `headwater reload`"),
@@ -37,6 +43,7 @@ MENDS: Final = (
     ("journal", "make room on the disk of its data directory; it goes on by itself"),
     ("database", "mend what `database` under [data] names, or its disk; it goes on by itself"),
 )
+UNDISCOVERED = "brokers on its network segment cannot be discovered"
 ELSE = "its log says more: `journalctl -u headwater`, or `docker compose logs`"
 
 
@@ -73,6 +80,7 @@ def findings(answers: Sequence[BrokerAnswers], now_ms: int) -> list[Finding]:
             _room(status),
             _certificates(status, now_ms),
             _links(status),
+            _discovery(status),
             _absent(status),
             _suspended(listed),
         ):
@@ -132,6 +140,12 @@ def _links(status: Mapping[str, Any]) -> Iterator[Row]:
             reason = str(link.get("reason") or "no reason is known")
             forget = f"; `headwater forget {peer}` if it will not come back"
             yield "error", f"no link to {peer}: {reason}", mend_of(reason) + forget
+
+
+def _discovery(status: Mapping[str, Any]) -> Iterator[Row]:
+    discovery = (status.get("network") or {}).get("discovery") or {}
+    if reason := str(discovery.get("reason", "")):
+        yield "warning", f"{UNDISCOVERED}: {reason}", mend_of(reason)
 
 
 def _absent(status: Mapping[str, Any]) -> Iterator[Row]:

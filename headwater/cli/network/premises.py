@@ -1,7 +1,7 @@
 """What a broker's configuration needs of this machine, before the broker is started.
 
-Owns the questions about files, directories and ports. Must not start anything, and leaves nothing
-behind. Invariant: a configuration with which a broker starts has no finding of level `error`.
+Owns the questions about files, directories, ports and multicast. Must not start anything, and
+leaves nothing behind. Invariant: a configuration with which a broker starts has no finding of level `error`.
 """
 
 import os
@@ -10,7 +10,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.cli.network.findings import DISK_SHARE_MIN, Finding
+from headwater.cli.network.findings import DISK_SHARE_MIN, UNDISCOVERED, Finding, mend_of
 
 if TYPE_CHECKING:
     from broker.config import Config
@@ -27,7 +27,8 @@ def premises(file: str) -> list[Finding]:
             Finding("error", file, problem, "correct it; `headwater config show` checks it again")
             for problem in error.problems
         ]
-    return [*_secrets(file, config), *_folder(config), *_ports(config)]
+    checks = (_secrets(file, config), _folder(config), _ports(config), _discovery(config))
+    return [row for rows in checks for row in rows]
 
 
 def _secrets(file: str, config: "Config") -> list[Finding]:
@@ -62,6 +63,24 @@ def _folder(config: "Config") -> list[Finding]:
     if disk.free < DISK_SHARE_MIN * disk.total:
         sentence = f"the disk of {path} has {disk.free >> 20} of {disk.total >> 20} MB left"
         return [Finding("warning", config.broker.name, sentence, "make room there")]
+    return []
+
+
+def _discovery(config: "Config") -> list[Finding]:
+    if not config.links.discover:
+        return []
+    from broker.links.discovery import SegmentError, segment
+    from broker.links.securing import LinkConfigError
+
+    name = config.broker.name
+    try:
+        multicast = segment()
+        multicast.usable(multicast.interfaces())
+    except LinkConfigError as error:
+        return [Finding("error", name, str(error), "`pip install 'headwater[discovery]'`")]
+    except SegmentError as error:
+        reason = str(error)
+        return [Finding("warning", name, f"{UNDISCOVERED}: {reason}", mend_of(reason))]
     return []
 
 
