@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 GROUP = ("224.0.0.251", 5353)
 NO_QUESTION = bytes(12)  # a whole message of DNS that asks nothing
-TTL_S = 120  # a broker that dies is withdrawn after so long
+TTL_S = 1_200  # a broker that dies is withdrawn after so long; the package takes no less than 1,125
 ANSWER_MS = 3_000
 ASKED_MAX = 64  # announcements that are resolved at a time
 
@@ -166,7 +166,6 @@ def _info_of(own: Announcement) -> AsyncServiceInfo:
         # Not the machine's name, which is no concern of the segment's, nor the broker's, which
         # a broker of another network may have as well.
         server=f"{secrets.token_hex(8)}.local.",
-        host_ttl=TTL_S,
         other_ttl=TTL_S,
     )
 

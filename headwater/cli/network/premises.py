@@ -1,7 +1,8 @@
 """What a broker's configuration needs of this machine, before the broker is started.
 
 Owns the questions about files, directories, ports and multicast. Must not start anything, and
-leaves nothing behind. Invariant: a configuration with which a broker starts has no finding of level `error`.
+leaves nothing behind. Invariant: a configuration with which a broker starts has no finding of level
+`error`.
 """
 
 import os
