@@ -37,11 +37,11 @@ format = "json"
 class RunningBroker:
     """A broker in a process of its own; `lines` are those of its log so far."""
 
-    def __init__(self, folder, config=CONFIG, *flags, environ=None):
+    def __init__(self, folder, config=CONFIG, *flags, environ=None, within=()):
         file = folder / "broker.toml"
         file.write_text(config)
         self.began_s = time.perf_counter()
-        self.process = start(["--config", str(file), *flags], environ)
+        self.process = start(["--config", str(file), *flags], environ, within)
         self.lines = []
         self.where = {}
         self._queue = queue.Queue()
@@ -112,10 +112,10 @@ class RunningBroker:
         self.process.stderr.close()
 
 
-def start(words, environ=None):
-    """The command, with its standard error to read."""
+def start(words, environ=None, within=()):
+    """The command, with its standard error to read; `within` is what runs it elsewhere."""
     return subprocess.Popen(
-        [sys.executable, "-m", "headwater.cli", "broker", *words],
+        [*within, sys.executable, "-m", "headwater.cli", "broker", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

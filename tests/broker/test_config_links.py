@@ -57,6 +57,15 @@ def test_peers_are_a_table_in_a_file_and_a_list_elsewhere(tmp_path):
             ),
             ["from other machines"],
         ),
+        ("[links]\ndiscover = true", ["links.discover: ", "announces himself", SECURED]),
+        (
+            '[links]\nhost = "127.0.0.1"\nsecret_file = "s"\ndiscover = true',
+            ["links.discover: ", '"127.0.0.1"', "this machine alone", 'host = "0.0.0.0"'],
+        ),
+        (
+            '[links]\ndiscover = true\nsecret_file = "s"\ntls_cert = "a"\ntls_key = "b"',
+            ["links.tls_cert: ", "could not be checked"],
+        ),
         ("[link_limits]\nsilence_ms = 100", ["silence_ms must be more than heartbeat_ms"]),
     ],
 )
@@ -70,6 +79,7 @@ def test_what_will_not_do_is_refused_with_its_place_and_a_sentence(tmp_path, tex
     "text",
     [
         '[links]\nhost = "0.0.0.0"\nsecret_file = "s"\nseeds = "broker:1889, [fd00::1]:1889"',
+        '[links]\nhost = "0.0.0.0"\nsecret_file = "s"\ndiscover = true',
         '[links]\nhost = "0.0.0.0"\nsecret_file = "s"\npeers = {roof = "10.0.0.2:1889"}',
         (
             '[links]\nhost = "0.0.0.0"\ntls_cert = "a"\ntls_key = "b"\ntls_ca = "c"\n'

@@ -19,10 +19,11 @@ ROOT = Path(__file__).parents[2]
 # as it takes a broker that plans with others; tests/broker/network/test_absence_processes, as a
 # broker has to be away; tests/broker/engine/test_wild_process, as one has to be suspended;
 # tests/headwater/network/test_network_processes, as there have to be links;
-# tests/broker/admission, as that makes an invite and a folder
+# tests/broker/admission, as that makes an invite and a folder; tests/broker/links/test_discovery,
+# as somebody has to announce himself
 NOT_HERE = {
     *("demo", "server run", "server status", "drain", "forget", "resume"),
-    *("topology", "flows", "invite", "join"),
+    *("topology", "flows", "invite", "join", "discover"),
 }
 ENDLESS = {"broker", "tail"}
 

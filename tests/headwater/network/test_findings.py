@@ -1,10 +1,12 @@
 """Planted faults in what brokers answer: each is found, with what mends it."""
 
 import copy
+import ipaddress
 import socket
 
 import pytest
 
+from broker.links.multicast import MulticastSegment
 from headwater.cli import main
 from headwater.cli.network.answers import BrokerAnswers
 from headwater.cli.network.findings import findings
@@ -123,6 +125,17 @@ FAULTS = {
         "renew tls_cert",
     ),
     "nobody listens": (link("connection refused"), "connection refused", "[links.peers]"),
+    "no multicast": (
+        answers(
+            put(
+                "network",
+                "discovery",
+                {"found": 0, "others": 0, "reason": "multicast is not possible: no route to host"},
+            )
+        ),
+        "segment cannot be discovered: multicast is not possible: no route to host",
+        "multicast on",
+    ),
     "somebody is waited for": (
         answers(put("network", "away", {"pi3": {"subscriptions": ["Frost"], "overdue": True}})),
         "Frost wait for pi3, which is away",
@@ -218,3 +231,27 @@ def test_a_port_that_is_taken_is_found(config, capsys):
     assert status == 1
     assert f"mqtt cannot listen on 127.0.0.1:{port}: address already in use" in told
     assert "set mqtt.port" in told
+
+
+def test_multicast_that_is_not_possible_is_found_before_the_start(
+    config, tmp_path, capsys, monkeypatch
+):
+    secret = tmp_path / "links.secret"
+    secret.write_text("correct-horse-battery\n")
+    secret.chmod(0o600)
+    path = config(
+        f'[broker]\ndata_dir = "{tmp_path}/data"\n{CALM}'
+        f'[links]\nhost = "0.0.0.0"\nport = 0\nsecret_file = "{secret}"\ndiscover = true\n'
+    )
+    monkeypatch.setattr("broker.links.multicast._fault", lambda _: "")
+    address = ipaddress.ip_interface("10.0.0.2/24")
+    monkeypatch.setattr(MulticastSegment, "interfaces", lambda _: [address])
+    assert diagnosed(path, capsys)[0] == 0
+    monkeypatch.setattr("broker.links.multicast._fault", lambda _: "network is unreachable")
+    status, output = diagnosed(path, capsys)
+    assert status == 1
+    assert "multicast is not possible: network is unreachable" in output
+    assert "mend: " in output
+    assert "multicast on" in output
+    monkeypatch.setattr(MulticastSegment, "interfaces", lambda _: [])
+    assert "no address but loopback" in diagnosed(path, capsys)[1]
