@@ -94,7 +94,7 @@ def _links(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _discovery(links: LinksSection) -> Iterator[tuple[str, str]]:
-    """What has to hold where brokers on the segment are discovered; see also `links.host`."""
+    """Check what discovery on a segment needs; see also `links.host`."""
     if not links.discover:
         return
     if links.host and is_loopback(links.host):

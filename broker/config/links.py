@@ -128,12 +128,12 @@ class LinksSection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seeks(self) -> bool:
-        """Whether this broker links itself to others, and not only they to it."""
+        """True if this broker links itself to others, and not only they to it."""
         return bool(self.peers or self.seeds or self.discover)
 
     @property
     def linked(self) -> bool:
-        """Whether there are to be links to other brokers."""
+        """True if there are to be links to other brokers."""
         return bool(self.host or self.seeks)
 
 

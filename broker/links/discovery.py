@@ -109,7 +109,7 @@ def segment() -> DiscoverySegment:
 
 
 class Discovery:
-    """See the module; `name` is this broker's, `tags` are those of its network."""
+    """This broker's part on a segment; `name` is the broker's, `tags` are those of its network."""
 
     def __init__(self, name: str, tags: tuple[str, ...], segment: DiscoverySegment) -> None:
         self._label = label_of(name)

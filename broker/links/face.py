@@ -94,7 +94,7 @@ class LinkFace:
         self._numbers = 0
         self._diallers: dict[str, Dialler] = {}
         self._seeds: Seeds | None = None
-        self._discovery = (
+        self.discovery = (
             Discovery(name, network_tags(self.security), segment()) if settings.discover else None
         )
         self._wake: asyncio.TimerHandle | None = None
@@ -114,7 +114,7 @@ class LinkFace:
             await self._listen()
         for peer, address in self.settings.peers.items():
             self.dial(peer, address_of(address))
-        given, discovery = seeds_of(self.settings.seeds), self._discovery
+        given, discovery = seeds_of(self.settings.seeds), self.discovery
         if discovery is not None:
             listening = () if self._server is None else self._server.sockets
             discovery.start([socket.getsockname()[0] for socket in listening], self.port)
@@ -141,8 +141,8 @@ class LinkFace:
             self._server.close()
         if self._seeds is not None:
             await self._seeds.stop()
-        if self._discovery is not None:
-            await self._discovery.stop()
+        if self.discovery is not None:
+            await self.discovery.stop()
         for dialler in self._diallers.values():
             await dialler.stop()
         self._perform(self.links.end())
@@ -171,8 +171,8 @@ class LinkFace:
         Links that stand keep their encryption.
         """
         self.security = security
-        if self._discovery is not None:
-            self._discovery.retag(network_tags(security))
+        if self.discovery is not None:
+            self.discovery.retag(network_tags(security))
         self._perform(self.links.rekey(security.secrets))
 
     def hold(self, *, on: bool, peer: str = "") -> None:
@@ -186,10 +186,6 @@ class LinkFace:
     def up(self, peer: str) -> bool:
         """Whether the link to a neighbour stands."""
         return self.links.up(peer)
-
-    def discovery_status(self) -> dict[str, Any] | None:
-        """Return what is discovered on the segment; None where nothing is looked for."""
-        return None if self._discovery is None else self._discovery.status()
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Each neighbour, and each peer that never was one, for people and programs that look."""

@@ -42,7 +42,7 @@ logging.getLogger("zeroconf").setLevel(logging.CRITICAL)
 
 
 class MulticastSegment:
-    """See the module, and `broker.links.discovery.DiscoverySegment`."""
+    """A `broker.links.discovery.DiscoverySegment` by the package zeroconf."""
 
     def __init__(self) -> None:
         self._zeroconf: AsyncZeroconf | None = None
@@ -79,7 +79,7 @@ class MulticastSegment:
         usable = self.usable(interfaces)
         self._receive = receive
         try:
-            self._zeroconf = AsyncZeroconf(interfaces=[str(one.ip) for one in usable])
+            self._zeroconf = AsyncZeroconf(interfaces=[str(interface.ip) for interface in usable])
             self._browser = AsyncServiceBrowser(
                 self._zeroconf.zeroconf, SERVICE, handlers=[self._changed]
             )

@@ -25,7 +25,7 @@ class _Trial(Struct):
 
 
 class Trials:
-    """See the module; times are seconds of one clock that does not go back."""
+    """The waits of all addresses; times are seconds of one clock that does not go back."""
 
     def __init__(self) -> None:
         self._trials: dict[Address, _Trial] = {}

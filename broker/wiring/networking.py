@@ -207,9 +207,10 @@ class Networking:
 
     def status(self) -> dict[str, Any]:
         """For people: each link, each broker, and who waits for whom."""
+        discovery = self._face.discovery
         return {
             "links": self._face.status(),
-            "discovery": self._face.discovery_status(),
+            "discovery": None if discovery is None else discovery.status(),
             **self.broker.status(),
             "frames_waiting": len(self._waiting),
             "frames_too_long": self.too_long,

@@ -127,8 +127,8 @@ def test_brokers_of_one_network_link_and_those_of_another_are_not_even_asked(run
         async with face("a", **mine) as a, face("b", **mine) as b, face("x", **theirs) as x:
             async with face("c", **mine) as c:
                 await until(lambda: linked(a, b, c))
-                assert a.discovery_status() == {"found": 2, "others": 1, "reason": ""}
-            assert x.discovery_status()["others"] == 2, "c has said goodbye"
+                assert a.discovery.status() == {"found": 2, "others": 1, "reason": ""}
+            assert x.discovery.status()["others"] == 2, "c has said goodbye"
             assert x.status() == {}
             assert not x._sockets
 
@@ -180,11 +180,11 @@ def test_a_segment_that_fails_is_told_once_and_tried_again(run, tmp_path, air, c
     async def course():
         mine = {"discover": True, "secret_file": secret(tmp_path, OLD)}
         async with face("a", **mine) as a, face("b", **mine) as b:
-            await until(lambda: a.discovery_status()["reason"] == air.fault)
+            await until(lambda: a.discovery.status()["reason"] == air.fault)
             await asyncio.sleep(0.2)
             air.fault = ""
             await until(lambda: linked(a, b))
-            assert a.discovery_status()["reason"] == ""
+            assert a.discovery.status()["reason"] == ""
 
     with caplog.at_level(logging.INFO):
         run(course)
