@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from broker.links.announcement import Address
 
-FIRST_S = 6.0  # the wait after the first failure, doubled at each further one
+FIRST_S = 3.0  # the wait after the first failure: a look; doubled at each further one
 LAST_S = 60.0  # a broker that is back where it was is asked within so long
 PROOF_S = 10.0  # longer than a connection and a handshake take
 
