@@ -84,8 +84,11 @@ class Dialler:
                 began_s = loop.time()
                 await self._wanted.wait()
                 self._backoff.stood(loop.time() - began_s)
-            with suppress(TimeoutError):  # it may come by the other's dialling meanwhile
-                await asyncio.wait_for(self._standing.wait(), self._backoff.next_s())
+            # It may come by the other's dialling meanwhile. Not `wait_for`, which in Python 3.11
+            # loses a cancellation that comes in the same moment.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._backoff.next_s()):
+                    await self._standing.wait()
 
     async def _try(self) -> None:
         """Dial, and wait until the link stands or the connection is gone."""

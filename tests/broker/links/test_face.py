@@ -12,7 +12,7 @@ from broker.config.links import LinksSection
 from broker.core.links.told import Congested, Down, Refused
 from broker.links.face import LinkFace
 from broker.links.securing import LinkConfigError
-from tests.broker.links.faces import QUICK, both_up, cut, face, until
+from tests.broker.links.faces import PATIENCE_S, QUICK, both_up, cut, face, until
 from tests.loops import RUNNERS
 
 
@@ -242,5 +242,24 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(run):
                 LinkConfigError, match=r"links: cannot listen on 127\.0\.0\.1:\d+: "
             ):
                 await LinkFace("b", 1, settings, a.heard).start()
+
+    run(course)
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_peer_is_left_also_in_the_moment_in_which_its_link_comes_up(run, steps):
+    """A cancellation that comes together with what is waited for must not be lost."""
+
+    async def course():
+        async with face("a", addresses={"b": "127.0.0.1:1"}) as a:
+            dialler = a._diallers["b"]
+            await until(lambda: "nobody" in dialler.why)
+            await asyncio.sleep(0.01)
+            dialler.up()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            stopping = asyncio.create_task(a.leave("b"))
+            done, _ = await asyncio.wait({stopping}, timeout=PATIENCE_S)
+            assert done
 
     run(course)
