@@ -172,7 +172,8 @@ class Discovery:
             except Exception:
                 logger.exception("the segment could not be looked at")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._retagged.wait(), CHECK_S)
+                async with asyncio.timeout(CHECK_S):
+                    await self._retagged.wait()
 
     async def _refresh(self) -> None:
         """Have the segment be open at the addresses of now, and announce what holds now."""

@@ -28,7 +28,7 @@ from broker.links.securing import LinkConfigError, Security, load_security
 from broker.links.seeds import Seeds
 from broker.links.trials import FIRST_S, LAST_S, PROOF_S, Trials
 from headwater.cli import main
-from tests.broker.links.faces import face, until
+from tests.broker.links.faces import PATIENCE_S, face, until
 from tests.conftest import require_program
 from tests.loops import RUNNERS
 
@@ -205,6 +205,24 @@ def test_other_addresses_of_the_machine_are_announced_when_it_has_them(
             assert a.status() == {}
             air.on = at("127.0.0.1/8")
             await until(lambda: linked(a, b))
+
+    run(course)
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_it_stops_also_in_the_moment_in_which_something_else_happens(run, air, steps):
+    """A cancellation that comes together with what is waited for must not be lost."""
+
+    async def course():
+        made = discoveries.Discovery("a", ("aaaa",), air.end())
+        made.start([], 0)
+        await asyncio.sleep(0.01)
+        made.retag(("bbbb",))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        stopping = asyncio.create_task(made.stop())
+        done, _ = await asyncio.wait({stopping}, timeout=PATIENCE_S)
+        assert done
 
     run(course)
 
