@@ -83,6 +83,14 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
             path=True,
         ),
     ] = ""
+    run_given_functions: Annotated[
+        bool,
+        About(
+            "run the functions that are given to the network with `headwater functions add`, with "
+            "the rights of this broker (see docs/functions.md); without it they are kept for "
+            "other brokers alone",
+        ),
+    ] = False
 
 
 def _bytes(meaning: str, at_least: int) -> About:

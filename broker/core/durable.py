@@ -56,6 +56,7 @@ from broker.core.ledger import Ledger
 from broker.core.limits import Limits, make_limits
 from broker.core.messages import CancelRequested, Message, ResumeRequested, SpecificationSubmitted
 from broker.core.records import Record
+from broker.network.functions.register import FunctionRegister, register_of
 
 if TYPE_CHECKING:
     from broker.core.network.header import HeaderBroker
@@ -113,11 +114,14 @@ class DurableBroker:
     """
 
     def __init__(
-        self, options: BrokerOptions, limits: Limits, functions: Mapping[str, Any] | None = None
+        self,
+        options: BrokerOptions,
+        limits: Limits,
+        functions: Mapping[str, Any] | FunctionRegister | None = None,
     ) -> None:
         self.number = 0
         self.outbox_end = 0
-        self.functions = functions or {}
+        self.given = register_of(functions)
         self.core = self._made(options, limits)
         self._retained: dict[str, bytes] = {}
         self._recorded_ms = 0  # the time of the last record; others leave no trace in the state
@@ -125,7 +129,8 @@ class DurableBroker:
     def _made(self, options: BrokerOptions, limits: Limits) -> RestorableBroker:
         made = _linked if options.networked else RestorableBroker
         core = made(options, limits)
-        core.know(self.functions)
+        core.given = self.given
+        core.know(self.given.in_force)
         return core
 
     # --- work ------------------------------------------------------------------------------
@@ -241,14 +246,15 @@ class DurableBroker:
         outbox_end: int,
         now: int,
         listed: Sequence[Entry] = (),
-        functions: Mapping[str, Any] | None = None,
+        functions: Mapping[str, Any] | FunctionRegister | None = None,
     ) -> tuple[DurableBroker, list[Effect]]:
         """The broker as the ended process left it, now with these settings, and what is to be done.
 
         `records` are those behind the snapshot, in order; ones before it are passed over.
         `outbox_end` is the offset of the next result in the outbox, `listed` what the catalogue on
-        disk has: where there is no journal, it is installed again. `functions` are of one's own, on
-        no disk. The effects are a record that says that a process began, which everything else
+        disk has: where there is no journal, it is installed again. `functions` are the configured
+        ones, which are on no disk, or a register for them and for the given files that the disk
+        has. The effects are a record that says that a process began, which everything else
         waits for; all that is retained below `sources/` (what is retained there besides is to be
         taken away); what brings the catalogue into step; and the results that the outbox does not
         have. Raises RecoveryError.
@@ -374,6 +380,15 @@ class DurableBroker:
     def limits(self) -> Limits:
         """The limits."""
         return self.core.limits
+
+    @property
+    def functions(self) -> Mapping[str, Any]:
+        """User functions that texts may call, by name, at this moment."""
+        return self.core.functions
+
+    def callers(self) -> dict[str, list[str]]:
+        """See RestorableBroker."""
+        return self.core.callers()
 
     @property
     def ledger(self) -> Ledger:

@@ -23,7 +23,7 @@ from broker.core import messages
 from broker.core.agent import WATERMARK_NONE
 from broker.core.broker import Broker, BrokerOptions
 from broker.core.catalogue import Installed
-from broker.core.effects import Entry
+from broker.core.effects import Entry, Reply
 from broker.core.event import Event
 from broker.core.installer import reader_of
 from broker.core.ledger import Account
@@ -31,6 +31,7 @@ from broker.core.limits import Limits
 from broker.core.matcher import WatermarkOf
 from broker.core.outgoing import Outgoing
 from broker.core.times import TIME_MAX_MS
+from broker.network.functions.register import FunctionRegister
 from language import Task, check_text
 
 Key = tuple[str, str]
@@ -41,10 +42,14 @@ class StateError(Exception):
 
 
 class Source(Struct, frozen=True):
-    """A text from which something was installed, and the tables that it could name."""
+    """A text from which something was installed, and the tables that it could name.
+
+    `functions` are those of given files that it calls, with the digests of the files.
+    """
 
     text: str
     tables: dict[str, str]
+    functions: dict[str, str] = {}
 
 
 class RestorableBroker(Broker):
@@ -53,13 +58,17 @@ class RestorableBroker(Broker):
     def __init__(self, options: BrokerOptions | None = None, limits: Limits | None = None) -> None:
         super().__init__(options, limits)
         self._texts: dict[Key, tuple[Installed, Source]] = {}
+        self.given = FunctionRegister({})
         self.came: tuple[Key, ...] = ()  # subscriptions that the last request installed
         self.left: tuple[Key, ...] = ()  # and those that it ended
         self._overdue = False  # a state was taken up, and nothing was decided since
         self.settled: dict[Key, int] = {}
         self.ended = 0  # subscriptions that came to their end, since the process began
         self.runs_for_others = False  # whether what it is told of is at home elsewhere
-        self._handlers[messages.Settling] = self._settling
+        self._handlers |= {
+            messages.Settling: self._settling,
+            messages.FunctionsChanged: self._functions_changed,
+        }
 
     @property
     def now(self) -> int:
@@ -155,16 +164,28 @@ class RestorableBroker(Broker):
             known = self._texts.get(one.key)
             if known is not None and known[0] is one:
                 break  # what is new stands at the end
-            source = source or self._source(message.text)
+            source = source or _source_of(message.text, self.options.tables, self.given)
             self._texts[one.key] = (one, source)
             came.append(one.key)
         self.came = tuple(reversed(came))
         for key in came:
             self.settled.pop(key, None)
 
-    def _source(self, text: str) -> Source:
-        tables = self.options.tables
-        return Source(text, {name: tables[name] for name in tables if name in text})
+    def _functions_changed(self, message: messages.FunctionsChanged, out: Outgoing) -> None:
+        self.know(self.given.change(message.files, self.callers()))
+        for file, reason in self.given.faults.items():
+            self._notes.once("warning", "functions_unusable", reason, file=file, reason=reason)
+        if message.reply_to is not None:
+            out.replies.append(Reply(message.reply_to, "", "functions", b'{"ok":true}'))
+
+    def callers(self) -> dict[str, list[str]]:
+        """The subscriptions that call functions of given files, by the file's digest."""
+        subscriptions: dict[str, list[str]] = {}
+        for installed, source in self._texts.values():
+            for digest in dict.fromkeys(source.functions.values()):
+                label = f"{installed.subscriber}/{installed.name}"
+                subscriptions.setdefault(digest, []).append(label)
+        return subscriptions
 
     def _cancel_requested(self, message: messages.CancelRequested, out: Outgoing) -> None:
         self.came, self.left = (), ()
@@ -188,11 +209,14 @@ class RestorableBroker(Broker):
 
     def state(self) -> dict[str, Any]:
         """Plain data; it is to be encoded before the next message, since it is not all copied."""
-        texts, tables, installed = self._catalogue_state()
+        texts, tables, installed = _catalogue_state(
+            [(one, self._texts[key][1]) for key, one in self.catalogue.subscriptions.items()]
+        )
         return {
             "now": self._now,
             "texts": texts,
             "tables": tables,
+            "functions": self.given.state(),
             "installed": installed,
             "declared": self._installer.state(),
             "tasks": self._matcher.state(),
@@ -217,6 +241,7 @@ class RestorableBroker(Broker):
         self._overdue = True
         self._matcher.restore_shared(state["shared"])
         self._installer.restore(state["declared"])
+        self.know(self.given.restore(state.get("functions", ((), ()))))
         self._restore_tasks(state)
         self._intake.restore(state["intake"])
         self._lives.restore(state["lives"])
@@ -239,36 +264,18 @@ class RestorableBroker(Broker):
             self._intake.resume(before, self._now)
             self._lives.resume(before, self._now)
 
-    def _catalogue_state(self) -> tuple[list[Any], list[str], list[Any]]:
-        """(texts, tables' texts, subscriptions), each with numbers of those before it."""
-        texts: dict[int, int] = {}
-        contents: dict[str, int] = {}
-        rows: list[Any] = []
-        installed = []
-        for one in self.catalogue.subscriptions.values():
-            _, source = self._texts[one.key]
-            number = texts.get(id(source))
-            if number is None:
-                number = texts[id(source)] = len(rows)
-                named = {
-                    name: contents.setdefault(content, len(contents))
-                    for name, content in source.tables.items()
-                }
-                rows.append([source.text.encode("utf-8", "surrogatepass"), named])
-            installed.append([number, msgspec.to_builtins(one)])
-        return rows, list(contents), installed
-
     def _restore_tasks(self, state: Mapping[str, Any]) -> None:
         sources = [
             Source(
                 text.decode("utf-8", "surrogatepass"),
                 {name: state["tables"][at] for name, at in named.items()},
+                *functions,
             )
-            for text, named in state["texts"]
+            for text, named, *functions in state["texts"]
         ]
         tasks: dict[str, Task] = {}
         for source in sources:
-            for key, task in _tasks(source, self.functions).items():
+            for key, task in _tasks(source, self.given).items():
                 tasks.setdefault(key, task)
         for key in state["tasks"]:
             if key not in tasks:
@@ -285,7 +292,38 @@ class RestorableBroker(Broker):
             self._texts[one.key] = (one, sources[number])
 
 
-def _tasks(source: Source, functions: Mapping[str, Any]) -> Mapping[str, Task]:
+def _source_of(text: str, tables: Mapping[str, str], given: FunctionRegister) -> Source:
+    named = {name: tables[name] for name in tables if name in text}
+    return Source(text, named, given.called(text))
+
+
+def _catalogue_state(
+    sources: Iterable[tuple[Installed, Source]],
+) -> tuple[list[Any], list[str], list[Any]]:
+    """(texts, tables' texts, subscriptions), each with numbers of those before it."""
+    texts: dict[int, int] = {}
+    contents: dict[str, int] = {}
+    rows: list[Any] = []
+    subscriptions = []
+    for installed, source in sources:
+        number = texts.get(id(source))
+        if number is None:
+            number = texts[id(source)] = len(rows)
+            named = {
+                name: contents.setdefault(content, len(contents))
+                for name, content in source.tables.items()
+            }
+            row: list[Any] = [source.text.encode("utf-8", "surrogatepass"), named]
+            rows.append([*row, source.functions] if source.functions else row)
+        subscriptions.append([number, msgspec.to_builtins(installed)])
+    return rows, list(contents), subscriptions
+
+
+def _tasks(source: Source, given: FunctionRegister) -> Mapping[str, Task]:
+    try:
+        functions = given.of_text(source.functions)
+    except LookupError as error:
+        raise StateError(f"a text that was installed cannot be taken up: {error.args[0]}") from None
     checked = check_text(source.text, functions=functions, tables=reader_of(source.tables))
     if checked.specification is None:
         raise StateError(

@@ -25,6 +25,7 @@ from broker.core import messages
 from broker.core.messages import Message
 from broker.core.network.told import decoded, encoded
 from broker.core.registry import Format
+from broker.network.functions.files import FunctionFile
 
 _ERRORS = "surrogatepass"
 
@@ -122,6 +123,11 @@ class _Settling(Struct, array_like=True, frozen=True, tag="settling"):
     now: int
 
 
+class _Functions(Struct, array_like=True, frozen=True, tag="functions"):
+    now: int
+    files: tuple[FunctionFile, ...]
+
+
 _Told: TypeAlias = (
     Opened
     | _Events
@@ -137,6 +143,7 @@ _Told: TypeAlias = (
     | _Woken
     | _ClockSet
     | _Settling
+    | _Functions
 )
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -168,6 +175,8 @@ def written(message: Message, now: int) -> bytes:  # noqa: PLR0911  # one for ea
         case messages.CancelRequested():
             shape = _Resumed if isinstance(message, messages.ResumeRequested) else _Cancelled
             return _encode(shape(now, *_asked(message, message.name)))
+        case messages.FunctionsChanged(files):
+            return _encode(_Functions(now, files))
         case messages.NetworkTold(what) if what.outlasts:
             return _encode(_Network(now, encoded(what)))
     return b""
@@ -231,6 +240,8 @@ def _message(told: _Told) -> Message | Opened | Bounded:  # noqa: PLR0911  # one
             return messages.Woken()
         case _Settling():
             return messages.Settling()
+        case _Functions(_, files):
+            return messages.FunctionsChanged(files)
         case _ClockSet(_, ahead_ms):
             return messages.ClockSet(ahead_ms)
         case _:

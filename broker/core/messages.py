@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from broker.core.network.told import Told
 from broker.core.registry import Format
+from broker.network.functions.files import FunctionFile
 
 if TYPE_CHECKING:
     from language import Checked
@@ -134,6 +135,16 @@ class RequestRefused(Struct, frozen=True):
     token: Any = None
 
 
+class FunctionsChanged(Struct, frozen=True):
+    """Files of user functions came or went, given here or at another broker.
+
+    `reply_to`: who waits until the journal has them; None: nobody does.
+    """
+
+    files: tuple[FunctionFile, ...]
+    reply_to: Any = None
+
+
 Request: TypeAlias = SpecificationSubmitted | CancelRequested | RequestRefused
 
 
@@ -180,6 +191,7 @@ Message: TypeAlias = (
     | SpecificationSubmitted
     | CancelRequested
     | ResumeRequested
+    | FunctionsChanged
     | RequestRefused
     | NetworkTold
     | Started

@@ -40,8 +40,25 @@ class Reply(TypedDict, total=False):
     errors: Sequence[Diagnostic]
 
 
+class FunctionsFacade(Protocol):
+    """The user functions of the network; the answers come with their status."""
+
+    async def give(self, name: str, data: bytes, giver: str) -> tuple[int, Mapping[str, Any]]:
+        """Take a file of functions; answered once it is in the journal."""
+
+    async def remove(self, name: str, giver: str) -> tuple[int, Mapping[str, Any]]:
+        """Take a file away everywhere; answered as for one that is given."""
+
+    async def listing(self) -> Mapping[str, Any]:
+        """Return all files in force, and what each broker makes of them."""
+
+
 class BrokerFacade(Protocol):
     """A running broker as the HTTP face sees it."""
+
+    @property
+    def functions(self) -> FunctionsFacade:
+        """Return the user functions of the network."""
 
     def healthy(self) -> bool:
         """Whether the broker's loop turns and nothing has failed beyond repair."""

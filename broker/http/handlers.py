@@ -21,6 +21,7 @@ from broker.http.facade import BrokerFacade, Reply
 from broker.http.fan import FollowersFullError
 from broker.http.guard import USER, Handler, log, problem
 from broker.http.openapi import document
+from broker.network.functions.files import FILE_BYTES_MAX
 from broker.rights.current import CurrentRights
 
 BODY_WAIT_S = 30.0  # a body of the allowed size needs less even over a bad line
@@ -202,6 +203,25 @@ class Handlers:
         if isinstance(body, web.Response):
             return body
         status, reply = await self._facade.join(body)
+        return _json(reply, status)
+
+    async def list_functions(self, _request: web.Request) -> web.Response:
+        """The user functions of the network."""
+        return _json(await self._facade.functions.listing())
+
+    async def give_functions(self, request: web.Request) -> web.Response:
+        """A file of user functions in, an answer once the journal has it."""
+        body = await _body(request, "file of functions", FILE_BYTES_MAX)
+        if isinstance(body, web.Response):
+            return body
+        name, giver = request.match_info["name"], USER.get() or ""
+        status, reply = await self._facade.functions.give(name, body, giver)
+        return _json(reply, status)
+
+    async def remove_functions(self, request: web.Request) -> web.Response:
+        """The end of a file of user functions, everywhere."""
+        name, giver = request.match_info["name"], USER.get() or ""
+        status, reply = await self._facade.functions.remove(name, giver)
         return _json(reply, status)
 
     async def backup(self, request: web.Request) -> web.StreamResponse:

@@ -9,6 +9,10 @@ from broker.http.log_routes import LOG_ROUTES, LOG_SCHEMAS
 from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.route import COUNT, NAMES, TEXT, Answer, Parameter, Route, Schema, shape_of
 
+_UNREACHED: Schema = {
+    "type": "array",
+    "items": shape_of("broker reason", broker=TEXT, reason=TEXT),
+}
 SCHEMAS: dict[str, Schema] = {
     "Diagnostic": shape_of(
         "message",
@@ -52,7 +56,7 @@ SCHEMAS: dict[str, Schema] = {
     "Subscriptions": shape_of(
         "subscriptions",
         subscriptions={"type": "array", "items": {"$ref": "#/components/schemas/Subscription"}},
-        unreached={"type": "array", "items": shape_of("broker reason", broker=TEXT, reason=TEXT)},
+        unreached=_UNREACHED,
     ),
     **PLAN_SCHEMAS,
     "Network": shape_of(
@@ -82,6 +86,49 @@ SCHEMAS: dict[str, Schema] = {
         "ok code holds_s", ok={"type": "boolean", "enum": [True]}, code=TEXT, holds_s=COUNT
     ),
     "Grant": shape_of("ok sealed", ok={"type": "boolean", "enum": [True]}, sealed=TEXT),
+    "Functions": shape_of(
+        "functions brokers unreached",
+        functions={
+            "type": "array",
+            "items": shape_of(
+                "file digest functions giver broker since size_bytes callers",
+                file=TEXT,
+                digest=TEXT,
+                functions=NAMES,
+                giver=TEXT,
+                broker=TEXT,
+                since={"type": "integer"},
+                size_bytes=COUNT,
+                callers=NAMES,
+            ),
+        },
+        brokers={
+            "type": "array",
+            "items": shape_of(
+                "broker runs lacks faults",
+                broker=TEXT,
+                runs={"type": "boolean"},
+                lacks=NAMES,
+                faults={"type": "object", "additionalProperties": TEXT},
+            ),
+        },
+        unreached=_UNREACHED,
+    ),
+    "GivenFunctions": shape_of(
+        "ok file digest functions changed unreached",
+        ok={"type": "boolean", "enum": [True]},
+        file=TEXT,
+        digest=TEXT,
+        functions=NAMES,
+        changed={"type": "boolean"},
+        unreached=_UNREACHED,
+    ),
+    "RemovedFunctions": shape_of(
+        "ok file unreached",
+        ok={"type": "boolean", "enum": [True]},
+        file=TEXT,
+        unreached=_UNREACHED,
+    ),
     "OpenApi": shape_of("openapi", openapi=TEXT),
     "Text": TEXT,
     **LOG_SCHEMAS,
@@ -96,6 +143,7 @@ _NAMED = (
     Parameter("network", "1: wherever in the network its home is"),
     Parameter("home", "the broker that is its home, where that is another"),
 )
+_FILE = Parameter("name", "the file's name, without `.py`", "path")
 _NDJSON = "application/x-ndjson"
 
 ROUTES: tuple[Route, ...] = (
@@ -291,6 +339,46 @@ ROUTES: tuple[Route, ...] = (
             422: Answer("this is no request to join"),
         },
         body="a sealed request",
+    ),
+    Route(
+        "GET",
+        "/v1/functions",
+        "list_functions",
+        "The user functions that are given to the network, and what each broker makes of them",
+        {200: Answer("all files in force, by name", "Functions")},
+    ),
+    Route(
+        "POST",
+        "/v1/functions/{name}",
+        "give_functions",
+        "Give a file of user functions to the network, as it stands",
+        {
+            200: Answer(
+                "it is in the journal here, and travels; or it was there", "GivenFunctions"
+            ),
+            408: Answer("the body did not come in time"),
+            409: Answer("it cannot be taken now, and why: who calls what it replaces, or a name"),
+            413: Answer("the file is too long"),
+            415: Answer("the body is packed"),
+            422: Answer("the file is faulty, and where"),
+        },
+        parameters=(_FILE,),
+        body="a file in Python",
+        media=("text/x-python", "text/plain"),
+    ),
+    Route(
+        "DELETE",
+        "/v1/functions/{name}",
+        "remove_functions",
+        "Take a file of user functions away from the network",
+        {
+            200: Answer(
+                "it is gone here, and so at each broker that hears of it", "RemovedFunctions"
+            ),
+            404: Answer("no such file is in force"),
+            409: Answer("subscriptions call its functions, and which"),
+        },
+        parameters=(_FILE,),
     ),
     Route(
         "GET",

@@ -9,7 +9,17 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
-Right = Literal["look", "cancel_any", "consumers", "drain", "forget", "reload", "backup", "invite"]
+Right = Literal[
+    "look",
+    "cancel_any",
+    "consumers",
+    "drain",
+    "forget",
+    "reload",
+    "backup",
+    "invite",
+    "functions",
+]
 """Rights that a role names under `may`; the others follow from its names and topics."""
 
 Need = Literal[
@@ -28,6 +38,7 @@ Need = Literal[
     "reload",
     "backup",
     "invite",
+    "functions",
 ]
 """What a request needs. Beyond the rights above:
 
@@ -71,6 +82,10 @@ REQUESTS: Final[tuple[RequestEntry, ...]] = (
     RequestEntry("reload", "reload", ("POST /v1/reload",)),
     RequestEntry("backup", "backup", ("GET /v1/backup",)),
     RequestEntry("invite", "invite", ("POST /v1/invites",)),
+    RequestEntry(
+        "functions", "functions", ("POST /v1/functions/{name}", "DELETE /v1/functions/{name}")
+    ),
+    RequestEntry("functions_list", "look", ("GET /v1/functions",)),
     RequestEntry("join", "nothing", ("POST /v1/joins",)),
     RequestEntry("consumers", "consumers", ("POST /v1/log/ack", "DELETE /v1/log/consumers/{name}")),
     RequestEntry("consumers_list", "look", ("GET /v1/log/consumers",)),

@@ -72,6 +72,7 @@ class Facade:
         self._runner = runner
         self._core = runner.core
         self._requests = requests
+        self.functions = requests.functions
         self._server = server
         self._fan = fan
         self._rights = reload.rights
@@ -163,6 +164,7 @@ class Facade:
             "http_followers": len(self._fan),
             "joins": self._joined.status() if self._joined else {},
             "journal": self._keeping.counters() if self._keeping else None,
+            "functions": self.functions.status(),
             "network": self._networking.status() if self._networking else None,
         }
 

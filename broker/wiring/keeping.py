@@ -8,7 +8,7 @@ served; what is closed without trouble needs no recovery at the next start.
 import asyncio
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from broker.core.durable_listed import RecoveryError
 from broker.core.effects import Effect
 from broker.core.records import Record
 from broker.journal import Files, Found, Journal, JournalError, JournalOptions, read
+from broker.network.functions.register import FunctionRegister
 from broker.store import RESULTS, Outbox, Part, Retention, Store, StoreError
 from broker.wiring import logs
 from broker.wiring.errors import StartError
@@ -62,7 +63,7 @@ class Keeping:
         options: BrokerOptions,
         now_ms: Callable[[], int],
         parts: Sequence[Part] = (),
-        functions: Mapping[str, Any] | None = None,
+        functions: FunctionRegister | None = None,
     ) -> "Keeping":
         """The broker as it was left in this folder. Raises StartError."""
         url = config.data.database or f"sqlite:///{folder / DATABASE}"

@@ -11,7 +11,7 @@ submission are seen by it, and a large text does not stop a broker.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from broker.core import refusals
 from broker.core.durable import DurableBroker
+from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Acknowledge, Effect, Reply
 from broker.core.installer import reader_of
 from broker.core.limits import Limits
@@ -32,6 +33,7 @@ from broker.core.messages import (
     SpecificationSubmitted,
 )
 from broker.network.replication.absence_watch import waiting_for
+from broker.remote.functions import NetworkFunctions
 from broker.remote.subscriptions import NetworkSubscriptions
 from broker.rights.contents import beyond_quota
 from broker.rights.current import CurrentRights
@@ -70,8 +72,10 @@ class Requests:
         self._quotas = quotas
         self._limits = limits
         self._reader = reader_of(runner.core.options.tables)
-        self._functions = runner.core.functions
-        self.network = NetworkSubscriptions(runner.core.options.name, runner, self._listed)
+        me, core = runner.core.options.name, runner.core
+        assert isinstance(core, DurableBroker | RestorableBroker)
+        self.network = NetworkSubscriptions(me, runner, self._listed)
+        self.functions = NetworkFunctions(me, runner, core)
         self._asking: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[Request, Principal]] = deque()
         self._waiting_chars = 0
@@ -99,8 +103,7 @@ class Requests:
                 while self._waiting:
                     # Taken off the line only when it is done: until then it fills its place.
                     request, asker = self._waiting[0]
-                    message = await self._prepared(request)
-                    await self._runner.running()
+                    message = await self._ready(request)
                     self._off_the_line()
                     # Judged now, as the rights may have been read again while it waited.
                     self._hand_on(message, asker)
@@ -111,6 +114,16 @@ class Requests:
                 task.cancel()
             self._let_go()
             self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _ready(self, request: Request) -> Message | ListRequested | EndRequested:
+        """Prepare a request for the core, which may be told of it then."""
+        while True:
+            functions = self._runner.core.functions
+            message = await self._prepared(request, functions)
+            await self._runner.running()
+            # A text is installed with the functions that it was checked with, or checked again.
+            if functions is self._runner.core.functions:
+                return message
 
     def _off_the_line(self) -> None:
         self._waiting_chars -= _size(self._waiting.popleft()[0])
@@ -181,16 +194,16 @@ class Requests:
                 return
         self._runner.handle(message)
 
-    async def _prepared(self, request: Request) -> Message | ListRequested | EndRequested:
+    async def _prepared(
+        self, request: Request, functions: Mapping[str, Any]
+    ) -> Message | ListRequested | EndRequested:
         if not isinstance(request, SpecificationSubmitted):
             return request
         if len(request.text) > self._limits.specification_bytes_max:
             return request
         loop = asyncio.get_running_loop()
         try:
-            check = partial(
-                check_text, request.text, functions=self._functions, tables=self._reader
-            )
+            check = partial(check_text, request.text, functions=functions, tables=self._reader)
             checked: Checked = await loop.run_in_executor(self._thread, check)
         except Exception:
             logger.exception("checking a text failed")

@@ -27,7 +27,8 @@ from broker.mqtt.listening import Listener, ListenError, Tls
 from broker.mqtt.logins import Logins
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
-from broker.own_functions import FunctionsError, load_functions
+from broker.network.functions.register import FunctionRegister
+from broker.own_functions import FunctionsError, load_functions, load_given
 from broker.rights.current import CurrentRights
 from broker.store import StoreError
 from broker.wiring import logs
@@ -100,7 +101,8 @@ class Site:
             correlate=config.links.correlate,
             tables=_tables(config),
         )
-        self._functions = _functions(config)
+        load = load_given if config.broker.run_given_functions else None
+        self._functions = FunctionRegister(_functions(config), load)
         self._mappings = _mappings(config)
         self._runner: Runner
         self._watch: ClockWatch
@@ -156,7 +158,8 @@ class Site:
                 raise StartError(NEEDS_A_FOLDER)
             logs.tell("warning", "nothing_kept", reason=NOTHING_KEPT)
             core = RestorableBroker(self._options, self._config.limits)
-            core.know(self._functions)
+            core.given = self._functions
+            core.know(core.given.in_force)
             runner = Runner(core, outside, clock)
         else:
             from broker.wiring.keeping import Keeping
@@ -178,6 +181,7 @@ class Site:
         self._requests = Requests(runner, self._config.limits, self._rights, self._server.quotas)
         if self._networking is not None:
             self._requests.network.link(self._networking.calls)
+            self._requests.functions.link(self._networking.calls)
         self.reload = Reload(self._config, self._rights, self._server, self._delivery)
         self.reload.attach(runner, self._networking)
         arrivals = Arrivals(

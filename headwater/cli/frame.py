@@ -59,6 +59,9 @@ COMMANDS = {
     "join": "set up a new broker of a network, by a code of one of its brokers",
     "drain": "have the tasks that run at a broker go elsewhere",
     "forget": "have nobody wait any more for a broker that will not come back",
+    "functions add": "give a file of user functions to a network of brokers",
+    "functions ls": "list the user functions of a network, and which broker lacks what",
+    "functions remove": "take a file of user functions away from a network",
     "backup": "copy what a running broker keeps to a directory",
     "restore": "put a backup in the place of a stopped broker's data directory",
     "server run": "run jobs on Spark over the results of brokers",
@@ -79,6 +82,7 @@ ROOMS = {
         ("broker", "discover", "drain", "forget", "health", "invite", "join", "status"), "brokers."
     ),
     **dict.fromkeys(("backup", "restore"), "copies."),
+    "functions": "functions.",
     **dict.fromkeys(("top", "doctor", "topology", "flows", "context"), "network."),
 }  # by the first word
 

@@ -67,7 +67,8 @@ class Missing(Struct, array_like=True, frozen=True, tag="missing"):
 class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
     """All that is needed to begin it: its text and tables, or its last snapshot.
 
-    `options` are those of the home that bear on results.
+    `options` are those of the home that bear on results, `functions` the versions of the user
+    functions that the text calls; a home of an earlier version does not say.
     """
 
     which: Which
@@ -78,6 +79,7 @@ class Hosted(Struct, array_like=True, frozen=True, tag="hosted"):
     origins: Origins
     snapshot: bytes
     standing: Rows = ()
+    functions: dict[str, str] = {}
 
 
 class Running(Struct, array_like=True, frozen=True, tag="running"):

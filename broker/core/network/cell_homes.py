@@ -204,7 +204,8 @@ class CellHomes(Posting):
         keys = tuple(cell.keys)
         origins = {name: tuple(types) for name, types in cell.origins.items()}
         standing = standing_of(self.durable.catalogue, keys)
-        what = (keys, said, text, tables, origins, cell.snapshot, standing)
+        calls = self.durable.given.versions(source.text, source.functions)
+        what = (keys, said, text, tables, origins, cell.snapshot, standing, calls)
         self._tell_broker(host, cell_frames.Hosted(one.which, *what))
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:

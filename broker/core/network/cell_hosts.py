@@ -96,7 +96,7 @@ class CellHosts(CellHomes):
             raise CellRefusedError(f"at most {maximum} cells run there (cells_max)")
         self._last_life = max(self._now, self._last_life + 1)
         kind = HeaderCell if one.options.get(SPLITS) else Cell
-        cell = kind(self._core_of(one), one, self.me, self._last_life)
+        cell = kind(_core_of(one, self.durable, self._now), one, self.me, self._last_life)
         self._join(cell)
         if not one.snapshot:
             self._install(cell, one)
@@ -105,27 +105,6 @@ class CellHosts(CellHomes):
             cell.forget(broker, self._now)
         self.counts["cells_begun"] += 1
         self._run_cells()
-
-    def _core_of(self, one: cell_frames.Hosted) -> DurableBroker:
-        name, options = one.which.name, one.options
-        try:
-            given = {**options, "name": name, "networked": True, "tables": one.tables}
-            given[SPLITS] = bool(options.get(SPLITS))
-            said = msgspec.convert(given, BrokerOptions)
-            snapshot = unpressed(one.snapshot) if one.snapshot else None
-            end = 0 if snapshot is None else head_of(snapshot).outbox_end
-            core, _ = DurableBroker.recover(
-                said,
-                self.durable.limits,
-                snapshot,
-                (),
-                end,
-                self._now,
-                functions=self.durable.functions,
-            )
-        except (RecoveryError, msgspec.MsgspecError, TypeError, ValueError) as error:
-            raise CellRefusedError(f"its snapshot cannot be taken up there: {error}") from None
-        return core
 
     def _join(self, cell: Cell) -> None:
         """Make a cell a neighbour, and let the two say all to each other."""
@@ -327,6 +306,30 @@ class CellHosts(CellHomes):
     def cells_noted(self, what: str) -> dict[str, int]:
         """By such a name: what its ledger has noted under another."""
         return {name: cell.durable.ledger.notes.get(what, 0) for name, cell in self._cells.items()}
+
+
+def _core_of(hosted: cell_frames.Hosted, host: DurableBroker, now: int) -> DurableBroker:
+    """The core of a cell, as its home has it. Raises CellRefusedError."""
+    options = {**hosted.options, "name": hosted.which.name, "networked": True}
+    options |= {"tables": hosted.tables, SPLITS: bool(hosted.options.get(SPLITS))}
+    try:
+        functions = host.given.for_versions(hosted.functions)
+    except LookupError as error:
+        raise CellRefusedError(f"{error.args[0]} at {host.options.name}") from None
+    try:
+        snapshot = unpressed(hosted.snapshot) if hosted.snapshot else None
+        core, _ = DurableBroker.recover(
+            msgspec.convert(options, BrokerOptions),
+            host.limits,
+            snapshot,
+            (),
+            0 if snapshot is None else head_of(snapshot).outbox_end,
+            now,
+            functions=functions,
+        )
+    except (RecoveryError, msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise CellRefusedError(f"its snapshot cannot be taken up there: {error}") from None
+    return core
 
 
 def _is_for(name: str, effect: Effect) -> bool:

@@ -18,6 +18,7 @@ from broker.core.network import told
 from broker.core.network.told import Asks, Attributes, Forwarded
 from broker.core.routing.messages import Advertise, Unwant, Want, Withdraw
 from broker.core.routing.operator import Key
+from broker.network.functions.exchange import FunctionGiven, FunctionsStated, FunctionWanted
 from broker.network.overlay.calls import RemoteCall
 from broker.network.replication.cancellations import SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
@@ -245,6 +246,9 @@ Sealed: TypeAlias = (
     | Recall
     | Recalled
     | SubscriptionsCancelled
+    | FunctionsStated
+    | FunctionWanted
+    | FunctionGiven
     | RemoteCall
     | Probe
     | Echo

@@ -14,7 +14,7 @@ from then on all that is needed comes as `Passed`, each with what is complete by
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from msgspec.structs import replace
 
@@ -48,6 +48,8 @@ from broker.core.network.upstream import recalled
 from broker.core.operators.heard import judge
 from broker.core.operators.times import Times
 from broker.core.topology import told as topologies
+from broker.network.functions import exchange as functions
+from broker.network.functions.exchange import FunctionExchange
 from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
 from broker.network.replication.cancellations import CancellationExchange, SubscriptionsCancelled
 from broker.network.replication.incarnation import Recall, Recalled
@@ -83,6 +85,11 @@ class NetworkBroker(FoldingBroker):
             self._tell_network,
             lambda revived: self._handle(cancelled_again(self.counts, self._out, revived)),
         )
+        self._functions = FunctionExchange(
+            durable.given,
+            lambda peer, body: self._say(peer, body, durable.number),
+            lambda files: self._tell(core_messages.FunctionsChanged(files)),
+        )
         self.calls = CallRelay(self)
         self._begin_relaying()
         self._begin_folding()
@@ -110,6 +117,7 @@ class NetworkBroker(FoldingBroker):
             Recalled: self._recall,
             RemoteCall: self.calls.hear,
             SubscriptionsCancelled: self._cancelling.hear,
+            **dict.fromkeys(get_args(functions.Said), self._functions.hear),
         }
         self._listen()
         self._begin_cells(epoch)
@@ -203,6 +211,7 @@ class NetworkBroker(FoldingBroker):
         super()._stands(peer)
         keeps = peer not in self._inside and self.sessions.version(peer) > 1
         self._cancelling.begin(peer, keeps=keeps)
+        self._functions.begin(peer, takes=keeps)
 
     def _go_on_probing(self) -> bool:
         """Ask and tell who has heard of what, and take what waited for that; True: more is due."""
@@ -251,6 +260,7 @@ class NetworkBroker(FoldingBroker):
     def _tell(self, message: core_messages.Message) -> None:
         """Have the core handle it, and spread what others may have to hear of."""
         super()._tell(message)
+        self._functions.spread(self.sessions.standing)
         network = self.durable.network
         if network.copies.fresh:
             self._send_copies()

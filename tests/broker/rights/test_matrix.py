@@ -24,12 +24,12 @@ from tests.broker.mqtt.sockets import RawClient
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker
 
 GRANTED = {
-    "look": "health join interface metrics status network plan list consumers_list",
+    "look": "health join interface metrics status network plan list consumers_list functions_list",
     "publish": "health join interface publish",
-    "subscribe": "health join interface metrics status network plan list consumers_list submit"
-    " cancel resume results",
-    "operate": "health join interface metrics status network plan list consumers_list cancel resume"
-    " drain forget reload consumers",
+    "subscribe": "health join interface metrics status network plan list consumers_list"
+    " functions_list submit cancel resume results",
+    "operate": "health join interface metrics status network plan list consumers_list"
+    " functions_list cancel resume drain forget reload consumers",
     "administrate": " ".join(entry.name for entry in REQUESTS),
     "sensor": "health join interface publish",  # of the file: it publishes its own readings
     "nobody": "health join interface",  # who has logged in and has no role
