@@ -387,7 +387,7 @@ class DurableBroker:
         return self.core.functions
 
     def callers(self) -> dict[str, list[str]]:
-        """See RestorableBroker."""
+        """Return the subscriptions that call functions of given files, by the file's digest."""
         return self.core.callers()
 
     @property

@@ -65,10 +65,8 @@ class RestorableBroker(Broker):
         self.settled: dict[Key, int] = {}
         self.ended = 0  # subscriptions that came to their end, since the process began
         self.runs_for_others = False  # whether what it is told of is at home elsewhere
-        self._handlers |= {
-            messages.Settling: self._settling,
-            messages.FunctionsChanged: self._functions_changed,
-        }
+        self._handlers[messages.Settling] = self._settling
+        self._handlers[messages.FunctionsChanged] = self._functions_changed
 
     @property
     def now(self) -> int:

@@ -15,6 +15,6 @@ from an answer is named in it, with the reason.
 
 The way: `desk.CallDesk` asks one broker and waits; `subscriptions.NetworkSubscriptions` lists and
 ends; `functions.NetworkFunctions` takes files of user functions, which travel by themselves once
-they are here. A list that each broker floods when it changes was rejected: it would be steady traffic for
-what is rarely asked.
+they are here. A list that each broker floods when it changes was rejected: it would be steady
+traffic for what is rarely asked.
 """

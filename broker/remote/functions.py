@@ -33,7 +33,7 @@ Answer = tuple[int, Reply]
 
 
 class FunctionsState(msgspec.Struct):
-    """What one broker says: if it runs given functions, and which files it knows.
+    """The account of one broker: if it runs given functions, and which files it knows.
 
     `files` are name, counter and broker of each, `faults` why some cannot be used there, and
     `callers` the subscriptions at home there that call some, by the file's digest.
@@ -68,7 +68,7 @@ class FunctionsRunner(Protocol):
 
 
 class FunctionReplies(NamedTuple):
-    """What other brokers have said, by name, and who gave no answer, with the reason."""
+    """The accounts of other brokers, by name, and who gave none, with the reason."""
 
     states: dict[str, FunctionsState]
     unreached: list[dict[str, str]]
@@ -117,8 +117,9 @@ class NetworkFunctions:
         before = self._home.given.file(name)
         if before is None or not before.data:
             names = [file.name for file in self._home.given.files() if file.data]
-            there = ", ".join(f"`{each}`" for each in names) or "none"
-            return refusal(404, f"no file of functions `{name[:64]}` is in force; there is {there}")
+            listed = ", ".join(f"`{each}`" for each in names) or "none"
+            sentence = f"no file of functions `{name[:64]}` is in force; those that are: {listed}"
+            return refusal(404, sentence)
         if (wrong := self._called(before, asked)) is not None:
             return wrong
         await self._keep([self._next(name, giver)])

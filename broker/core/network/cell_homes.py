@@ -199,13 +199,12 @@ class CellHomes(Posting):
         if cell is None:
             return
         source = self.durable.network.source_of(cell.keys[0])
-        said = _options(cell, self.durable.options)
         text, tables = source.text.encode("utf-8", "surrogatepass"), source.tables
-        keys = tuple(cell.keys)
         origins = {name: tuple(types) for name, types in cell.origins.items()}
-        standing = standing_of(self.durable.catalogue, keys)
+        standing = standing_of(self.durable.catalogue, cell.keys)
         calls = self.durable.given.versions(source.text, source.functions)
-        what = (keys, said, text, tables, origins, cell.snapshot, standing, calls)
+        said = _options(cell, self.durable.options), text, tables, origins
+        what = (tuple(cell.keys), *said, cell.snapshot, standing, calls)
         self._tell_broker(host, cell_frames.Hosted(one.which, *what))
 
     def _cell_refused(self, host: str, one: cell_frames.Refused) -> None:

@@ -51,7 +51,11 @@ from broker.core.topology import told as topologies
 from broker.network.functions import exchange as functions
 from broker.network.functions.exchange import FunctionExchange
 from broker.network.overlay.calls import CallArrived, CallRelay, CallSent, RemoteCall
-from broker.network.replication.cancellations import CancellationExchange, SubscriptionsCancelled
+from broker.network.replication.cancellations import (
+    CancellationExchange,
+    Generation,
+    SubscriptionsCancelled,
+)
 from broker.network.replication.incarnation import Recall, Recalled
 from broker.network.routing.entry import Joining
 
@@ -78,17 +82,11 @@ class NetworkBroker(FoldingBroker):
         self.topology.identify(run_of(epoch, identity), self.incarnation.disk)
         self._announcing = Announcing(durable.limits, self.incarnation)
         self._joining = joining or Joining()
-        self._cancelling = CancellationExchange(
-            durable.network.cancellations,
-            durable.network.catalogue.subscriptions,
-            lambda peer, body: self._say(peer, body, durable.number),
-            self._tell_network,
+        self._cancelling, self._functions = _exchanges(
+            durable,
+            self._say,
+            self._tell,
             lambda revived: self._handle(cancelled_again(self.counts, self._out, revived)),
-        )
-        self._functions = FunctionExchange(
-            durable.given,
-            lambda peer, body: self._say(peer, body, durable.number),
-            lambda files: self._tell(core_messages.FunctionsChanged(files)),
         )
         self.calls = CallRelay(self)
         self._begin_relaying()
@@ -399,6 +397,30 @@ class NetworkBroker(FoldingBroker):
             self._let_leave()
         if self.deciding is not None:
             self.deciding.wake()
+
+
+def _exchanges(
+    durable: DurableBroker,
+    say: Callable[[str, Any, int], None],
+    tell: Callable[[core_messages.Message], None],
+    cancel: Callable[[Generation], None],
+) -> tuple[CancellationExchange, FunctionExchange]:
+    """Return what brings to neighbours what they keep, behind the record that it rests on."""
+    network = durable.network
+
+    def behind(peer: str, body: Any) -> None:
+        say(peer, body, durable.number)
+
+    cancelling = CancellationExchange(
+        network.cancellations,
+        network.catalogue.subscriptions,
+        behind,
+        lambda cancelled: tell(core_messages.NetworkTold(cancelled)),
+        cancel,
+    )
+    return cancelling, FunctionExchange(
+        durable.given, behind, lambda files: tell(core_messages.FunctionsChanged(files))
+    )
 
 
 _REQUESTS = (core_messages.SpecificationSubmitted, core_messages.CancelRequested)

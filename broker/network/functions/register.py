@@ -20,7 +20,7 @@ Loader: TypeAlias = Callable[[str, bytes], Mapping[str, Any]]
 
 
 class FunctionRegister:
-    """See the module; without `load` the files are kept for others, and none is run."""
+    """The functions of one broker; without `load` files are kept for others, and none is run."""
 
     def __init__(self, configured: Mapping[str, Any], load: Loader | None = None) -> None:
         self.configured = configured
@@ -61,6 +61,7 @@ class FunctionRegister:
     def change(self, files: Iterable[FunctionFile], called: Collection[str]) -> Mapping[str, Any]:
         """Take in files; returns what is in force then. `called` are digests that texts need."""
         for file in self.later(files):
+            # A text may have been checked with the file that goes.
             before = self._files.get(file.name)
             if before is not None and before.data:
                 self._replaced[before.digest] = before
@@ -74,12 +75,16 @@ class FunctionRegister:
 
     def _let_go(self) -> None:
         """Forget the oldest removals, where there are too many names."""
+        # A broker that was away for all of a thousand names brings a removed file back; then it is
+        # to be seen in the list, and is removed again.
         removed = sorted([file for file in self._files.values() if not file.data], key=_age)
         for file in removed[: max(0, len(self._files) - NAMES_MAX)]:
             del self._files[file.name]
 
     def _read(self) -> Mapping[str, Any]:
         """Work out what is in force."""
+        # By name of the file, not by rank: the same everywhere, and a new file never takes the
+        # names of one that texts call already unless its own name comes first.
         usable = dict(self.configured)
         self.faults, self._digests, owners = {}, {}, dict.fromkeys(self.configured, "")
         files = [file for file in self.files() if file.data]
@@ -89,6 +94,7 @@ class FunctionRegister:
             functions = self._functions_of(file)
             taken = [name for name in functions if name in owners]
             if taken:
+                # Half of a file is worse than none of it: its functions may go together.
                 self.faults[file.name] = already(taken[0], owners[taken[0]])
                 continue
             usable |= functions
@@ -121,9 +127,10 @@ class FunctionRegister:
         Raises LookupError with a sentence where such a file is not here.
         """
         if all(self._digests.get(name) == digest for name, digest in digests.items()):
-            return self.in_force
+            return self.in_force  # the frequent case: no file was replaced since
         functions = dict(self.in_force)
         for name, digest in digests.items():
+            # Of what was replaced nothing is run until a text needs it, after a start.
             replaced = self._replaced.get(digest)
             loaded = self._loaded.get(digest, {})
             if replaced is not None:
@@ -146,6 +153,7 @@ class FunctionRegister:
 
         Raises LookupError with a sentence where such a version is not here.
         """
+        # A register of its own: the tasks of another broker's text pin no file here.
         functions = dict(self.in_force)
         for name, version in versions.items():
             bearers = [self.in_force, *self._loaded.values()]
