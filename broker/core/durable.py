@@ -37,7 +37,7 @@ from broker.core import durable_told as told
 from broker.core import topics
 from broker.core.broker import BrokerOptions
 from broker.core.catalogue import Catalogue, Installed
-from broker.core.durable_listed import RecoveryError, in_step, installed_again
+from broker.core.durable_listed import RecoveryError, in_step, installed_again, refuse
 from broker.core.durable_state import RestorableBroker, StateError
 from broker.core.effects import (
     Acknowledge,
@@ -321,6 +321,8 @@ class DurableBroker:
             return []
         finally:
             self._recorded_ms = self.core.now
+        if isinstance(message, SpecificationSubmitted) and not (self.core.came or self.core.left):
+            refuse(record.number, effects)  # what changed nothing has no record
         found: list[Emission] = []
         for effect in effects:
             done = self._promised(effect)

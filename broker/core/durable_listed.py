@@ -70,6 +70,18 @@ def installed_again(broker: _Broker, listed: Sequence[Entry], now: int) -> list[
     return effects
 
 
+def refuse(number: int, effects: Iterable[Effect]) -> None:
+    """Raise RecoveryError for a text that the journal has as installed, and that is refused now."""
+    answers = [effect for effect in effects if isinstance(effect, Reply)]
+    errors = json.decode(answers[0].payload, type=_Answer).errors if answers else []
+    why = f" ({errors[0].code}: {errors[0].message})" if errors else ""
+    raise RecoveryError(
+        f"record {number} of the journal: a text that was installed is refused now{why}; give the"
+        " broker back what the text needs, such as a file of functions (broker.functions) or"
+        " broker.run_given_functions, or the version of Headwater that it was installed with"
+    )
+
+
 def _submission(one: Entry) -> tuple[str, str, bool]:
     return one.text, one.client, one.proven
 

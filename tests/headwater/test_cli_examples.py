@@ -26,6 +26,7 @@ NOT_HERE = {
     *("topology", "flows", "invite", "join", "discover"),
 }
 ENDLESS = {"broker", "tail"}
+OWN = "from headwater import Function\nHalf = Function(lambda x: x / 2)\n"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def environ(tmp_path_factory):
     """A broker with the weather subscriptions installed, where all commands look for one."""
     folder = tmp_path_factory.mktemp("examples")
     data = folder / "data"
-    with RunningBroker(folder, CONFIG, f"--set=broker.data_dir={data}") as broker:
+    settings = f"--set=broker.data_dir={data}", "--set=broker.run_given_functions=true"
+    with RunningBroker(folder, CONFIG, *settings) as broker:
         status, _ = broker.get(
             "/v1/subscriptions?client=cli", "POST", (ROOT / "examples/weather.hw").read_bytes()
         )
@@ -70,6 +72,10 @@ def test_the_example_of_a_command_works(name, environ, tmp_path):
         assert run(words_of("token add"), environ, tmp_path) == (0, "")
     if name in {"context select", "context remove"}:
         assert run(words_of("context add"), environ, tmp_path) == (0, "")
+    if name.startswith("functions"):
+        (tmp_path / "own.py").write_text(OWN)
+    if name == "functions remove":
+        assert run(words_of("functions add"), environ, tmp_path) == (0, "")
     if name == "restore":
         assert run(words_of("backup"), environ, tmp_path) == (0, "")
         environ = environ | {"HEADWATER__BROKER__DATA_DIR": str(tmp_path / "restored")}

@@ -80,7 +80,9 @@ def test_a_function_given_at_one_end_is_called_at_the_other(tmp_path, monkeypatc
         assert (status, reply["functions"], reply["changed"]) == (200, ["Half"], True)
         await line.until(lambda: "own" in line.files("b2"))
         for name in ("b0", "b1"):
-            await line.until(lambda name=name: line.brokers[name].get("/v1/drain", "POST")[0] == 200)
+            await line.until(
+                lambda name=name: line.brokers[name].get("/v1/drain", "POST")[0] == 200
+            )
         status, reply = await line.ask("b1", "/v1/subscriptions", "POST", TEXT.format(name="A"))
         assert status == 200, reply
         await line.until(lambda: line.hosts("b1") == ["b2"])

@@ -138,7 +138,10 @@ def test_removals_are_not_remembered_without_end():
         (b"x = 1\n", "own.py: no functions"),
         (b"\nraise ValueError('no model')\n", "own.py:2: ValueError: no model"),
         (b"raise SystemExit(3)\n", "own.py:1: SystemExit: 3"),
-        (b"from headwater import Function\nabs = Function(len)\n", "`abs` is a function of the lan"),
+        (
+            b"from headwater import Function\nabs = Function(len)\n",
+            "`abs` is a function of the lan",
+        ),
         (b"\xff\xfe\n", "own.py"),
         (b"a\0b", "own.py"),
     ],
