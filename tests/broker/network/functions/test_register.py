@@ -116,7 +116,7 @@ def test_a_replaced_file_is_kept_while_a_text_calls_it():
 def test_a_text_of_another_broker_gets_the_versions_that_it_was_checked_with():
     home, host = register(file()), register(file(counter=2, data=THIRD))
     versions = home.versions("Half(a.val)", home.called("Half(a.val)"))
-    with pytest.raises(LookupError, match="`Half` of version .* another version"):
+    with pytest.raises(LookupError, match=r"`Half` of version .* another version"):
         host.for_versions(versions)
     with pytest.raises(LookupError, match="no such function"):
         register().for_versions(versions)
