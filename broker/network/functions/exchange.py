@@ -74,6 +74,7 @@ class FunctionExchange:
         """State what has changed since the last time."""
         names, register = list(self._register.fresh), self._register
         if names:
+            # Before anything is said: an answer that comes at once may bring what is fresh again.
             register.fresh.clear()
             for peer in standing:
                 if peer in self._wanted:
@@ -110,6 +111,7 @@ class FunctionExchange:
         stated = [FunctionFile(name, counter, broker, "", 0) for name, counter, broker in ranks]
         for file in stated:
             check_file(file)
+        # Ranks alone: a broker that asked by digest would get back what it has let go of.
         later = [file.name for file in self._register.later(stated)]
         if later and peer in self._wanted:
             self._wanted[peer] |= dict.fromkeys(later)

@@ -149,4 +149,10 @@ def test_a_broker_that_does_not_run_them_passes_them_on_and_hosts_no_caller(
         await line.publish("b1", 3.0)
         await line.until(lambda: line.halves("b0") == [1.5])
 
+        # With b2 drained as well b1 alone is left, and says why it does not take the task.
+        assert (await line.ask("b2", "/v1/drain", "POST"))[0] == 200
+        told = await asyncio.to_thread(line.brokers["b0"].line, "cell_refused")
+        assert told["reason"].startswith("it calls the function `Half`"), told
+        assert told["about_broker"] == "b1"
+
     play(tmp_path, monkeypatch, scenario)
