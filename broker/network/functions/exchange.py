@@ -71,14 +71,13 @@ class FunctionExchange:
             self._state(peer, [file.name for file in self._register.files()])
 
     def spread(self, standing: Iterable[str]) -> None:
-        """State what has changed since the last time."""
-        names, register = list(self._register.fresh), self._register
-        if names:
-            # Before anything is said: an answer that comes at once may bring what is fresh again.
-            register.fresh.clear()
-            for peer in standing:
-                if peer in self._wanted:
-                    self._state(peer, names)
+        """State what has changed since the last time: what is fresh in the register."""
+        names = list(self._register.fresh)
+        # Before anything is said: an answer that comes at once may bring what is fresh again.
+        self._register.fresh.clear()
+        for peer in standing:
+            if peer in self._wanted:
+                self._state(peer, names)
 
     def _state(self, peer: str, names: Iterable[str]) -> None:
         files = [file for name in names if (file := self._register.file(name)) is not None]

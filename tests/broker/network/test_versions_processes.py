@@ -46,6 +46,9 @@ def earlier(folder):
         ("broker/core/network/frames.py", "    | Probe\n", ""),
         ("broker/core/network/frames.py", "    | Echo\n", ""),
         ("broker/core/network/frames.py", "    | RemoteCall\n", ""),
+        ("broker/core/network/frames.py", "    | FunctionsStated\n", ""),
+        ("broker/core/network/frames.py", "    | FunctionWanted\n", ""),
+        ("broker/core/network/frames.py", "    | FunctionGiven\n", ""),
     )
 
 
