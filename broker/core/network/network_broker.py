@@ -258,8 +258,7 @@ class NetworkBroker(FoldingBroker):
     def _tell(self, message: core_messages.Message) -> None:
         """Have the core handle it, and spread what others may have to hear of."""
         super()._tell(message)
-        if self.durable.given.fresh:
-            self._functions.spread(self.sessions.standing)
+        self._functions.spread(self.sessions)
         network = self.durable.network
         if network.copies.fresh:
             self._send_copies()

@@ -12,7 +12,7 @@ waits for a link. A change is stated in the same way as soon as the core has it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -39,6 +39,14 @@ class FunctionGiven(Struct, array_like=True, frozen=True, tag="function_given"):
 
 
 Said: TypeAlias = FunctionsStated | FunctionWanted | FunctionGiven
+
+
+class Standing(Protocol):
+    """Sessions with neighbours."""
+
+    @property
+    def standing(self) -> list[str]:
+        """The neighbours with whom a session stands."""
 
 
 class FunctionExchange:
@@ -70,12 +78,14 @@ class FunctionExchange:
             self._wanted[peer] = {}
             self._state(peer, [file.name for file in self._register.files()])
 
-    def spread(self, standing: Iterable[str]) -> None:
-        """State what has changed since the last time: what is fresh in the register."""
+    def spread(self, sessions: Standing) -> None:
+        """State what has changed since the last time."""
+        if not self._register.fresh:
+            return
         names = list(self._register.fresh)
         # Before anything is said: an answer that comes at once may bring what is fresh again.
         self._register.fresh.clear()
-        for peer in standing:
+        for peer in sessions.standing:
             if peer in self._wanted:
                 self._state(peer, names)
 
