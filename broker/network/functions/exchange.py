@@ -41,7 +41,7 @@ class FunctionGiven(Struct, array_like=True, frozen=True, tag="function_given"):
 Said: TypeAlias = FunctionsStated | FunctionWanted | FunctionGiven
 
 
-class Standing(Protocol):
+class StandingSessions(Protocol):
     """Sessions with neighbours."""
 
     @property
@@ -78,7 +78,7 @@ class FunctionExchange:
             self._wanted[peer] = {}
             self._state(peer, [file.name for file in self._register.files()])
 
-    def spread(self, sessions: Standing) -> None:
+    def spread(self, sessions: StandingSessions) -> None:
         """State what has changed since the last time."""
         if not self._register.fresh:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -182,7 +183,7 @@ class Line:
     def settle(self):
         while True:
             for me, exchange in enumerate(self.exchanges):
-                exchange.spread(self.neighbours(me))
+                exchange.spread(SimpleNamespace(standing=self.neighbours(me)))
             if not self.under_way:
                 return
             sender, to, body = self.under_way.pop(0)
@@ -218,7 +219,7 @@ def test_what_a_link_loses_is_asked_for_at_the_next_session():
     line = Line(2)
     line.link(0)
     line.registers[0].change([file()], ())
-    line.exchanges[0].spread(["1"])
+    line.exchanges[0].spread(SimpleNamespace(standing=["1"]))
     line.under_way.clear()
     line.settle()
     assert line.registers[1].files() == []
