@@ -18,9 +18,12 @@ from typing import Any
 
 from broker.core.event import Order
 from broker.core.occurrence import said_in_order
+from broker.engine.runtime.budget import Budget
 
 IDS_MAX = 64  # ids of a window's event that order looks at; up to 128 events a group are kept
 IDS_CROWDED = 8  # where so many groups are open that this would be too much
+PRIMITIVES = 0.25  # candidates that it costs to put an event in order, beside others of one end
+DETECTED = 16  # the same of an event of a window, whose own ids may have to be made for that
 BLOCK = 16  # events that a sliding window shares with what it made, and lets go of together
 NEVER = 2**63  # later than any time
 
@@ -32,6 +35,8 @@ class Head:
     """What a snapshot keeps of an event that is among the first: its order."""
 
     __slots__ = ("order",)
+
+    primitive = True  # all that its order says is there
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -101,7 +106,7 @@ class Constituents(Lazy):
     beyond do not show. The first `most` in order are told.
     """
 
-    __slots__ = ("_blocks", "_count", "_most", "_skip")
+    __slots__ = ("_blocks", "_count", "_most", "_skip", "budget")
 
     def __init__(
         self,
@@ -115,6 +120,7 @@ class Constituents(Lazy):
         self._skip = skip
         self._count = count
         self._most = most
+        self.budget: Budget | None = None  # of the steps in which others are compared with these
 
     def events(self) -> list[Any]:
         """The first events, each with an order and an end; in no promised order."""
@@ -126,6 +132,9 @@ class Constituents(Lazy):
         events = sorted(self.events(), key=_end)
         ends = [event.end for event in events]
         if len(set(ends)) < len(ends):
+            if self.budget is not None:
+                one_costs = PRIMITIVES if events[0].primitive else DETECTED
+                self.budget.spend(int(one_costs * len(events)))
             events.sort(key=_order)
         return events[: self._most]
 

@@ -252,6 +252,7 @@ class WindowOutcome:
         if maybe and self._certain_only:
             return
         constituents = told.constituents()
+        constituents.budget = self.budget
         window, opens, closes = frame
         named: Any = window
         closing = None

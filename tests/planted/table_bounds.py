@@ -126,4 +126,28 @@ merged-panes-free: what comes to windows is not charged
     tests=("tests/broker/engine/test_wild_generated.py",),
 )
 
-TABLE = (*CHAIN, *GROUPS, *ACTORS, *EFFORT, *BUDGET, *WINDOWS)
+ORDERS = part(
+    "broker/core/window_ids.py",
+    r"""
+orders-free: to put a window's events in order by what they are made of is not charged
+- self.budget.spend(int(one_costs * len(events)))
++ pass
+
+orders-all-alike: an event of a window costs no more than one that was sent
+- PRIMITIVES if events[0].primitive else DETECTED
++ PRIMITIVES
+""",
+    tests=("tests/broker/core/test_window_ids.py",),
+)
+
+OUTCOMES = part(
+    "broker/core/window_outcome.py",
+    r"""
+orders-of-nobody: what a window is made of is put in order for nothing
+- constituents.budget = self.budget
++ pass
+""",
+    tests=("tests/broker/engine/test_wild_generated.py",),
+)
+
+TABLE = (*CHAIN, *GROUPS, *ACTORS, *EFFORT, *BUDGET, *WINDOWS, *ORDERS, *OUTCOMES)

@@ -21,6 +21,7 @@ from broker.core.window_ids import (
     Trail,
     united,
 )
+from broker.engine.runtime.budget import Budget
 from tests.broker.core.window_support import Defined, Leaf, agent_of
 
 A = event_class("A", {"x": "float"})
@@ -29,6 +30,10 @@ W = event_class("W@1", {}, detected=True)
 
 def a(end: int, name: str) -> Any:
     return A(id=name, start=end, end=end)
+
+
+def w(end: int, name: str) -> Any:
+    return W(id=name, start=0, end=end, constituents=(name,), tie=("W", 0, 1))
 
 
 def listed(events: list[Any]) -> tuple[str, ...]:
@@ -176,3 +181,26 @@ def test_lists_are_short_where_very_many_groups_are_open(window: str):
 def event_group(made: Any, events: list[Any]) -> Any:
     first = next(iter(made.ids))
     return next(one.a_g for one in events if one.id == first)
+
+
+@pytest.mark.parametrize(
+    ("events", "candidates"),
+    [
+        ([a(1, "x"), a(2, "y"), a(3, "z")], 0),
+        ([a(1, "x"), a(2, "y"), a(2, "z"), a(3, "u")], 1),
+        ([w(9, name) for name in "abc"], 3 * 16),
+        ([w(ord(name), name) for name in "abc"], 0),
+    ],
+)
+def test_events_that_end_together_are_put_in_order_at_a_price(events: list[Any], candidates: int):
+    budget = Budget(1_000)
+    budget.begin([])
+    before = budget.candidates
+    constituents = Constituents([events])
+    constituents.budget = budget
+    constituents.in_order()
+    assert before - budget.candidates == candidates
+    budget.end()
+    constituents.in_order()  # outside of steps nothing is charged
+    budget.begin([])
+    assert budget.candidates == before

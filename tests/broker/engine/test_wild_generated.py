@@ -157,6 +157,33 @@ def test_what_is_put_in_order_is_charged(seed):
     assert exceeded, step_s
 
 
+TOGETHER = (
+    DECLARED
+    + """define Spread(val) aggr every 7 ms range 10 s
+detect Temp as a
+assign val = StdDev(a.val)
+group by source
+define Most(val) aggr range 10 s
+detect Spread as a and Spread as b
+assign val = Max(a.val)
+subscription Wild from me to x
+detect Most(val > 1e9)
+"""
+)
+
+
+def test_windows_of_many_events_that_end_together_are_suspended():
+    """Which of them comes first is asked of all that they are made of: that took four seconds."""
+
+    def push_all(engine):
+        for at_ms in range(0, 20_000, 2_500):
+            events = [{"type": "Temp", "source": f"s{n}", "timestamp": at_ms} for n in range(4)]
+            engine.push([event | {"val": float(n)} for n, event in enumerate(events)])
+
+    with pytest.raises(WorkError):
+        push_all(Engine(TOGETHER, lateness_ms=0, step_candidates=CANDIDATES_MAX))
+
+
 def doubling(levels):
     """Definitions of which each gives two events for each of the one below."""
     lines = [DECLARED, "define A0(s) detect Temp as a assign s = a.val\n"]
