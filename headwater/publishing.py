@@ -155,7 +155,8 @@ class Publisher:
             delay_s = RECONNECT_S[0] if error is None else min(2 * delay_s, last_s / 2)
             # At random, for many that have lost one broker shall not come back in one moment.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), delay_s * random.uniform(1, 2))
+                async with asyncio.timeout(delay_s * random.uniform(1, 2)):
+                    await self._closing.wait()
 
     async def _connection(self) -> Exception | None:
         """One connection until its end; why there was none."""

@@ -243,7 +243,8 @@ class Join:
                 self._lost(f"a fault of this program: {error}")
             self._backoff.stood(loop.time() - began_s)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), self._backoff.next_s())
+                async with asyncio.timeout(self._backoff.next_s()):
+                    await self._ending.wait()
 
     async def _once(self) -> None:
         self._inbound.begin()
@@ -327,7 +328,8 @@ class Join:
         self._idle.clear()
         self._note_idle()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), DRAIN_S)
+            async with asyncio.timeout(DRAIN_S):
+                await self._idle.wait()
 
     def end(self) -> None:
         """Have `run` take leave of the server and return; it keeps the session."""

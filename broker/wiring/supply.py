@@ -111,7 +111,8 @@ class Supply:
                 await self._wake.wait()
             # Not at each message that goes: that would be a word to the disk for each.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._lagging(), WRITE_EVERY_S)
+                async with asyncio.timeout(WRITE_EVERY_S):
+                    await self._lagging()
 
     async def _lagging(self) -> None:
         """Return when something has to be fetched and there is room for it."""
