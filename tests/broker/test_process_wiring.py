@@ -9,6 +9,7 @@ import pytest
 
 from broker.config import LogSection
 from broker.core.broker import Broker, BrokerOptions
+from broker.core.durable_state import RestorableBroker
 from broker.core.effects import Acknowledge, Emit, Note, Publish
 from broker.core.messages import (
     CancelRequested,
@@ -410,7 +411,7 @@ def with_requests(scene):
 
     async def run():
         outside = Outside()
-        runner = Runner(Broker(BrokerOptions()), outside)
+        runner = Runner(RestorableBroker(BrokerOptions()), outside)
         requests = Requests(runner, runner.core.limits, OPEN, QuotaLedger())
         serving = asyncio.create_task(requests.serve())
         try:

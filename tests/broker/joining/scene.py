@@ -9,7 +9,8 @@ import aiomqtt
 
 from broker.config.joins import JoinSection
 from broker.config.table import BrokerSection, Config
-from broker.core.broker import Broker, BrokerOptions
+from broker.core.broker import BrokerOptions
+from broker.core.durable_state import RestorableBroker
 from broker.core.messages import SpecificationSubmitted, Started, Stopped
 from broker.joining.backoff import Backoff
 from broker.joining.connection import NO_DELAY
@@ -69,7 +70,7 @@ class Scene:
         self.joined = Joined(config, self.inside, random.Random(seed))
         for way in self.joined.ways:
             way.join._backoff = Backoff(random.Random(seed), wait_s, 4 * wait_s)
-        self.runner = Runner(Broker(BrokerOptions(name="site-1")), self)
+        self.runner = Runner(RestorableBroker(BrokerOptions(name="site-1")), self)
         self.requests = Requests(self.runner, self.runner.core.limits, OPEN, QuotaLedger())
         self.joined.attach(self.runner, self.requests.put)
         self.slow = False
