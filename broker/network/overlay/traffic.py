@@ -51,7 +51,7 @@ class LinkTraffic:
             return
         try:
             types = _types_of(what.events)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return
         counts = self._counts[direction].setdefault(peer, {})
         for event in types:
