@@ -37,10 +37,11 @@ async def renamed(folder):
         assert main(words) == 2, "it runs"
         await stopped(fleet, "b1")
         assert main(words) == 0
+        # As long as it is not known to be away it would be a copy that runs beside its original.
+        await fleet.until(lambda: "b1" in fleet.network("b0")["unreachable"])
         fleet.gaps["b1"].mend()
         fleet.brokers["b1"] = FleetBroker(folder / "b1", file.read_text())
         await asyncio.to_thread(fleet.brokers["b1"].__enter__)
-        # Until its old name is known to be away it may be a copy that runs beside its original.
         await fleet.until(lambda: fleet.brokers["b1"].get("/readyz")[0] == 200)
         await publish(fleet, 41, 60)
         await fleet.until(lambda: fleet.network("b0")["known"] == ["b2", "kitchen"])
