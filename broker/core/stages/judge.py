@@ -44,6 +44,8 @@ class Judge:
         self._low = links[0].low
         self._width = links[-1].high - self._low
         self._silent = silent_places(links[-1])
+        self._durations = _not_implied(links)
+        self._placed = [link for link in links if link.anchors or link.spread_m is not None]
         self._conjuncts = [
             self._compiled(layout, conjunct, keys) for link in links for conjunct in link.conjuncts
         ]
@@ -59,9 +61,9 @@ class Judge:
             low = self._elements[element].low - self._low
             bound = events_of(item)
             members[low : low + len(bound)] = bound
-        if not all(
-            self._suffixes(link, at, filled, members) for at, link in enumerate(self._links)
-        ):
+        if not all(self._lasts_at_most(*duration, filled) for duration in self._durations):
+            return False
+        if not all(self._stands_by(link, members) for link in self._placed):
             return False
         return all(
             test(members, group)
@@ -69,21 +71,19 @@ class Judge:
             if all(element in filled for element in elements)
         )
 
-    def _suffixes(
-        self, link: Joint, at: int, filled: Mapping[int, Occurrence], members: list[Any]
-    ) -> bool:
-        """Suffixes that stand over the elements 0..at+1, as far as these are filled."""
-        items = [item for element, item in filled.items() if element <= at + 1]
+    def _lasts_at_most(self, last: int, within_ms: int, filled: Mapping[int, Occurrence]) -> bool:
+        """Whether what is filled of the elements 0 to `last` may be `within` that time."""
+        items = [item for element, item in filled.items() if element <= last]
         if len(items) < 2:
             return True
         if self._doubt is not None:
             events = [span for item in items for span in spans_of(item)]
-            if link.within_ms is not None and not spanning(events, link.within_ms, self._doubt):
-                return False
-        elif link.within_ms is not None:
-            span = max(map(end_of, items)) - min(map(start_of, items))
-            if span > link.within_ms:
-                return False
+            return bool(spanning(events, within_ms, self._doubt))
+        span_ms: int = max(map(end_of, items)) - min(map(start_of, items))
+        return span_ms <= within_ms
+
+    def _stands_by(self, link: Joint, members: list[Any]) -> bool:
+        """Whether what is filled of a link's elements keeps to its anchors and is near enough."""
         places = [
             place
             for place in range(link.low, link.high)
@@ -116,3 +116,13 @@ class Judge:
         )
         code = condition_code(conjunct, scope, constants)
         return elements, build(f"def test(o, g):\n    return {code}\n", "test", constants)
+
+
+def _not_implied(links: list[Joint]) -> list[tuple[int, int]]:
+    """The last element and the time of each `within` that no outer one of less time implies."""
+    needed: list[tuple[int, int]] = []
+    for last in range(len(links), 0, -1):
+        within_ms = links[last - 1].within_ms
+        if within_ms is not None and (not needed or within_ms < needed[-1][1]):
+            needed.append((last, within_ms))
+    return needed
