@@ -162,7 +162,7 @@ def _two(events):
 # A seed at which each is found.
 PLANTED = {
     a_gap_that_is_passed_over: 49,
-    claims_that_are_taken_while_a_question_is_open: 107,
+    claims_that_are_taken_while_a_question_is_open: 7,
     positions_told_before_they_are_stored: 12,
     events_kept_for_the_foremost_host_alone: 0,
     positions_that_no_snapshot_holds: 2,
@@ -171,7 +171,7 @@ PLANTED = {
     claims_over_what_was_missed: 49,
     operators_that_are_not_said_anew: 0,
     events_from_afar_that_no_record_holds: 0,
-    hosts_that_no_record_holds: 6,
+    hosts_that_no_record_holds: 0,
     an_origin_that_is_not_waited_for_while_it_is_cut_off: 0,
     promises_of_others_that_no_snapshot_holds: 19,
     events_kept_that_no_snapshot_holds: 56,
