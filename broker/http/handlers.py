@@ -321,6 +321,10 @@ async def _body(
         return problem(408, "the body did not arrive in time")
     except web.HTTPRequestEntityTooLarge:
         pass
+    except RuntimeError as error:
+        if request.protocol.connected:
+            raise
+        raise ConnectionResetError("closed before its body was read") from error
     if body is None or len(body) > bytes_max:
         aside = f" (limits.{limit})" if limit else ""
         return problem(413, f"the {what} is longer than {bytes_max} bytes{aside}")

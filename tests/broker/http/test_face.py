@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 from base64 import b64encode
+from types import SimpleNamespace
 
 import pytest
 from aiohttp import ClientError, ClientSession
@@ -14,7 +15,7 @@ from openapi_spec_validator import validate
 
 from broker.core.ledger import Ledger as CoreLedger
 from broker.credentials import hash_password, new_token, token_digest
-from broker.http import HttpOptions, Ledger, ListenError, listen, make_app
+from broker.http import HttpOptions, Ledger, ListenError, handlers, listen, make_app
 from broker.http.openapi import is_open
 from broker.http.plan_shapes import PLAN_SCHEMAS
 from broker.http.routes import ROUTES, SCHEMAS
@@ -521,6 +522,19 @@ def test_connections_are_bounded_and_closing_ends_them():
             await asyncio.open_connection("127.0.0.1", listener.port)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("connected", "raised"), [(False, ConnectionError), (True, RuntimeError)])
+def test_who_closes_before_the_body_is_read_is_no_fault_of_the_broker(connected, raised):
+    """Where a connection is gone, aiohttp's stream raises as where two read from it at a time."""
+
+    async def read():
+        raise RuntimeError
+
+    protocol = SimpleNamespace(connected=connected)
+    request = SimpleNamespace(headers={}, read=read, protocol=protocol)
+    with pytest.raises(raised):
+        asyncio.run(handlers._body(request, "body", 100))
 
 
 @pytest.mark.parametrize(
