@@ -72,7 +72,7 @@ class Judge:
         )
 
     def _lasts_at_most(self, last: int, within_ms: int, filled: Mapping[int, Occurrence]) -> bool:
-        """Whether what is filled of the elements 0 to `last` may be `within` that time."""
+        """Return if what is filled of the elements 0 to `last` may be `within` that time."""
         items = [item for element, item in filled.items() if element <= last]
         if len(items) < 2:
             return True
@@ -83,7 +83,7 @@ class Judge:
         return span_ms <= within_ms
 
     def _stands_by(self, link: Joint, members: list[Any]) -> bool:
-        """Whether what is filled of a link's elements keeps to its anchors and is near enough."""
+        """Return if what is filled of a link keeps to its anchors and is near enough."""
         places = [
             place
             for place in range(link.low, link.high)
