@@ -5,12 +5,14 @@ know what is kept under a name. Invariant: either the broker has the new name, o
 others wait for the old one until all that was kept under it is stored where it is wanted.
 
     stopped   `rename`        the old name goes into `broker.former`, then the new one is written
+    starting  `settled`       who is renamed a moment ago waits until others know the old name away
     running   `FormerNames`   once nothing is kept, others are told to forget the old name
 """
 
 import asyncio
 import os
 import re
+import time
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,11 +22,13 @@ from typing import Any, Protocol
 from broker.config import Loaded
 from broker.journal.files import Files, put
 from broker.rights.names import NAME_PATTERN, NAME_SAYS
+from broker.wiring import logs
 from broker.wiring.data_dir import ANY, NAME, claimed, name_of
 from broker.wiring.errors import StartError
 
 FORMER = "broker.former"
 LOOK_S = 1.0
+NOTICED_S = 1.0  # for a link that ended to be noticed, before others begin to wait for it
 
 
 class RenameError(Exception):
@@ -102,6 +106,21 @@ def former_names(folder: Path) -> list[str]:
     return [word for word in words if re.fullmatch(NAME_PATTERN, word)]
 
 
+async def settled(folder: Path, down_after_ms: int) -> None:
+    """Wait until a name that was given up a moment ago is away for all others.
+
+    Until then they tell of it as of a broker that runs, and this one would take it for the original
+    of a copied disk, to which it yields. `down_after_ms` is how long others wait for who is cut.
+    """
+    if former_names(folder):
+        passed_s = time.time() - (folder / FORMER).stat().st_mtime
+        patience_s = NOTICED_S + down_after_ms / 1000
+        wait_s = min(max(patience_s - passed_s, 0.0), patience_s)  # a clock may have gone back
+        if wait_s:
+            logs.tell("info", "renamed", waits_s=round(wait_s, 1))
+            await asyncio.sleep(wait_s)
+
+
 def _put_names(folder: Path, names: list[str]) -> None:
     put(Files(), folder / FORMER, "".join(f"{name}\n" for name in names).encode())
 
@@ -141,10 +160,12 @@ class FormerNames:
         names = former_names(self._folder)
         while names:
             await asyncio.sleep(LOOK_S)
-            for name in list(names):
+            before = list(names)
+            for name in before:
                 standing = self._links.standing(name)
                 if standing in {"reachable", "unknown"}:  # another's by now, or nobody's
                     names.remove(name)
                 elif standing == "away" and not self._links.status()["retained"]:
                     self._links.forget(name)
-            _put_names(self._folder, names)
+            if names != before:
+                _put_names(self._folder, names)

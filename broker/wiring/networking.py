@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from broker.admission.former_names import FormerNames
+from broker.admission.former_names import FormerNames, settled
 from broker.config import Config, ConfigError
 from broker.core.durable import DurableBroker
 from broker.core.effects import SendFrame
@@ -72,6 +72,7 @@ class Networking:
         self._durable = 0
         self._waiting: deque[SendFrame] = deque()
         self._former: FormerNames | None = None
+        self._down_after_ms = config.topology_limits.down_after_ms
         self._runner: Runner
         self.calls: CallDesk
         try:
@@ -86,6 +87,11 @@ class Networking:
         self.calls = CallDesk(me, first, self.broker.calls, runner.put, self._known)
         runner.carry_by(SendFrame, self.send)
         runner.carry_by(CallArrived, self.calls.receive)
+
+    async def settled(self, folder: Path | None) -> None:
+        """Wait, before anything is served, where this broker was renamed a moment ago."""
+        if folder is not None:
+            await settled(folder, self._down_after_ms)
 
     async def start(self, folder: Path | None = None) -> str:
         """Listen and dial; where other brokers are to link to, "" if nowhere. Raises StartError.

@@ -117,6 +117,8 @@ class Site:
     async def start(self) -> dict[str, str]:
         """Serve clients; where each face is to be reached. Raises StartError."""
         await self._make_core()
+        if self._networking is not None:
+            await self._networking.settled(self._folder)
         try:
             await self._server.start()
         except ListenError as error:

@@ -32,7 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"ok": True, "broker": arguments.name, "was": old})
         return 0
     print(f"{old} is {arguments.name} from its next start on, and goes on with all that it has")
-    print("start it when the others know it to be away, some three seconds after it stopped")
     if given.config.links.tls_cert:
         print(f"its certificate for links has to be made out to {arguments.name} before that")
     if given.config.links.host:
