@@ -46,8 +46,9 @@ Description: complex events, detected close to their sensors
 {remark}"""
 REMARK = """\
  .
- This package does without cryptography, of which there is none for {architecture}: it has no
- `headwater invite` and no `headwater join`, so such a broker is linked by its configuration.
+ This package does without cryptography and zeroconf, of which there are none for {architecture}:
+ it has no `headwater invite`, no `headwater join` and no `links.discover`, so such a broker is
+ linked by its configuration.
 """
 # dpkg itself would install an older version over a newer one. The text of `data_formats.py` is part
 # of the script, as no file of the package is unpacked yet. Where no Python runs it, no broker did.
@@ -133,11 +134,10 @@ def stage(folder: Path, place: Path) -> None:
 
 def control_text(architecture: str, version: str, size_kb: int) -> str:
     """Return what dpkg is to know of the package."""
-    has_joining = "joining" in extras_of(MACHINES[architecture])
+    remark = "" if extras_of(MACHINES[architecture]) else REMARK.format(architecture=architecture)
     return CONTROL.format(
         version=version, architecture=architecture, size_kb=size_kb,
-        libraries=LIBRARIES.get(architecture, ""),
-        remark="" if has_joining else REMARK.format(architecture=architecture),
+        libraries=LIBRARIES.get(architecture, ""), remark=remark,
     )  # fmt: skip
 
 

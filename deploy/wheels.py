@@ -17,13 +17,14 @@ from locked import MACHINES, PYTHON, ROOT, UV, LockedPackage, locked_packages
 from source_wheels import add_wheels
 
 ABIS = ("cp311", "abi3", "none")
-# cryptography has no wheel for i686, and its source needs a newer Rust than Debian 12 has.
-WITHOUT_JOINING = ("i686",)
+# cryptography and zeroconf have no wheel for i686; the source of the first needs a newer Rust than
+# Debian 12 has.
+WITHOUT_EXTRAS = ("i686",)
 
 
 def extras_of(machine: str) -> tuple[str, ...]:
     """Return the extras that a broker on `machine` is installed with."""
-    return () if machine in WITHOUT_JOINING else ("joining",)
+    return () if machine in WITHOUT_EXTRAS else ("discovery", "joining")
 
 
 def packages_of(machine: str) -> list[LockedPackage]:

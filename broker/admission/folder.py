@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,7 +69,8 @@ def fill(draft: Path, name: str, key: bytes, grant: Admission, asked: str) -> di
     where = grant.host or asked
     host = LOOPBACK if is_loopback(where) else EVERYWHERE
     hosts = {"mqtt": LOOPBACK, "http": LOOPBACK, "links": host}
-    ports = {face: _free(hosts[face], port) for face, port in PORTS.items()}
+    taken = _ports_beside(draft)
+    ports = {face: _free(hosts[face], port, taken) for face, port in PORTS.items()}
     address = f"[{where}]:{grant.port}" if ":" in where else f"{where}:{grant.port}"
     text = _configuration(name, grant, address, host, ports)
     files[CONFIGURATION] = text.encode()
@@ -113,9 +115,24 @@ def _key(key: str) -> str:
     return key if key.replace("_", "").isalnum() and key.isascii() else json.dumps(key)
 
 
-def _free(host: str, first: int) -> int:
-    """Return the first port from `first` on that nobody listens on."""
+def _ports_beside(draft: Path) -> set[int]:
+    """Return the ports of the brokers whose folders lie beside `draft`: they may not run yet."""
+    ports: set[int] = set()
+    for file in draft.parent.glob(f"*/{CONFIGURATION}"):
+        try:
+            sections = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # not for us to mend
+            continue
+        listed = [section.get("port") for section in sections.values() if isinstance(section, dict)]
+        ports.update(port for port in listed if isinstance(port, int))
+    return ports
+
+
+def _free(host: str, first: int, taken: set[int]) -> int:
+    """Return the first port from `first` on that is not `taken`, and that nobody listens on."""
     for port in range(first, first + PORTS_TRIED):
+        if port in taken:
+            continue
         with socket.socket() as probe:
             # As listeners do: a connection that has just ended keeps nobody away.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

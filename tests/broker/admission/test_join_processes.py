@@ -4,6 +4,7 @@ import asyncio
 import json
 import stat
 import subprocess
+import tomllib
 
 import aiomqtt
 import pytest
@@ -122,6 +123,25 @@ async def detected(there, here):
             )
             message = await anext(anna.messages)
             assert json.loads(message.payload)["events"]["Temp"] == ["e1"]
+
+
+@pytest.mark.timeout(60)
+def test_brokers_in_one_folder_get_ports_of_their_own(tmp_path, capsys, monkeypatch):
+    """Though none of them runs yet; what is beside them and cannot be read is left alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    first = tmp_path / "b0"
+    first.mkdir()
+    for name, text in {"spoilt": "[links\n", "other": "name = 3\n"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "broker.toml").write_text(text)
+    ports = []
+    with FleetBroker(first, FIRST.format(folder=first, links="")) as b0:
+        for name in ("b1", "b2", "b3"):
+            code = invited(b0, capsys)
+            assert main(["join", code, "--name", name, "--dir", str(tmp_path / name)]) == 0
+            sections = tomllib.loads((tmp_path / name / "broker.toml").read_text())
+            ports += [sections[face]["port"] for face in ("mqtt", "http", "links")]
+    assert len(ports) == len(set(ports)) == 9
 
 
 @pytest.mark.timeout(60)
