@@ -195,3 +195,57 @@ def test_the_tutorials_variant_with_first_has_one_result(walk):
     walk.type("headwater replay warm.hw --events rooms.jsonl")
     (result,) = walk.printed[walk.typed[-1]].splitlines()
     assert json.loads(result)["events"] == {"opened": ["d1"], "warm": ["t1"]}
+
+
+def script_of(page: str) -> str:
+    """What the page has saved and typed, in its order."""
+    lines = ["set -e", "ip link set lo up"]
+    for block in FENCE.finditer((ROOT / page).read_text(encoding="utf-8")):
+        if block[2]:
+            lines.append(f"cat > {block[2]} <<'END'\n{block[3]}END")
+        elif block[1] == "sh":
+            lines.append(block[3])
+    return "\n".join(lines)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.program("unshare")
+@pytest.mark.program("prometheus")
+@pytest.mark.program("mosquitto_pub")
+def test_the_first_network_can_be_followed(tmp_path):
+    """In a network namespace of its own, where the ports that the page names are free."""
+    environ = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    words = [
+        "unshare",
+        "--map-root-user",
+        "--net",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+        "bash",
+        "-c",
+    ]
+    done = subprocess.run(
+        [*words, script_of("docs/first-network.md")],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = done.stdout
+    for name in ("roof", "kitchen", "hall", "attic", "cellar", "garden"):
+        assert re.search(rf"^{name} +ready ", told, re.MULTILINE), name
+    assert '"state":"accepted"' in told
+    (result,) = re.findall(r'^{"subscription":"Damp",.*', told, re.MULTILINE)
+    assert json.loads(result)["values"] == {"value": 78.5}
+    assert re.search(r"^garden +roof +up +2 ", told, re.MULTILINE)
+    assert "nothing is wrong with 6 brokers" in told
+    assert """[{'subscription': 'Damp', 'values': '{"value":78.5}'}]""" in told
+    assert re.search(r'"value":\[[0-9.]+,"6"\].*\n.*"value":\[[0-9.]+,"1"\]', told)
