@@ -33,7 +33,7 @@ def command_lines(page: str) -> list[str]:
 )
 def test_every_command_line_that_is_told_is_understood(page, line):
     words = shlex.split(line, comments=True)
-    for mark in (">", ">>", "|", "&"):
+    for mark in (">", ">>", "2>", "|", "&"):
         if mark in words:
             words = words[: words.index(mark)]
     name = " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
