@@ -62,6 +62,7 @@ class Cluster:
     def __init__(self, engine: Engine, context: Path) -> None:
         self.engine = engine
         self.context = context
+        self.published: dict[str, int] = {}  # by sensor that has ended
 
     def compose(self, *words: str, timeout_s: float = 900.0) -> str:
         file = str(self.context / "docker-compose.yml")
@@ -157,7 +158,8 @@ class Cluster:
         self.engine.docker("stop", "-t", "90", f"sensor-{name}", timeout_s=120)
         said = self.engine.docker("logs", f"sensor-{name}")
         assert "refused 0" in said, said
-        return int(said.split("published")[1].split()[0])
+        self.published[name] = int(said.split("published")[1].split()[0])
+        return self.published[name]
 
     def all_in_history(self, name: str, count: int) -> None:
         """Each reading's result is in Spark's history, once."""

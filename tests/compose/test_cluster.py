@@ -15,8 +15,9 @@ from tests.compose.engine import PYTHONS, run
 pytestmark = pytest.mark.timeout(900)
 BROKERS = ("city", "broker", "pass", "hut")
 HURT_S = 6.0  # longer than a link is silent before it is cut would be 6.5: both are met
-ANY = ("city_1", "broker_1", "pass_1", "hut_1", "spark-worker_1", "spark-job_1", "spark-master_1",
-       "prometheus_1", "mosquitto_1")  # fmt: skip
+# Spark's first: it takes longest to come again, and does so while the others are hurt.
+ANY = ("spark-worker_1", "spark-job_1", "spark-master_1", "prometheus_1", "mosquitto_1", "city_1",
+       "broker_1", "pass_1", "hut_1")  # fmt: skip
 
 
 def test_images_are_small_and_the_brokers_has_no_java_and_no_compiler(engine, folder):
@@ -118,15 +119,17 @@ def hurt(cluster, way, name):
 
 @pytest.mark.parametrize("way", ["killed", "paused", "cut off", "recreated"])
 def test_any_one_container_may_fail_and_nothing_is_lost(cluster, way):
-    """One after the other, while a sensor of the city publishes; its readings are there, once."""
+    """One after the other, while a sensor of the city publishes; then all are healthy again.
+
+    That its readings are in the history, once, is asked of all of them further below.
+    """
     sensor = f"sensor-{way.replace(' ', '-')}"
     cluster.sense(sensor)
     for name in ANY:
         hurt(cluster, way, name)
         time.sleep(1.0)
     cluster.until_healthy(240.0)
-    count = cluster.sensed(sensor)
-    cluster.all_in_history(sensor, count)
+    cluster.sensed(sensor)
 
 
 def test_a_rolling_update_of_all_brokers_loses_nothing(cluster):
@@ -141,8 +144,7 @@ def test_a_rolling_update_of_all_brokers_loses_nothing(cluster):
     assert len(mine) == 6
     assert not set(before.values()) & {after[name] for name in mine}
     cluster.until(lambda: len(cluster.brokers_known()) == 6)
-    count = cluster.sensed("rolling")
-    cluster.all_in_history("rolling", count)
+    cluster.sensed("rolling")
 
 
 def test_more_and_fewer_brokers(cluster):
@@ -154,13 +156,20 @@ def test_more_and_fewer_brokers(cluster):
     known = set(cluster.brokers_known())
     cluster.up("--no-recreate", "--scale", "broker=2")
     cluster.until(lambda: len(cluster.brokers_known()) == 6, 240.0)
-    count = cluster.sensed("scaled")
+    cluster.sensed("scaled")
     cluster.up("--no-recreate", "--scale", "broker=9")
     cluster.until(
         lambda: set(cluster.brokers_known()) == known, 240.0
     )  # the volume has their names
     cluster.up("--no-recreate", "--scale", "broker=2")
-    cluster.all_in_history("scaled", count)
+
+
+def test_whatever_failed_no_reading_is_lost_or_doubled(cluster):
+    """All that sensors published in the tests above, while containers failed, came and went."""
+    assert cluster.published
+    for sensor, count in cluster.published.items():
+        assert count > 20
+        cluster.all_in_history(sensor, count)
 
 
 def test_the_whole_cluster_goes_on_after_a_restart(cluster):
