@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import http.client
 import os
+import secrets
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,7 @@ READY_S_MAX = 30.0  # a small machine that reads everything from a card for the 
 END_S_MAX = 15.0  # it writes a snapshot, on a machine that may be busy
 ASKED_EVERY_S = 0.05
 ANSWER_S_MAX = 5.0
+FREE = range(20_000, 32_000)  # Linux gives outgoing connections ports from 32,768 on
 LOG_LINES = 5  # of what the broker said last, where it failed
 
 # Recorded stations send in the order of time, so that nothing has to be waited for.
@@ -90,7 +93,8 @@ async def running_network(
     [broker], `tables` further tables, the same for all. Raises BrokerFailedError.
     """
     names = list(dict.fromkeys([*parents.values(), *parents]))
-    ports = {name: (mqtt, http, link) for name, mqtt, http, link in _free_ports(names)}
+    free = iter(free_ports(3 * len(names)))
+    ports = {name: (next(free), next(free), next(free)) for name in names}
     brokers: dict[str, RunningBroker] = {}
     with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
         try:
@@ -169,13 +173,21 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _free_ports(names: Sequence[str]) -> list[tuple[str, int, int, int]]:
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on, below those that outgoing connections are given.
+
+    Of these one might be given to a connection before a broker listens. Raises OSError.
+    """
+    found: list[int] = []
     with contextlib.ExitStack() as stack:
-        bound = [stack.enter_context(socket.socket()) for _ in range(3 * len(names))]
-        for one in bound:
-            one.bind((HOST, 0))
-        ports = [one.getsockname()[1] for one in bound]
-    return [(name, *ports[3 * at : 3 * at + 3]) for at, name in enumerate(names)]
+        for port in secrets.SystemRandom().sample(FREE, len(FREE)):
+            one = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind((HOST, port))
+                found.append(port)
+            if len(found) == count:
+                return found
+    raise OSError(errno.EADDRINUSE, f"fewer than {count} ports are free from {FREE[0]} on")
 
 
 def _get(port: int, path: str) -> tuple[int, str]:

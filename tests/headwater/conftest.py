@@ -1,7 +1,6 @@
 """Servers that the commands talk to: a fake broker behind the real HTTP face, and mosquitto."""
 
 import asyncio
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from broker.http import listen, make_app
 from broker.rights.current import CurrentRights
+from headwater.demo.process import free_ports
 from tests.broker.http.fakes import OPEN, FakeBroker
 
 
@@ -87,9 +87,7 @@ class Mosquitto:
 def mosquitto(find_program: Callable[[str], str], tmp_path: Path) -> Iterator[Mosquitto]:
     """A mosquitto of the test's own, on loopback."""
     program = find_program("mosquitto")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     config = tmp_path / "mosquitto.conf"
     config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n")
     process = subprocess.Popen(

@@ -5,13 +5,14 @@ what the unit says, is played by the tests.
 """
 
 import json
-import socket
 import subprocess
 import time
 import urllib.request
 from pathlib import Path
 
 from debian_roots import bootstrapped
+
+from headwater.demo.process import free_ports
 
 OWN = "amd64"  # packages are not built on other machines yet
 BARE = ("python3", "python3-venv", "ca-certificates")
@@ -23,14 +24,6 @@ def bare_root(architecture: str = OWN) -> Path:
     return bootstrapped(name, *BARE, architecture=architecture)
 
 
-def free_port() -> int:
-    """Return a port on which nobody listens now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 READY_S = 180.0  # where all is emulated; else it takes a second
 
 
@@ -39,7 +32,7 @@ class Root:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self.port = free_port()
+        (self.port, self.mqtt_port) = free_ports(2)
         self._broker: subprocess.Popen[bytes] | None = None
 
     def run(self, *words: str, status: int = 0, stdin: str = "") -> str:
@@ -63,7 +56,7 @@ class Root:
         """Start the broker as the unit does, and wait until it takes events."""
         unit = (self.place / "etc/systemd/system/headwater.service").read_text()
         lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
-        sets = (f"http.port={self.port}", f"mqtt.port={free_port()}")
+        sets = (f"http.port={self.port}", f"mqtt.port={self.mqtt_port}")
         words = lines["ExecStart"].split() + [word for one in sets for word in ("--set", one)]
         user = f"--userspec={lines['User']}:{lines['Group']}"
         command = ["/usr/sbin/chroot", user, str(self.place), *words]

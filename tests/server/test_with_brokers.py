@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-import socket
 import time
 
 import pytest
 
+from headwater.demo.process import free_ports
 from server.source.planning import LostError
 from tests.broker.running import CONFIG, PATIENCE_S, RunningBroker, client
 from tests.server.test_source import Stream, numbers
@@ -44,9 +44,7 @@ class Site:
 
     def staying(self):
         """Before it begins: at an address that stays the same whatever happens."""
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.flags += ["--set", f"http.port={one.getsockname()[1]}"]
+        self.flags += ["--set", f"http.port={free_ports(1)[0]}"]
         return self
 
     def kill(self):

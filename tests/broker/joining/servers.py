@@ -12,22 +12,17 @@ import threading
 from broker.mqtt.listening import Listener
 from broker.mqtt.router import Prefix
 from broker.mqtt.server import MqttServer
+from headwater.demo.process import free_ports
 from tests.conftest import SEARCH_PATH
 
 PATIENCE_S = 10.0  # for what takes well under a second
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Mosquitto:
     """A mosquitto of the test's own, on loopback, that keeps what it has over a restart."""
 
     def __init__(self, folder, *lines):
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         self._config = folder / "mosquitto.conf"
         self._config.write_text(
             "\n".join(

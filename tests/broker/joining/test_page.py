@@ -6,14 +6,14 @@ import tomllib
 from pathlib import Path
 
 from broker.config import load
+from headwater.demo.process import free_ports
 from tests.broker.joining.scene import Scene, section
-from tests.broker.joining.servers import free_port
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "joining.md"
 
 
 class Nowhere:
-    port = free_port()
+    (port,) = free_ports(1)
 
 
 def status():

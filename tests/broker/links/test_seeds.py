@@ -1,7 +1,5 @@
 """Seed addresses: whom a broker dials of those that it finds there, in a ring and as processes."""
 
-import contextlib
-import socket
 import time
 from itertools import combinations
 
@@ -10,6 +8,7 @@ import pytest
 
 from broker.links.seeds import DIALLED, behind
 from headwater.cli import main
+from headwater.demo.process import free_ports
 from tests.broker.network.fleet import FleetBroker
 from tests.broker.running import CONFIG, RunningBroker
 
@@ -52,15 +51,6 @@ def test_addresses_are_in_the_order_of_numbers_not_of_letters():
     ring = [("9.0.0.1", 1), ("10.0.0.1", 1), ("10.0.0.1", 2), ("fd00::1", 1)]
     assert behind(ring, ("10.0.0.1", 1)) == [ring[2], ring[3], ring[0]]
     assert behind(ring, ("9.0.0.2", 1)) == [*ring[1:], ring[0]]
-
-
-def free_ports(count):
-    """Ports that nobody listens on, for brokers that are told of each other before they start."""
-    with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in found:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in found]
 
 
 class Town:

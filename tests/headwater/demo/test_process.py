@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from headwater.demo import process as processes
 from headwater.demo.layout import NAMES
+from headwater.demo.process import free_ports
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 15.0
@@ -118,3 +121,15 @@ def test_it_ends_with_status_0_and_results_of_every_subscription(folder):
     assert all(counted.values())
     assert "subscription" not in summary
     assert list((folder / "temporary").iterdir()) == []
+
+
+def test_ports_for_brokers_are_free_and_never_given_to_connections(monkeypatch):
+    found = free_ports(20)
+    assert len(set(found)) == 20
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert max(found) < first
+    with socket.create_server((processes.HOST, found[0])):
+        monkeypatch.setattr(processes, "FREE", (found[0],))
+        with pytest.raises(OSError, match="fewer than 1 ports are free"):
+            free_ports(1)
+    assert free_ports(1) == found[:1]
