@@ -27,7 +27,7 @@ os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="headwater-state-")
 os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"]  # where contexts are kept
 
 _calm = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("fast", derandomize=True, database=None, **_calm)
+settings.register_profile("fast", max_examples=50, derandomize=True, database=None, **_calm)
 settings.register_profile("long", max_examples=1000, print_blob=True, **_calm)
 
 

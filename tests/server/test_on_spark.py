@@ -233,6 +233,7 @@ def firsts_of(rows, within_ms):
     return sorted(found)
 
 
+@pytest.mark.long
 def test_of_results_that_agree_the_first_in_event_time_is_kept(spark, two, tmp_path):
     """Whichever log it stands in, and however much is read at once: hours in one batch, or little.
 
@@ -652,6 +653,7 @@ def on_cluster(text, cluster):
     return text.replace("[server]", f'[server]\nmaster = "{cluster.url}"\nspark = {settings}')
 
 
+@pytest.mark.long
 def test_an_executor_a_broker_and_the_driver_are_killed_and_nothing_is_lost_or_doubled(
     spark, tmp_path
 ):

@@ -12,7 +12,7 @@ from simulation.network import checks, scenario
 from simulation.network.scenario import Run, Shape
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
-FAST_SEEDS = 40
+FAST_SEEDS = 20
 LONG_SEEDS = 2_000
 PART = 10
 
