@@ -23,7 +23,7 @@ from tests.streams import Bench
 TYPES = tuple(s.EventType(name, (("n", "int"),)) for name in "ABC")
 SECOND_MS = 1_000
 LONG = ("without", "overlaps", "contains", "concat", "equals", "parallel")
-TRACES_FAST, TRACES_LONG = range(30), range(30, 400)
+TRACES_FAST, TRACES_LONG = range(60), range(60, 400)
 
 A, B, C = s.Atom("A"), s.Atom("B"), s.Atom("C")
 
