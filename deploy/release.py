@@ -66,7 +66,7 @@ def release(folder: Path) -> list[str]:
             report(f"building the package for {architecture}")
             build(architecture, folder, version)
     report("packing what the images are built of, and listing what all of it consists of")
-    context = image_context((ROOT / DOCKERFILE).read_text(), _tracked(ROOT))
+    context = image_context((ROOT / DOCKERFILE).read_text(), tracked(ROOT))
     packed = pack(ROOT, context, time_s)
     (folder / CONTEXT_FILE.format(version=version)).write_bytes(packed)
     (folder / BOM_FILE.format(version=version)).write_text(bill_of_materials(time_s))
@@ -83,8 +83,13 @@ def deb_obstacle(architecture: str) -> str:
     return next(filter(None, (obstacle(package, machine) for package in built)), "")
 
 
-def image_context(dockerfile: str, tracked: Iterable[str]) -> list[str]:
-    """Return those of the `tracked` paths that a Dockerfile copies, and its own."""
+def tracked(root: Path) -> list[str]:
+    """Return the paths that git keeps below `root`."""
+    return run_tool("git", "-C", str(root), "ls-files", "-z").rstrip("\0").split("\0")
+
+
+def image_context(dockerfile: str, paths: Iterable[str]) -> list[str]:
+    """Return those of `paths` that a Dockerfile copies, and its own."""
     patterns = [
         pattern.rstrip("/")
         for line in re.findall(r"(?m)^COPY (?!--from)(.+)$", dockerfile)
@@ -93,7 +98,7 @@ def image_context(dockerfile: str, tracked: Iterable[str]) -> list[str]:
     # As in Dockerfiles a `*` ends at a slash; what is below a folder that matches comes with it.
     regex = "|".join(re.escape(pattern).replace(r"\*", "[^/]*") for pattern in patterns)
     copied = re.compile(rf"(?:{regex})(?:/.*)?")
-    return sorted(path for path in tracked if path == DOCKERFILE or copied.fullmatch(path))
+    return sorted(path for path in paths if path == DOCKERFILE or copied.fullmatch(path))
 
 
 def pack(root: Path, paths: Iterable[str], time_s: int) -> bytes:
@@ -145,10 +150,6 @@ def _add_own_wheels(folder: Path) -> list[str]:
     if set(folder.iterdir()) == pure:
         return ["the compiled wheel: no C compiler with Python's headers was found"]
     return []
-
-
-def _tracked(root: Path) -> list[str]:
-    return run_tool("git", "-C", str(root), "ls-files", "-z").rstrip("\0").split("\0")
 
 
 def main() -> None:

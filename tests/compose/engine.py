@@ -5,34 +5,27 @@ packages, and Python's packages are built into wheels beforehand. What is dear t
 the cache of `debian_roots` for the next run.
 """
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import release
 from debian_roots import CACHE, PATH, bootstrapped
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ("dockerd", "docker", "docker-compose", "debootstrap")
 LEFT_OUT = ("var/cache/apt/*", "var/lib/apt/lists/*", "usr/share/doc/*", "usr/share/locale/*")
 PYTHONS = ("python:3.11-slim-bookworm", "python:3.11-bookworm")
-SERVERS = {
-    "eclipse-mosquitto:2": (),
-    "prom/prometheus:v2.53.4": ("--change", 'ENTRYPOINT ["/bin/prometheus"]'),
-}
+MOSQUITTO, PROMETHEUS = "eclipse-mosquitto:2", "prom/prometheus:v2.53.4"
 OWNED = {"mosquitto/data": 1883, "prometheus": 65534}
-CONTEXT = (
-    "deploy",
-    "docker-compose.yml",
-    ".dockerignore",
-    "pyproject.toml",
-    "uv.lock",
-    "README.md",
-)
-PACKAGES = ("LICENSE", ".ci", "broker", "headwater", "language", "planner", "server", "simulation")
+EXTRAS = ("joining", "discovery", "server")  # of both images
 GRAFANA = "grafana/grafana:11.2.2"
 START_S = 60.0
 
@@ -99,62 +92,77 @@ class Engine:
         return self.docker("images", "--format", "{{.Repository}}:{{.Tag}}").split()
 
 
-def imported(engine: Engine, root: Path, name: str, *options: str) -> None:
+def imported(engine: Engine, root: Path, name: str) -> None:
     """An image of a root folder, under a name."""
     left_out = [f"--exclude=./{one}" for one in LEFT_OUT]
-    packed = subprocess.Popen(
-        ["tar", "-C", str(root), *left_out, "-c", "."], stdout=subprocess.PIPE
-    )
-    words = ["docker", "-H", engine.host, "import", *options, "-", name]
-    subprocess.run(words, stdin=packed.stdout, check=True, stdout=subprocess.DEVNULL)
-    assert packed.wait() == 0
+    words = ["docker", "-H", engine.host, "import", "-", name]
+    tar = ["tar", "-C", str(root), *left_out, "-c", "."]
+    with subprocess.Popen(tar, stdout=subprocess.PIPE) as packed:
+        subprocess.run(words, stdin=packed.stdout, check=True, stdout=subprocess.DEVNULL)
+    assert packed.returncode == 0
 
 
 def base_images(engine: Engine) -> None:
     """The images that the files name, but for Grafana's, which Debian does not have."""
-    there = engine.images()
-    if PYTHONS[0] not in there:
+    with ThreadPoolExecutor() as made:  # each waits for the network and for one core
+        made.submit(wheels)
+        for build in [made.submit(python_images, engine), made.submit(server_images, engine)]:
+            build.result()
+    if (
+        GRAFANA not in engine.images()
+    ):  # never started, but looked for: its queries are asked elsewhere
+        engine.docker("tag", PYTHONS[0], GRAFANA)
+
+
+def python_images(engine: Engine) -> None:
+    """Python, as both of our images are built of it."""
+    if PYTHONS[0] not in engine.images():
         root = bootstrapped("python", "python3", "python3-venv", "ca-certificates")
         imported(engine, root, PYTHONS[0])
         engine.docker("tag", PYTHONS[0], PYTHONS[1])
-    for name, options in SERVERS.items():
-        if name not in there:
-            root = bootstrapped("servers", "mosquitto", "prometheus")
-            for path, owner in OWNED.items():
-                (root / path).mkdir(parents=True, exist_ok=True)
-                os.chown(root / path, owner, owner)
-            imported(engine, root, name, *options)
-    if GRAFANA not in there:  # never started, but looked for: its queries are asked elsewhere
-        engine.docker("tag", PYTHONS[0], GRAFANA)
+
+
+def server_images(engine: Engine) -> None:
+    """The images of mosquitto and Prometheus, of one root: they differ in what is begun."""
+    if PROMETHEUS not in engine.images():
+        root = bootstrapped("servers", "mosquitto", "prometheus")
+        for path, owner in OWNED.items():
+            (root / path).mkdir(parents=True, exist_ok=True)
+            os.chown(root / path, owner, owner)
+        imported(engine, root, MOSQUITTO)
+        begun = f'FROM {MOSQUITTO}\nENTRYPOINT ["/bin/prometheus"]\n'
+        words = ["docker", "-H", engine.host, "build", "-q", "-t", PROMETHEUS, "-"]
+        run(*words, stdin=begun.encode())
 
 
 def wheels() -> Path:
     """All that the images need of Python's packages, built here as builds have no network."""
-    lock = (ROOT / "uv.lock").read_bytes()
-    folder, noted = CACHE / "wheels", CACHE / "wheels.lock"
-    if not noted.exists() or noted.read_bytes() != lock:
+    uv = ROOT / ".venv" / "tools" / "bin" / "uv"
+    export = ["export", "--frozen", "--no-dev", "--no-emit-project", "-q"]
+    export += [word for extra in EXTRAS for word in ("--extra", extra)]
+    needed = run(str(uv), *export, "--directory", str(ROOT))
+    folder, built = CACHE / "wheels", CACHE / "requirements.txt"
+    if not built.exists() or built.read_text() != needed:
         folder.mkdir(parents=True, exist_ok=True)
-        uv = ROOT / ".venv" / "tools" / "bin" / "uv"
-        version = run(str(uv), "--version").split()[1]
-        export = ["export", "--frozen", "--no-dev", "--no-emit-project", "--extra", "server", "-q"]
-        listed = CACHE / "requirements.txt"
-        listed.write_text(run(str(uv), *export, "--directory", str(ROOT)))
+        listed = CACHE / "requirements.new"
+        listed.write_text(needed)
         pip = [sys.executable, "-m", "pip"]
         run(*pip, "wheel", "-q", "--no-deps", "-w", str(folder), "-r", str(listed), timeout_s=1200)
+        version = run(str(uv), "--version").split()[1]
         run(*pip, "download", "-q", "-d", str(folder), f"uv=={version}", "hatchling")
-        noted.write_bytes(lock)
+        listed.rename(built)
     return folder
 
 
 def context(folder: Path) -> Path:
-    """A copy of what images are built of, with wheels and secrets."""
-    folder.mkdir()
-    ignored = shutil.ignore_patterns("__pycache__", "*.so", "secrets", "wheels")
-    for name in (*CONTEXT, *PACKAGES, "examples"):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, folder / name)
+    """What docker-compose.yml stands in: a release's context of images, wheels, and secrets."""
+    copied = release.image_context((ROOT / release.DOCKERFILE).read_text(), release.tracked(ROOT))
+    with tarfile.open(fileobj=io.BytesIO(release.pack(ROOT, copied, 0))) as packed:
+        packed.extractall(folder, filter="data")
+    ignored = shutil.ignore_patterns("__pycache__", "secrets", "wheels")
+    shutil.copytree(ROOT / "deploy", folder / "deploy", ignore=ignored, dirs_exist_ok=True)
+    for name in ("docker-compose.yml", ".dockerignore"):
+        shutil.copy(ROOT / name, folder)
     (folder / "deploy" / "wheels").mkdir()
     for wheel in wheels().iterdir():
         os.link(wheel, folder / "deploy" / "wheels" / wheel.name)

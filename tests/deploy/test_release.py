@@ -40,7 +40,7 @@ def test_a_context_has_what_the_dockerfile_copies_and_nothing_else():
 def test_the_context_of_the_images_is_whole():
     """Each path that the Dockerfile copies has files in it, but for wheels of one's own."""
     dockerfile = (ROOT / release.DOCKERFILE).read_text()
-    context = release.image_context(dockerfile, release._tracked(ROOT))
+    context = release.image_context(dockerfile, release.tracked(ROOT))
     assert not [path for path in context if path.startswith(("tests/", "docs/", "bench/"))]
     for line in re.findall(r"(?m)^COPY (?!--)(.+)$", dockerfile):
         for pattern in line.split()[:-1]:
