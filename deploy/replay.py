@@ -11,6 +11,7 @@ acknowledged stands in the log, a line a minute.
 import argparse
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -109,6 +110,8 @@ def main() -> None:
     parser.add_argument("--submit", metavar="URL", help="where to submit the subscriptions first")
     parser.add_argument("--rate", type=float, default=60.0)
     arguments = parser.parse_args()
+    # As the first process of a container it would be deaf to the signal that ends containers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     material = load()
     if arguments.submit:
         submitted(

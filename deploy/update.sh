@@ -11,11 +11,11 @@ for service in ${*:-city broker pass hut}; do
         docker rm "$old" >/dev/null
         $compose up -d --no-deps --no-recreate --no-build --scale "$service=$count" "$service"
         for new in $($compose ps -q "$service"); do
-            tries=60
-            until [ "$(docker inspect -f '{{.State.Health.Status}}' "$new")" = healthy ]; do
+            tries=120
+            until docker exec "$new" headwater health >/dev/null 2>&1; do
                 tries=$((tries - 1))
                 [ "$tries" -gt 0 ] || { echo "$service does not become healthy" >&2; exit 1; }
-                sleep 2
+                sleep 1
             done
         done
     done
