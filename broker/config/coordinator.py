@@ -48,7 +48,7 @@ class CoordinatorSection(msgspec.Struct, frozen=True, kw_only=True):
         int,
         About(
             "what the tasks that run here may take in together, measured after simple conditions; "
-            "0: without limit",
+            "0: as much as this broker finds out that its processors can take, once they are busy",
             unit="bytes/s",
             at_least=0,
             at_most=RATE_AT_MOST,

@@ -30,6 +30,7 @@ from broker.core.network.messages import (
 )
 from broker.core.network.network_broker import NetworkBroker
 from broker.driver.network_view import network_view
+from broker.driver.power import CpuReports
 from broker.links.face import LinkFace, LinkNews
 from broker.links.securing import LinkConfigError, Security, load_security
 from broker.network.overlay.calls import CallArrived
@@ -72,6 +73,8 @@ class Networking:
         self._durable = 0
         self._waiting: deque[SendFrame] = deque()
         self._former: FormerNames | None = None
+        self._reports: CpuReports | None = None
+        self._measures = self.planning is not None and not config.coordinator.capacity_bytes_per_s
         self._down_after_ms = config.topology_limits.down_after_ms
         self._runner: Runner
         self.calls: CallDesk
@@ -106,6 +109,9 @@ class Networking:
         if folder is not None:
             self._former = FormerNames(folder, self)
             self._former.start()
+        if self._measures:
+            self._reports = CpuReports(self._runner.put)
+            self._reports.start()
         host = self._face.settings.host
         return f"{host}:{self._face.port}" if host else ""
 
@@ -118,6 +124,8 @@ class Networking:
         """Close all links."""
         if self._former is not None:
             self._former.stop()
+        if self._reports is not None:
+            self._reports.stop()
         await self._face.stop()
 
     def read_security(self) -> Security:

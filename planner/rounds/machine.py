@@ -49,7 +49,7 @@ class Rounds:
         self.settings = settings
         self.agreed = self.refused = self.moved = 0
         self._random = random
-        self._limits = limits
+        self.limits = limits
         self._post = Post(me)
         self.keeping = Keeping(me, self._post)
         self._drained = self._told = False
@@ -239,7 +239,7 @@ class Rounds:
             self._plan_at = max(self._plan_at, soon)
 
     def _summary(self) -> Summary:
-        capacity, egress = self._limits
+        capacity, egress = self.limits
         return Summary(
             self.me, self._post.epoch, self.version, capacity, egress, self.tables, self._drained
         )

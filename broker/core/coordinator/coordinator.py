@@ -22,6 +22,7 @@ import msgspec
 from broker.core.coordinator import bounds
 from broker.core.coordinator.around import Around
 from broker.core.coordinator.bounds import STAYS, CoordinatorSettings
+from broker.core.coordinator.capacity import Capacity
 from broker.core.coordinator.checking import Numbers
 from broker.core.coordinator.effort import rounds_settings
 from broker.core.coordinator.known import Known
@@ -44,6 +45,7 @@ from broker.core.coordinator.works import Works
 from planner.rounds.machine import Rounds
 from planner.rounds.messages import Envelope
 from planner.rounds.post import Effect, Send
+from planner.rounds.units import scaled
 
 
 class Coordinator:
@@ -63,6 +65,7 @@ class Coordinator:
         self.known = Known()
         self.works = Works(me, STAYS * settings.measure_ms)
         self.metering = Metering(settings, around.state_rate)
+        self.measured = Capacity()
         self.drained = False
         self.laid: Laid | None = None
         self.epoch = -1
@@ -109,6 +112,19 @@ class Coordinator:
         self.drained = drained
         self._carry(self.rounds.drain(self._now, drained=drained))
         self._restate()
+
+    def used(self, used_ms: int, granted_ms_per_s: int, now: int) -> None:
+        """So much CPU was used since the process began: where no limit is given it is measured."""
+        self._now = max(now, self._now)
+        counts = self._around.counted()
+        if self.measured.look(counts, used_ms, granted_ms_per_s, self._now):
+            self.rounds.limits = (scaled(self.capacity), self.rounds.limits[1])
+            self._restate()
+
+    @property
+    def capacity(self) -> int:
+        """What the tasks that run here may take in, in bytes a second; 0: without limit."""
+        return self.settings.capacity or self.measured.bytes_per_s
 
     def heard(self, peer: str, data: bytes, now: int) -> None:
         """A neighbour's word. Raises StatementError where it cannot be one."""
@@ -186,7 +202,7 @@ class Coordinator:
         overlay = self._around.overlay()
         others = self.known.statements
         subs = self.works.submissions(lambda name: name in overlay.hops and name in others)
-        limits = (self.settings.capacity, self.settings.egress)
+        limits = (self.capacity, self.settings.egress)
         return Statement(self.me, self._life, self._serial, *limits, self.drained, subs)
 
     def _shape(self, statement: Statement) -> list[object]:

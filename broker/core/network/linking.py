@@ -17,7 +17,7 @@ from broker.core.messages import CancelRequested
 from broker.core.network import frames
 from broker.core.network.cell_view import is_cell
 from broker.core.network.frames import FrameError
-from broker.core.network.messages import CellPlaced, FramesReceived, LinkRefused, LinkUp
+from broker.core.network.messages import CellPlaced, CpuUsed, FramesReceived, LinkRefused, LinkUp
 from broker.core.network.sessions import Sessions
 from broker.core.network.ways import Ways
 from broker.core.operators.conditions import compile_condition
@@ -64,6 +64,9 @@ class Deciding(Protocol):
 
     def drain(self, *, drained: bool) -> None:
         """This broker is to be rid of all tasks, or may take some up again."""
+
+    def used(self, used_ms: int, granted_ms_per_s: int) -> None:
+        """So much CPU was used by now, of which so much is there in a second."""
 
     def wake(self) -> None:
         """Some time has passed."""
@@ -132,6 +135,12 @@ def drain(deciding: Deciding | None, *, drained: bool) -> None:
     """Tell whoever decides, if there is one."""
     if deciding is not None:
         deciding.drain(drained=drained)
+
+
+def use(deciding: Deciding | None, used: CpuUsed) -> None:
+    """Tell whoever decides what the processors did, if there is one."""
+    if deciding is not None:
+        deciding.used(used.used_ms, used.granted_ms_per_s)
 
 
 class Linking:

@@ -64,6 +64,13 @@ class DrainRequested(Struct, frozen=True):
     drained: bool
 
 
+class CpuUsed(Struct, frozen=True):
+    """What the process has used of its processors, and what it may use of them in a second."""
+
+    used_ms: int
+    granted_ms_per_s: int
+
+
 class CellPlaced(Struct, frozen=True):
     """The tasks of a submission of this broker are to run at another one, or here.
 
@@ -85,4 +92,5 @@ FromNetwork: TypeAlias = (
     | CallSent
     | CellPlaced
     | DrainRequested
+    | CpuUsed
 )

@@ -29,9 +29,10 @@ from broker.core.network.cell_view import CellView, home_of, is_cell
 from broker.core.network.cell_views import network_status, said_of, status_of, views
 from broker.core.network.folding import FoldingBroker
 from broker.core.network.hosting import ASK_AGAIN_MS, STORED_MS
-from broker.core.network.linking import cancelled_again, drain, name_taken
+from broker.core.network.linking import cancelled_again, drain, name_taken, use
 from broker.core.network.messages import (
     CellPlaced,
+    CpuUsed,
     DrainRequested,
     ForgetRequested,
     FramesReceived,
@@ -105,6 +106,7 @@ class NetworkBroker(FoldingBroker):
             CellPlaced: self._cell_placed,
             CallSent: lambda one: self.calls.send(one.call),
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
+            CpuUsed: lambda one: use(self.deciding, one),
             core_messages.Woken: self._woken,
             core_messages.Settling: self._settling,
         }

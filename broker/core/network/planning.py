@@ -77,6 +77,10 @@ class Planning:
         """This broker is to be rid of all tasks, or may take some up again."""
         self._do(lambda one: one.drain(self._now, drained=drained))
 
+    def used(self, used_ms: int, granted_ms_per_s: int) -> None:
+        """What the processors did for this broker."""
+        self._do(lambda one: one.used(used_ms, granted_ms_per_s, self._now))
+
     def wake(self) -> None:
         """Some time has passed."""
         due = self.coordinator.next_wake()
@@ -179,6 +183,8 @@ class Planning:
             "brokers": len(one.known.statements),
             "quiet": one.quiet,
             "drained": one.drained,
+            "capacity_bytes_per_s": one.capacity or None,
+            "capacity_measured": not one.settings.capacity and bool(one.capacity),
             "infeasible": (one.laid is not None and one.rounds.infeasible)
             or bool(self.violations.rows),
             "limits_broken": self.violations.rows,

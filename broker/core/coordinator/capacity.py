@@ -1,0 +1,66 @@
+"""What a broker can take in, from what it took in and the time of its processors that this took.
+
+Owns the measurement. Must not know clocks, control groups or who is told. Invariant: nothing is
+said before the broker was busy for long enough, and what was said stands until what is measured is
+another by more than `APART`; so a plan does not begin anew each time that a rate goes up and down.
+
+Bytes for a second of CPU are a mean over the last busy seconds of CPU. A broker that idles does
+much that no byte is to blame for, so that of it nothing can be learnt; what it was when it was busy
+is remembered, also when tasks have gone elsewhere since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import exp
+
+from broker.core.coordinator.metering import Counts
+from broker.core.coordinator.statement import Piece
+
+BUSY = 0.25  # the part of its processors that a broker has to use that it counts
+LEARNT_MS = 5_000  # of busy CPU, before anything is said
+MEAN_MS = 30_000  # of busy CPU that bytes for CPU are a mean over
+ROOM = 0.8  # the part of what it can take that tasks may take: a queue that is full grows for ever
+APART = 1.5  # times as much or as little as was said is said anew
+
+
+class Capacity:
+    """See the module. `bytes_per_s` is 0 while nothing can be said."""
+
+    def __init__(self) -> None:
+        self.bytes_per_s = 0
+        self._before: Mapping[Piece, Counts] = {}
+        self._used_ms = 0
+        self._at: int | None = None
+        self._bytes = self._busy_ms = 0.0
+
+    def look(
+        self, counts: Mapping[Piece, Counts], used_ms: int, granted_ms_per_s: int, now: int
+    ) -> bool:
+        """Return if another capacity is to be said.
+
+        `counts` are those of what runs here, `used_ms` the CPU that the process has used so far,
+        and of `granted_ms_per_s` it may use so much in a second.
+        """
+        taken, cpu_ms = self._taken(counts), used_ms - self._used_ms
+        took_ms = 0 if self._at is None else now - self._at
+        self._before, self._used_ms, self._at = counts, used_ms, now
+        if taken and cpu_ms * 1_000 >= BUSY * granted_ms_per_s * took_ms > 0:
+            keeps = exp(-cpu_ms / MEAN_MS)
+            self._bytes = self._bytes * keeps + taken
+            self._busy_ms = self._busy_ms * keeps + cpu_ms
+        if self._busy_ms < LEARNT_MS:
+            return False
+        found = self._bytes / self._busy_ms * granted_ms_per_s * ROOM
+        if self.bytes_per_s / APART <= found <= self.bytes_per_s * APART:
+            return False
+        self.bytes_per_s = max(1, round(found))
+        return True
+
+    def _taken(self, counts: Mapping[Piece, Counts]) -> int:
+        """Bytes since the last look, of what ran here then as well."""
+        return sum(
+            sum(one.inputs.values()) - sum(before.inputs.values())
+            for piece, one in counts.items()
+            if (before := self._before.get(piece)) is not None and before.term == one.term
+        )
