@@ -5,24 +5,23 @@ processors and no control group itself.
 """
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
 from broker.core.network.messages import CpuUsed
-from broker.driver.usage import CGROUP, usage
+from broker.driver.usage import CGROUP, PROC, usage
 
 EVERY_S = 5.0
 
 
-def granted_ms_per_s(cgroup: Path = CGROUP) -> int:
+def granted_ms_per_s(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
     """Return how much CPU one thread of this process may use in a second.
 
-    The control group and the processors that the process is bound to limit it; what detects is one
-    thread, so that more than one processor is of no use to it.
+    The control group limits it. What detects is one thread, so that more than one processor is of
+    no use to it, and to whichever processors the process is bound, they are one at least.
     """
-    cpus = min(1.0, usage(cgroup=cgroup).get("cpus", 1.0), float(len(os.sched_getaffinity(0))))
+    cpus = min(1.0, usage(proc, cgroup).get("cpus", 1.0))
     return max(1, round(1_000 * cpus))
 
 

@@ -15,17 +15,17 @@ UNLIMITED = 2**60  # control groups of version 1 write some number near 2**63 fo
 def usage(proc: Path = PROC, cgroup: Path = CGROUP) -> dict[str, float]:
     """Return `cpu_s`, used so far, and `memory_bytes`; `cpus` and `memory_bytes_max` if limited.
 
-    The limits are those of the control group that the process sees: of either version, as in a
-    container or a systemd unit with limits.
+    The limits are the least of the control group of the process and of all groups above it, of
+    either version: as in a container, or in a systemd unit with limits.
     """
     used: dict[str, float] = {"cpu_s": round(process_time(), 3)}
     resident = _number(proc / "status", "VmRSS:")
     if resident is not None:
         used["memory_bytes"] = resident * 1024
-    limit = _limit(cgroup)
+    limit = _limit(proc, cgroup)
     if limit is not None:
         used["memory_bytes_max"] = limit
-    cpus = _cpus(cgroup)
+    cpus = _cpus(proc, cgroup)
     if cpus is not None:
         used["cpus"] = cpus
     return used
@@ -46,21 +46,41 @@ def _number(path: Path, key: str) -> int | None:
     return None
 
 
-def _limit(cgroup: Path) -> int | None:
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        text = _text(cgroup / name).strip()
-        if text.isdigit() and int(text) < UNLIMITED:
-            return int(text)
-    return None
+def _groups(proc: Path, cgroup: Path, controller: str) -> list[Path]:
+    """Return the folders of the process's group and of those above it.
+
+    In a container the path may be that outside, which is not there: the root alone counts then.
+    """
+    paths = {"": "/", controller: "/"}  # by controller; the single tree of version 2 has no name
+    for line in _text(proc / "cgroup").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        for name in controllers.split(","):
+            if name in paths and ".." not in Path(path).parts:
+                paths[name] = path
+    folders = []
+    for name, path in paths.items():
+        group = Path(path.lstrip("/"))
+        folders += [cgroup / name / level for level in (group, *group.parents)]
+    return list(dict.fromkeys(folders))
 
 
-def _cpus(cgroup: Path) -> float | None:
-    words = _text(cgroup / "cpu.max").split()
-    if len(words) != 2:
-        words = [
-            _text(cgroup / "cpu" / name).strip()
-            for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+def _limit(proc: Path, cgroup: Path) -> int | None:
+    texts = [
+        _text(group / name).strip()
+        for group in _groups(proc, cgroup, "memory")
+        for name in ("memory.max", "memory.limit_in_bytes")
+    ]
+    limits = [int(text) for text in texts if text.isdigit()]
+    return min((limit for limit in limits if limit < UNLIMITED), default=None)
+
+
+def _cpus(proc: Path, cgroup: Path) -> float | None:
+    shares = []
+    for group in _groups(proc, cgroup, "cpu"):
+        words = _text(group / "cpu.max").split() or [
+            _text(group / name).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         ]
-    if all(word.isdigit() for word in words) and int(words[1]):
-        return int(words[0]) / int(words[1])
-    return None  # `max`, or -1 in version 1
+        # `max`, or -1 in version 1, is no limit.
+        if len(words) == 2 and all(word.isdigit() for word in words) and int(words[1]):
+            shares.append(int(words[0]) / int(words[1]))
+    return min(shares, default=None)
