@@ -18,7 +18,7 @@ from broker.core.coordinator.metering import Counts
 from broker.core.coordinator.statement import Piece
 
 BUSY = 0.25  # the part of its processors that a broker has to use that it counts
-LEARNT_MS = 5_000  # of busy CPU, before anything is said
+LEARNT_MS = 5_000  # of busy CPU, as the mean weighs it, before anything is said
 MEAN_MS = 30_000  # of busy CPU that bytes for CPU are a mean over
 ROOM = 0.8  # the part of what it can take that tasks may take: a queue that is full grows for ever
 APART = 1.5  # times as much or as little as was said is said anew
