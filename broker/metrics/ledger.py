@@ -44,6 +44,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     link_events: Mapping[str, int] = {}
     network: Mapping[str, int] = {}
     limits_broken: Mapping[str, int] = {}
+    capacity: Mapping[str, int] = {}
     waited_for: Mapping[str, int] = {}
     intake_held: int = 0
     clock_jumps: int = 0
@@ -153,6 +154,13 @@ FAMILIES: Final = (
         "headwater_plan_limits_broken",
         "1 for each limit of a broker that the plan breaks, whichever broker is asked",
         ("limit",),
+        kind="gauge",
+    ),
+    Family(
+        "capacity",
+        "headwater_capacity_bytes_per_second",
+        "Most that the tasks here may take in, by how it is known: configured or measured",
+        ("how",),
         kind="gauge",
     ),
     Family(

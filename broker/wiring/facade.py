@@ -120,6 +120,7 @@ class Facade:
             network=dict(self._networking.broker.counts) if self._networking else {},
             waited_for=self._networking.waited_for() if self._networking else {},
             limits_broken=self._networking.limits_broken() if self._networking else {},
+            capacity=self._networking.capacity() if self._networking else {},
             intake_held=int(self._keeping.gate.is_shut) if self._keeping else 0,
             clock_jumps=self._runner.clock.status()["jumps"],
             clock_gap_s=self._runner.clock.status()["gap_ms"] / 1000,

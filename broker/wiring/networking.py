@@ -252,6 +252,14 @@ class Networking:
         """Return 1 for each limit of a broker that the plan breaks."""
         return {} if self.planning is None else self.planning.violations.broken()
 
+    def capacity(self) -> dict[str, int]:
+        """Return what tasks here may take in, in bytes a second, by how that is known."""
+        status = {} if self.planning is None else self.planning.status()
+        if not status.get("capacity_bytes_per_s"):
+            return {}
+        how = "measured" if status["capacity_measured"] else "configured"
+        return {how: status["capacity_bytes_per_s"]}
+
     def lag_s(self, time_of_day_ms: int) -> dict[tuple[str, str], float]:
         """Return how far the promises of origins for tasks here lie behind, by (origin, task)."""
         status = self.broker.status()

@@ -19,7 +19,19 @@ from headwater.cli.reach import add_options, brokers_of
 EXAMPLE = "  headwater top --count 1   # without --count until Ctrl-C"
 PATHS = ("/v1/status", "/v1/network", "/v1/subscriptions")
 CLEAR = "\x1b[H\x1b[2J"
-BROKERS = ("BROKER", "STATE", "CPU", "MEMORY", "IN/S", "RESULTS/S", "HELD", "P99 S", "CLIENTS")
+BROKERS = (
+    "BROKER",
+    "STATE",
+    "CPU",
+    "MEMORY",
+    "IN/S",
+    "RESULTS/S",
+    "HELD",
+    "P99 S",
+    "CLIENTS",
+    "CAPACITY",
+)
+LAST = ("mqtt_clients", "capacity_bytes_per_s")
 TASK_KEYS = ("task", "home", "state", "results", "behind", "lag_s")
 Look = Mapping[str, BrokerAnswers]
 
@@ -93,6 +105,7 @@ def _broker(before: BrokerAnswers, after: BrokerAnswers) -> dict[str, Any]:
         "held": status["tasks"]["held"],
         "detection_p99_s": status.get("detection_s", {}).get("p99"),
         "mqtt_clients": status["mqtt"]["connections"],
+        "capacity_bytes_per_s": _capacity(status),
     }
     if earlier is not None:
         span_s = (status["now"] - earlier["now"]) / 1000
@@ -106,6 +119,13 @@ def _broker(before: BrokerAnswers, after: BrokerAnswers) -> dict[str, Any]:
             count = _at(status, path) - (0 if base is None else _at(base, path))
             row[name] = round(count / span_s, 3) if span_s > 0 else None
     return row
+
+
+def _capacity(status: Mapping[str, Any]) -> int | None:
+    """Return what the broker's tasks may take in; None without a limit or a coordinator."""
+    coordinator = (status.get("network") or {}).get("coordinator") or {}
+    capacity: int | None = coordinator.get("capacity_bytes_per_s")
+    return capacity
 
 
 def _at(status: Mapping[str, Any], path: tuple[str, str]) -> float:
@@ -166,7 +186,7 @@ def _show(data: Mapping[str, Any], *, clear: bool) -> None:
     keys = ("cpu", "memory_bytes", "received_per_s", "results_per_s", "held", "detection_p99_s")
     rows = []
     for row in data["brokers"]:
-        cells = [_text(key, row.get(key)) for key in (*keys, "mqtt_clients")]
+        cells = [_text(key, row.get(key)) for key in (*keys, *LAST)]
         rows.append((row["broker"], row["state"], *cells))
     print_table(BROKERS, rows)
     if data["links"]:
@@ -196,4 +216,6 @@ def _text(key: str, value: object) -> str:
         return f"{100 * value:.0f}%"
     if isinstance(value, int) and key == "memory_bytes":
         return f"{value >> 20} MB"
+    if isinstance(value, int) and key == "capacity_bytes_per_s":
+        return f"{value:,} B/s"
     return f"{value:.1f}" if isinstance(value, float) else str(value)
