@@ -142,6 +142,7 @@ class Desk:
             port=port,
             secrets=tuple(secret.decode() for secret in valid if secret),
             seeds=links.seeds,
+            discover=links.discover,
             certificates=certificates,
             alike=self._alike(),
         )

@@ -86,6 +86,8 @@ def _configuration(
     links: dict[str, str | int | bool] = {"host": host, "port": ports["links"]}
     if grant.seeds:
         links["seeds"] = grant.seeds
+    if grant.discover and not is_loopback(host):  # which the configuration refuses
+        links["discover"] = True
     if grant.secrets:
         links["secret_file"] = SECRET
     certificates = grant.certificates

@@ -40,7 +40,8 @@ class Certificates(msgspec.Struct, frozen=True, kw_only=True):
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """All that an invited broker is given. `host` is empty where it is the one that was asked.
 
-    `alike` are settings by section and key that have to be the same at all brokers.
+    `alike` are settings by section and key that have to be the same at all brokers. With `discover`
+    brokers on its segment find each other.
     """
 
     broker: str
@@ -48,6 +49,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     secrets: tuple[str, ...] = ()
     seeds: str = ""
+    discover: bool = False
     certificates: Certificates | None = None
     alike: dict[str, dict[str, bool | int]] = {}
 

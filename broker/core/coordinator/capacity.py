@@ -1,8 +1,9 @@
-"""What a broker can take in, from what it took in and the time of its processors that this took.
+"""Measure the bytes a second that a broker can take in, by the CPU time that its input costs.
 
-Owns the measurement. Must not know clocks, control groups or who is told. Invariant: nothing is
-said before the broker was busy for long enough, and what was said stands until what is measured is
-another by more than `APART`; so a plan does not begin anew each time that a rate goes up and down.
+Owns the measurement, and that a configured limit takes its place. Must not know clocks, control
+groups or who is told. Invariant: nothing is said before the broker was busy for long enough, and
+what was said stands until what is measured is another by more than `APART`; so a plan does not
+begin anew each time that a rate goes up and down.
 
 Bytes for a second of CPU are a mean over the last busy seconds of CPU. A broker that idles does
 much that no byte is to blame for, so that of it nothing can be learnt; what it was when it was busy
@@ -25,10 +26,11 @@ APART = 1.5  # times as much or as little as was said is said anew
 
 
 class Capacity:
-    """See the module. `bytes_per_s` is 0 while nothing can be said."""
+    """See the module. `bytes_per_s` is the `configured` limit, or 0 while nothing is measured."""
 
-    def __init__(self) -> None:
-        self.bytes_per_s = 0
+    def __init__(self, configured: int = 0) -> None:
+        self.bytes_per_s = configured
+        self.is_configured = bool(configured)
         self._before: Mapping[Piece, Counts] = {}
         self._used_ms = 0
         self._at: int | None = None
@@ -42,6 +44,8 @@ class Capacity:
         `counts` are those of what runs here, `used_ms` the CPU that the process has used so far,
         and of `granted_ms_per_s` it may use so much in a second.
         """
+        if self.is_configured:
+            return False
         taken, cpu_ms = self._taken(counts), used_ms - self._used_ms
         took_ms = 0 if self._at is None else now - self._at
         self._before, self._used_ms, self._at = counts, used_ms, now
@@ -51,16 +55,16 @@ class Capacity:
             self._busy_ms = self._busy_ms * keeps + cpu_ms
         if self._busy_ms < LEARNT_MS:
             return False
-        found = self._bytes / self._busy_ms * granted_ms_per_s * ROOM
-        if self.bytes_per_s / APART <= found <= self.bytes_per_s * APART:
+        measured = self._bytes / self._busy_ms * granted_ms_per_s * ROOM
+        if self.bytes_per_s / APART <= measured <= self.bytes_per_s * APART:
             return False
-        self.bytes_per_s = max(1, round(found))
+        self.bytes_per_s = max(1, round(measured))
         return True
 
     def _taken(self, counts: Mapping[Piece, Counts]) -> int:
         """Bytes since the last look, of what ran here then as well."""
         return sum(
-            sum(one.inputs.values()) - sum(before.inputs.values())
-            for piece, one in counts.items()
-            if (before := self._before.get(piece)) is not None and before.term == one.term
+            sum(now.inputs.values()) - sum(before.inputs.values())
+            for piece, now in counts.items()
+            if (before := self._before.get(piece)) is not None and before.term == now.term
         )

@@ -65,7 +65,7 @@ class Coordinator:
         self.known = Known()
         self.works = Works(me, STAYS * settings.measure_ms)
         self.metering = Metering(settings, around.state_rate)
-        self.measured = Capacity()
+        self.capacity = Capacity(settings.capacity)
         self.drained = False
         self.laid: Laid | None = None
         self.epoch = -1
@@ -114,17 +114,12 @@ class Coordinator:
         self._restate()
 
     def used(self, used_ms: int, granted_ms_per_s: int, now: int) -> None:
-        """So much CPU was used since the process began: where no limit is given it is measured."""
+        """Measure anew, now that the process has used so much CPU since it began."""
         self._now = max(now, self._now)
         counts = self._around.counted()
-        if self.measured.look(counts, used_ms, granted_ms_per_s, self._now):
-            self.rounds.limits = (scaled(self.capacity), self.rounds.limits[1])
+        if self.capacity.look(counts, used_ms, granted_ms_per_s, self._now):
+            self.rounds.limits = (scaled(self.capacity.bytes_per_s), self.rounds.limits[1])
             self._restate()
-
-    @property
-    def capacity(self) -> int:
-        """What the tasks that run here may take in, in bytes a second; 0: without limit."""
-        return self.settings.capacity or self.measured.bytes_per_s
 
     def heard(self, peer: str, data: bytes, now: int) -> None:
         """A neighbour's word. Raises StatementError where it cannot be one."""
@@ -202,7 +197,7 @@ class Coordinator:
         overlay = self._around.overlay()
         others = self.known.statements
         subs = self.works.submissions(lambda name: name in overlay.hops and name in others)
-        limits = (self.capacity, self.settings.egress)
+        limits = (self.capacity.bytes_per_s, self.settings.egress)
         return Statement(self.me, self._life, self._serial, *limits, self.drained, subs)
 
     def _shape(self, statement: Statement) -> list[object]:

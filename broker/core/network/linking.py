@@ -138,7 +138,7 @@ def drain(deciding: Deciding | None, *, drained: bool) -> None:
 
 
 def use(deciding: Deciding | None, used: CpuUsed) -> None:
-    """Tell whoever decides what the processors did, if there is one."""
+    """Report the CPU used to whoever decides, if there is one."""
     if deciding is not None:
         deciding.used(used.used_ms, used.granted_ms_per_s)
 

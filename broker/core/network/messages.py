@@ -65,7 +65,7 @@ class DrainRequested(Struct, frozen=True):
 
 
 class CpuUsed(Struct, frozen=True):
-    """What the process has used of its processors, and what it may use of them in a second."""
+    """The process has used so much CPU since it began, and may use so much in a second."""
 
     used_ms: int
     granted_ms_per_s: int

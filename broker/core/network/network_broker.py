@@ -98,15 +98,13 @@ class NetworkBroker(FoldingBroker):
                 self.topology.handle(topologies.LinkDown(down.peer), self._now)
             ),
             LinkRefused: self._link_refused,
-            NameRefused: lambda taken: self._out.extend(
-                name_taken(self, (taken.peer,), taken.reason)
-            ),
+            NameRefused: lambda no: self._out.extend(name_taken(self, (no.peer,), no.reason)),
             FramesReceived: self._frames_received,
             ForgetRequested: self._forget_requested,
             CellPlaced: self._cell_placed,
             CallSent: lambda one: self.calls.send(one.call),
             DrainRequested: lambda one: drain(self.deciding, drained=one.drained),
-            CpuUsed: lambda one: use(self.deciding, one),
+            CpuUsed: lambda used: use(self.deciding, used),
             core_messages.Woken: self._woken,
             core_messages.Settling: self._settling,
         }

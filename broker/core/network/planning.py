@@ -78,7 +78,7 @@ class Planning:
         self._do(lambda one: one.drain(self._now, drained=drained))
 
     def used(self, used_ms: int, granted_ms_per_s: int) -> None:
-        """What the processors did for this broker."""
+        """So much CPU was used by now, and so much may be used in a second."""
         self._do(lambda one: one.used(used_ms, granted_ms_per_s, self._now))
 
     def wake(self) -> None:
@@ -183,8 +183,8 @@ class Planning:
             "brokers": len(one.known.statements),
             "quiet": one.quiet,
             "drained": one.drained,
-            "capacity_bytes_per_s": one.capacity or None,
-            "capacity_measured": not one.settings.capacity and bool(one.capacity),
+            "capacity_bytes_per_s": one.capacity.bytes_per_s or None,
+            "capacity_measured": bool(one.capacity.bytes_per_s) and not one.capacity.is_configured,
             "infeasible": (one.laid is not None and one.rounds.infeasible)
             or bool(self.violations.rows),
             "limits_broken": self.violations.rows,

@@ -9,6 +9,8 @@ import argparse
 import re
 import socket
 import sys
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
     from broker.admission.messages import Admission
 
 EXAMPLE = "  headwater join - --name pi3 --dir pi3   # the code on standard input, or in place of -"
+NO_ZEROCONF = (
+    "warning: links.discover is set, as at the broker that invited, and the package zeroconf is "
+    "missing here: `pip install 'headwater[discovery]'` before the broker starts"
+)
+LOOPBACK_ALONE = (
+    "warning: links.discover is not set, though it is at {}: this broker's links listen on this "
+    "machine alone; join at an address that other machines reach (--address) to have it"
+)
 NOT_THEIRS = "what answers at {} is not the broker that made this code: nothing was made"
 
 
@@ -63,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     except folders.FolderError as error:
         raise CommandError(2, str(error)) from None
     configuration = str(folder / folders.CONFIGURATION)
+    _warn_of_discovery(grant, folder / folders.CONFIGURATION)
     if arguments.json:
         made: dict[str, Any] = {"ok": True, "name": name, "config": configuration, "ports": ports}
         print_json(made | {"peer": grant.broker})
@@ -70,6 +81,17 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{name} is set up in {folder}, and links itself to {grant.broker}; start it with")
         print(f"headwater broker --config {configuration}")
     return 0
+
+
+def _warn_of_discovery(grant: "Admission", configuration: Path) -> None:
+    """Say what keeps the new broker from finding others as the one that invited it does."""
+    if not grant.discover:
+        return
+    links = tomllib.loads(configuration.read_text(encoding="utf-8"))["links"]
+    if "discover" not in links:
+        print(LOOPBACK_ALONE.format(grant.broker), file=sys.stderr)
+    elif find_spec("zeroconf") is None:
+        print(NO_ZEROCONF, file=sys.stderr)
 
 
 def _asked(
