@@ -39,7 +39,7 @@ class Capacity:
     def look(
         self, counts: Mapping[Piece, Counts], used_ms: int, granted_ms_per_s: int, now: int
     ) -> bool:
-        """Return if another capacity is to be said.
+        """Take in what was used; True where another capacity is to be said.
 
         `counts` are those of what runs here, `used_ms` the CPU that the process has used so far,
         and of `granted_ms_per_s` it may use so much in a second.
@@ -62,7 +62,7 @@ class Capacity:
         return True
 
     def _taken(self, counts: Mapping[Piece, Counts]) -> int:
-        """Bytes since the last look, of what ran here then as well."""
+        """Return the bytes since the last look, of what ran here then as well."""
         return sum(
             sum(now.inputs.values()) - sum(before.inputs.values())
             for piece, now in counts.items()
