@@ -26,7 +26,7 @@ APART = 1.5  # times as much or as little as was said is said anew
 
 
 class Capacity:
-    """See the module. `bytes_per_s` is the `configured` limit, or 0 while nothing is measured."""
+    """One broker's capacity. `bytes_per_s` is as `configured`, or 0 while nothing is measured."""
 
     def __init__(self, configured: int = 0) -> None:
         self.bytes_per_s = configured
