@@ -37,6 +37,7 @@ def compiling(tmp_path):
     return partial(module.compile_passes, tmp_path)
 
 
+@pytest.mark.long
 @needs_compiler
 def test_the_passes_are_compiled_once(compiling):
     made, said = compiling()
@@ -54,6 +55,7 @@ def test_without_a_compiler_all_is_python(compiling, monkeypatch):
     assert compiling() == (None, "found no C compiler: Python alone, which is slower")
 
 
+@pytest.mark.long
 @needs_compiler
 def test_what_cannot_be_compiled_is_left_to_python_and_said(compiling, tmp_path, monkeypatch):
     made, _ = compiling()

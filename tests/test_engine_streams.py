@@ -33,7 +33,7 @@ from tests.streams import Bench, Events, batches
 
 CONSTRUCTS = [name for name in CONSTRUCTS_WHOLE if name != "tables"]  # a Bench has no files
 PAIRS = [(construct, context) for construct in CONSTRUCTS for context in CONTEXTS_WHOLE]
-SPECIFICATIONS_FAST, TRACES_FAST = range(1), range(5)
+SPECIFICATIONS_FAST, TRACES_FAST = range(1), range(3)
 SPECIFICATIONS_LONG, TRACES_LONG = range(1, 12), range(12)
 
 

@@ -3,6 +3,8 @@
 from itertools import combinations
 from random import Random
 
+import pytest
+
 from planner.layout import lay_out
 from planner.reading import read_problem
 from planner.search.model import Model
@@ -76,6 +78,7 @@ def test_a_branch_goes_out_of_another_broker_where_the_first_has_as_many_as_it_m
     assert found(links, egress, "b", ["e", "a", "c"]) == 3
 
 
+@pytest.mark.long
 def test_a_tree_that_keeps_all_limits_is_found_nearly_wherever_there_is_one():
     """A way through all brokers, where each may send but once, is as hard to find as any."""
     kept = missed = 0

@@ -141,6 +141,7 @@ def test_a_plan_is_found_where_limits_are_what_a_good_one_takes_again_and_again(
             assert feasible_within(document, 12_000), document["name"]
 
 
+@pytest.mark.long
 def test_a_seed_gives_the_same_plan_where_searches_with_fewer_limits_help():
     one, other = (planned(HARD["ten brokers"], Steps(2500)) for _ in range(2))
     assert one == other

@@ -49,6 +49,7 @@ def left_without(problems, steps):
     return [one.name for one in problems if not oracle.judge(one.document, found_in(one, steps))[1]]
 
 
+@pytest.mark.long
 def test_of_plans_that_strangers_planted_at_most_one_is_not_found_soon():
     left = left_without(strangers(22, nodes=(10, 16)), 3000)
     assert len(left) <= 1, left

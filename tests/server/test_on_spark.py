@@ -281,6 +281,7 @@ def test_an_error_of_spark_is_raised_and_not_told_on_the_way(spark, capfd):
     assert "CAST_INVALID_INPUT" not in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_every_job_gives_what_its_input_says_with_a_broker_ten_minutes_behind(spark, two, tmp_path):
     """The log of `b` begins ten minutes before that of `a`: still nothing of it is late.
 

@@ -16,7 +16,7 @@ from simulation.crashes.process import Process
 from simulation.crashes.scenario import Run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FAST_SEEDS = 75
+FAST_SEEDS = 50
 LONG_SEEDS = 20_000
 PART = 25
 

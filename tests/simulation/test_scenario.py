@@ -18,7 +18,7 @@ from simulation.malformed import BAD
 from simulation.scenario import Scenario, ScenarioFailedError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FAST_SEEDS = 80
+FAST_SEEDS = 40
 LONG_SEEDS = 5_000
 PART = 20
 

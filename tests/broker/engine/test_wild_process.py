@@ -67,7 +67,10 @@ async def together(port, name, broker):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", WILD)
+@pytest.mark.parametrize(
+    "name",
+    ["quadruples", *(pytest.param(name, marks=pytest.mark.long) for name in ("chain", "lists"))],
+)
 def test_a_text_without_limit_is_suspended_and_nobody_else_waits(tmp_path, name):
     config = CONFIG.replace("[broker]", '[broker]\ndata_dir = "data"')
     with RunningBroker(tmp_path, config) as broker:

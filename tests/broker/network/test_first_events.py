@@ -88,6 +88,7 @@ def test_the_first_events_of_types_that_nobody_sent_before_reach_who_asked_for_t
     asyncio.run(asked_first(tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_so_do_those_of_a_source_that_says_what_it_sends_just_before(tmp_path):
     asyncio.run(asked_first(tmp_path, advertised=True))
@@ -99,6 +100,7 @@ def test_so_do_first_batches(tmp_path):
     asyncio.run(asked_first(tmp_path, batch=True))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_what_came_before_a_subscription_does_not_count_for_it(tmp_path):
     asyncio.run(asked_last(tmp_path))

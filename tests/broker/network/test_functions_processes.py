@@ -73,6 +73,7 @@ def play(folder, monkeypatch, scenario):
     asyncio.run(run())
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_function_given_at_one_end_is_called_at_the_other(tmp_path, monkeypatch):
     async def scenario(line):

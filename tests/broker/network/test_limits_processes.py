@@ -23,6 +23,7 @@ class LimitedFleet(Fleet):
     more = "\n[coordinator]\nenabled = true\nmeasure_ms = 1000\ncapacity_bytes_per_s = 100\n"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_each_of_three_brokers_says_that_a_limit_is_broken(tmp_path, capsys):
     """The exit status is what scripts go by: 0 at those that are not concerned would mislead."""

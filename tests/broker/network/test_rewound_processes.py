@@ -138,6 +138,7 @@ async def cancelled_behind_a_copy(folder):
         await fleet.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_home_restored_from_a_backup_revives_no_subscription_that_was_cancelled(tmp_path):
     asyncio.run(cancelled_behind_a_copy(tmp_path))
@@ -190,7 +191,7 @@ async def cloned(folder, neighbour):
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("neighbour", ["b0", "b2"])
+@pytest.mark.parametrize("neighbour", ["b0", pytest.param("b2", marks=pytest.mark.long)])
 def test_a_cloned_card_beside_its_original_admits_nothing_and_does_no_harm(tmp_path, neighbour):
     """Of the original's events some were lost, and after the clone's end all."""
     asyncio.run(cloned(tmp_path, neighbour))
@@ -233,8 +234,9 @@ async def cloned_as_another(folder, neighbour):
         await fleet.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("neighbour", ["b0", pytest.param("b2", marks=pytest.mark.long)])
+@pytest.mark.parametrize("neighbour", ["b0", "b2"])
 def test_a_copy_under_another_name_admits_nothing_until_its_original_is_forgotten(
     tmp_path, neighbour
 ):

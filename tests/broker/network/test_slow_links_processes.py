@@ -92,7 +92,9 @@ async def first_events(folder, draw, delay_s, *, settled):
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("delay_s", "settled"), [(0.02, True), (0.15, False)])
+@pytest.mark.parametrize(
+    ("delay_s", "settled"), [pytest.param(0.02, True, marks=pytest.mark.long), (0.15, False)]
+)
 def test_first_events_over_three_slow_links_count_once_each(tmp_path, delay_s, settled):
     draw = random.Random(f"{delay_s} {settled}")
     asyncio.run(first_events(tmp_path, draw, delay_s, settled=settled))

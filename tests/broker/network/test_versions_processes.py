@@ -75,6 +75,7 @@ def test_a_network_is_updated_from_the_version_before(tmp_path: Path):
     updated(tmp_path, earlier(tmp_path / "earlier"), None)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_a_network_is_updated_to_the_version_to_come(tmp_path: Path):
     updated(tmp_path, None, later(tmp_path / "later"))

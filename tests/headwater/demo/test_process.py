@@ -65,7 +65,9 @@ def brokers_of(process) -> list[int]:
 
 
 @pytest.mark.timeout(FIRST_RESULT_S_MAX + PATIENCE_S)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_stopped_in_the_middle_it_leaves_nothing_behind(folder, number):
     with demo(folder) as process:
         assert json.loads(process.stdout.readline())["subscription"]
@@ -79,7 +81,7 @@ def test_stopped_in_the_middle_it_leaves_nothing_behind(folder, number):
 
 
 @pytest.mark.timeout(FIRST_RESULT_S_MAX + PATIENCE_S)
-@pytest.mark.parametrize("reader", ["enough", "full"])
+@pytest.mark.parametrize("reader", ["enough", pytest.param("full", marks=pytest.mark.long)])
 def test_it_ends_when_nobody_reads_its_results_any_more(folder, reader):
     """As in `headwater demo | head -3`, and on a full disk; it is not the broker that is lost."""
     words = {"enough": "| head -3", "full": "> /dev/full"}[reader]

@@ -155,6 +155,7 @@ AT_ONCE = (  # those that the first runs show: `make test` has no time for all
 AT_ONCE_SEEDS = 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plant", AT_ONCE, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
     plant(monkeypatch)

@@ -95,6 +95,7 @@ LATER = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plant", AT_ONCE, ids=lambda one: one.__name__)
 def test_a_planted_mistake_is_found_at_once(plant, monkeypatch):
     plant(monkeypatch)
