@@ -20,7 +20,7 @@ from tests.oracles.worked import WorkedCase
 from tests.oracles.worked_cases import WORKED_CASES_WHOLE
 
 CONSTRUCTS = list(CONSTRUCTS_WHOLE)
-SEEDS_FAST = 4
+SEEDS_FAST = 5
 SEEDS_LONG = 70
 RESULTS_SHARE_MIN = 0.3
 
