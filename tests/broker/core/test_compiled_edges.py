@@ -211,19 +211,23 @@ def test_garbage_that_takes_the_events_away_changes_nothing(told):
 
     wanted = told(lists())
     before, collects = gc.get_threshold(), gc.isenabled()
-    for _ in range(20):
-        given_lists = lists()
-        taken: list[list[Any]] = [[] for _ in range(200)]  # Python keeps none for the next
-        gc.disable()
-        Greedy()
-        gc.set_threshold(1)
-        gc.enable()
-        try:
-            found = told(given_lists)
-        finally:
-            gc.set_threshold(*before)
-            (gc.enable if collects else gc.disable)()
-        gc.collect()
-        assert given_lists == [[], [], [], []]
-        assert len(taken) == 200
-        assert found == wanted
+    gc.freeze()  # what other tests hold need not be looked at again and again
+    try:
+        for _ in range(20):
+            given_lists = lists()
+            taken: list[list[Any]] = [[] for _ in range(200)]  # Python keeps none for the next
+            gc.disable()
+            Greedy()
+            gc.set_threshold(1)
+            gc.enable()
+            try:
+                found = told(given_lists)
+            finally:
+                gc.set_threshold(*before)
+                (gc.enable if collects else gc.disable)()
+            gc.collect()
+            assert given_lists == [[], [], [], []]
+            assert len(taken) == 200
+            assert found == wanted
+    finally:
+        gc.unfreeze()
