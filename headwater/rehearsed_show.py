@@ -135,11 +135,21 @@ def table(document: Document) -> list[str]:
         for name, one in document["per_broker"].items()
     ]
     lines += ["", *columns(heads, rows), ""]
+    if "energy" in document:
+        lines += [*_energy(document["energy"]), ""]
     late = {name: one["late"] for name, one in document["per_broker"].items() if one["late"]}
     if late:
         where = ", ".join(f"{count:,} at {name}" for name, count in late.items())
         lines.append(f"events that came too late: {where}; see --lateness and --idle")
     return [*lines, _verdict(document)]
+
+
+def _energy(document: Document) -> list[str]:
+    parts = ("transmit_j", "receive_j", "listen_j", "compute_j", "total_j")
+    heads = ["broker", "transmit, J", "receive, J", "listen, J", "compute, J", "together, J"]
+    nodes = {**document["brokers"], "all": document}
+    rows = [[name, *(f"{energy[part]:,.3f}" for part in parts)] for name, energy in nodes.items()]
+    return columns(heads, rows)
 
 
 def _sentence(one: Document) -> str:

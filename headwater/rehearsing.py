@@ -23,10 +23,11 @@ from headwater.lines import STANDARD_INPUT, UnreadableError
 from headwater.readers import read_events
 from headwater.rehearsed_show import report, table
 from headwater.replay import BadInputError, Replay, kinds_of, tell_bad, tell_dropped
-from headwater.simulating import Bar, drawing
+from headwater.simulating import Bar, documents, drawing, energy_model
 from headwater.tables import tables_beside
 from language import ReadTable, Specification
 from planner.problem import ProblemError
+from simulation.energy import Energy, EnergyModel, NodeWork, energy_of
 from simulation.rehearsal.compare import Comparison, compared
 from simulation.rehearsal.described import Rehearsed, read_rehearsed
 from simulation.rehearsal.faults import (
@@ -57,6 +58,7 @@ KINDS = ("cut", "end", "slow")
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse as the command line says. Raises CommandError with status 2."""
     draw = drawing("headwater.rehearsed_plot") if arguments.plot else None
+    model = energy_model(arguments.energy)
     try:
         material, text = _material(arguments)
         faults = _faults(arguments, material)
@@ -70,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(FAULTY, f"{arguments.network}: {error}") from None
     comparison = _compared(material, text, outcome, plain)
     told = report(material, faults, outcome, comparison)
+    if model is not None:
+        told["energy"] = documents(_energies(model, material, outcome))
     if arguments.results:
         write_text(arguments.results, "".join(f"{one.decode()}\n" for one in comparison.lines))
     if draw is not None:
@@ -91,6 +95,19 @@ def _runs(material: Material, faults: Sequence[Fault]) -> tuple[Outcome, Outcome
             plain = rehearse(material, (), bar.show)
     with Bar("events with faults" if faults else "events", sys.stderr) as bar:
         return rehearse(material, faults, bar.show), plain
+
+
+def _energies(model: EnergyModel, material: Material, outcome: Outcome) -> dict[str, Energy]:
+    """Return what each broker takes from the first event to the last."""
+    seconds = (material.last_ms - material.first_ms) / 1000
+    works = {name: NodeWork(computed=worked.processed) for name, worked in outcome.brokers.items()}
+    for (sender, receiver), carried in outcome.links.items():
+        works[sender].sent += carried.messages
+        works[sender].sent_bytes += carried.size_bytes
+        works[receiver].received += carried.messages
+        works[receiver].received_bytes += carried.size_bytes
+        works[receiver].computed_bytes += carried.size_bytes
+    return {name: energy_of(model, work, seconds) for name, work in works.items()}
 
 
 # --- what is given ------------------------------------------------------------------------------

@@ -20,9 +20,18 @@ from typing import Any, Self, TextIO
 from headwater.cli.output import CommandError, complain, print_json, print_table
 from headwater.cli.simulate import ALL, APPROACHES
 from headwater.given import write_text
+from simulation.energy import (
+    Energy,
+    EnergyModel,
+    EnergyModelError,
+    NodeWork,
+    energy_of,
+    read_model,
+    together,
+)
 from simulation.propagation.needed import needed
 from simulation.propagation.reading import read_scenario
-from simulation.propagation.run import Outcome, simulate
+from simulation.propagation.run import Loss, Outcome, simulate
 from simulation.propagation.scenario import Scenario, ScenarioError
 
 GOOD, FAULTY = 0, 2
@@ -33,6 +42,7 @@ REDRAWN_EVERY_S = 0.1
 def run(arguments: argparse.Namespace) -> int:
     """Run the approaches over a scenario. Raises CommandError with status 2."""
     draw = drawing("headwater.simulated_plot") if arguments.plot else None
+    model = energy_model(arguments.energy)
     try:
         scenario = read_scenario(Path(arguments.scenario))
     except ScenarioError as error:
@@ -44,8 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
     outcomes: dict[str, Outcome] = {}
     for approach in approaches:
         with Bar(approach, sys.stderr) as bar:
-            outcomes[approach] = simulate(scenario, approach, wanted, bar.show)
+            loss = Loss(arguments.loss or 0.0, arguments.seed)
+            outcomes[approach] = simulate(scenario, approach, wanted, bar.show, loss)
     told = {name: each.told(numbered=scenario.numbered) for name, each in outcomes.items()}
+    if arguments.loss is not None:
+        for name, each in outcomes.items():
+            told[name]["lost"] = sum(each.lost.values())
+    energies = {} if model is None else _energies(model, scenario, outcomes)
+    for name, by_node in energies.items():
+        told[name]["energy"] = documents(by_node)
     if draw is not None:
         title = f"{scenario.nodes} brokers, {len(scenario.subscriptions)} subscriptions"
         write_text(arguments.plot, draw(outcomes, title))
@@ -54,8 +71,40 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json or not arguments.output:
         print_json(told)
     else:
-        _table(outcomes)
+        _table(outcomes, energies, lossy=arguments.loss is not None)
     return GOOD
+
+
+def energy_model(name: str | None) -> EnergyModel | None:
+    """Return the model in a file; None: none is asked for. Raises CommandError."""
+    try:
+        return None if name is None else read_model(Path(name))
+    except EnergyModelError as error:
+        raise CommandError(FAULTY, str(error)) from None
+
+
+def documents(by_node: dict[str, Energy]) -> dict[str, Any]:
+    """Return the energies of brokers and of all together as plain data."""
+    all_together = together(list(by_node.values())).document()
+    return {
+        **all_together,
+        "brokers": {name: energy.document() for name, energy in by_node.items()},
+    }
+
+
+def _energies(
+    model: EnergyModel, scenario: Scenario, outcomes: dict[str, Outcome]
+) -> dict[str, dict[str, Energy]]:
+    times = [reading.t for reading in scenario.readings]
+    seconds = float(max(times) - min(times)) if times else 0.0
+    return {
+        name: {
+            str(node): energy_of(model, works.get(node, NodeWork()), seconds)
+            for node in range(scenario.nodes)
+        }
+        for name, each in outcomes.items()
+        for works in [each.work(model.size)]
+    }
 
 
 def _in_vain(scenario: Scenario) -> Iterator[str]:
@@ -80,19 +129,22 @@ def drawing(module: str) -> Any:
         raise CommandError(FAULTY, sentence) from None
 
 
-def _table(outcomes: dict[str, Outcome]) -> None:
-    heads = ("approach", "operators sent", "events sent", "recall", "busiest link")
-    rows = [
-        (
-            name,
-            f"{each.subscription:,}",
-            f"{each.publication:,}",
-            f"{each.recall:.4f}",
-            busiest(each),
-        )
-        for name, each in outcomes.items()
-    ]
-    print_table(heads, rows)
+def _table(
+    outcomes: dict[str, Outcome], energies: dict[str, dict[str, Energy]], *, lossy: bool
+) -> None:
+    heads = ["approach", "operators sent", "events sent", "recall"]
+    heads += ["lost"] * lossy + ["energy, J", "most at one"] * bool(energies) + ["busiest link"]
+    rows = []
+    for name, each in outcomes.items():
+        row = [name, f"{each.subscription:,}", f"{each.publication:,}", f"{each.recall:.4f}"]
+        if lossy:
+            row.append(f"{sum(each.lost.values()):,}")
+        if by_node := energies.get(name):
+            dearest = max(by_node, key=lambda node: (by_node[node].total_j, -int(node)))
+            row.append(f"{together(list(by_node.values())).total_j:,.3f}")
+            row.append(f"{dearest}: {by_node[dearest].total_j:,.3f}")
+        rows.append((*row, busiest(each)))
+    print_table(tuple(heads), rows)
 
 
 def busiest(outcome: Outcome) -> str:

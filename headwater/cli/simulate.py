@@ -54,6 +54,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="draw the loads and the recall of the approaches; of a rehearsal, loads and delays"
         " over time (needs the extra `plots`)",
     )
+    parser.add_argument(
+        "--energy",
+        metavar="MODEL.toml",
+        help="tell the joules that each broker takes, by what a message, a byte and a second cost",
+    )
+    parser.add_argument(
+        "--loss",
+        metavar="SHARE",
+        type=float,
+        help="lose such a share of the events on each link, as where nobody acknowledges; a number"
+        " from 0 to 1",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="of what is lost; 1")
     _configure_rehearsal(parser.add_argument_group("rehearsal of faults, in place of a scenario"))
 
 
@@ -124,6 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             2, "tell either SCENARIO.json, or --spec SPEC.hw, --network NET.json and --events FILE"
         )
+    if arguments.loss is not None and not 0 <= arguments.loss <= 1:
+        raise CommandError(2, f"--loss is a number from 0 to 1, and {arguments.loss:g} is not")
     if arguments.spec is None:
         if rehearsed:
             name = rehearsed[0].replace("_", "-")
@@ -132,6 +147,10 @@ def run(arguments: argparse.Namespace) -> int:
     missing = [name for name in ("network", "events") if not getattr(arguments, name)]
     if missing:
         raise CommandError(2, f"a rehearsal needs --{missing[0]}, too")
+    if arguments.loss is not None:
+        raise CommandError(
+            2, "--loss is for a SCENARIO.json; in a rehearsal brokers repeat what was lost"
+        )
     if arguments.approach != ALL:
         raise CommandError(2, "--approach is for a SCENARIO.json; a rehearsal runs what brokers do")
     return int(entry("headwater.rehearsing", "run")(arguments))

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from math import ceil
+from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
 
 from broker.core.event import MetricPosition
 from broker.core.routing.central import CentralRouter
-from broker.core.routing.messages import LOCAL, Events, Results, Send, Want
+from broker.core.routing.messages import LOCAL, Events, Message, Results, Send, Want
 from broker.core.routing.operator import Advertisement, Key, Operator, Range, Region
 from broker.core.routing.router import Router
 from broker.core.routing.strategies import STRATEGIES, Strategy
+from simulation.energy import NodeWork, Sizes
 from simulation.propagation.needed import needed
 from simulation.propagation.scenario import (
     SECOND_MS,
@@ -58,6 +60,25 @@ class Outcome(NamedTuple):
     publication: int
     recall: float
     by_link: dict[tuple[int, int], tuple[int, int]]  # directed: operators, events
+    lost: dict[tuple[int, int], int]  # directed: of these events, those that never arrived
+    entered: dict[int, int]  # by broker: events of its own sensors
+
+    def work(self, sizes: Sizes) -> dict[int, NodeWork]:
+        """Return what each broker did; every operator and every event is a message of its own."""
+        done = {node: NodeWork(computed=count) for node, count in self.entered.items()}
+        for (sender, receiver), (operators, events) in self.by_link.items():
+            outward = done.setdefault(sender, NodeWork())
+            outward.sent += operators + events
+            outward.sent_bytes += operators * sizes.operator_bytes + events * sizes.event_bytes
+            arrived = events - self.lost.get((sender, receiver), 0)
+            inward = done.setdefault(receiver, NodeWork())
+            inward.received += operators + arrived
+            inward.received_bytes += operators * sizes.operator_bytes + arrived * sizes.event_bytes
+            inward.computed += operators + arrived
+        for node, work in done.items():
+            work.computed_bytes = work.received_bytes
+            work.computed_bytes += self.entered.get(node, 0) * sizes.event_bytes
+        return done
 
     def told(self, *, numbered: bool) -> dict[str, Any]:
         """As the file format has it."""
@@ -72,10 +93,42 @@ class Outcome(NamedTuple):
         }
 
 
+class Loss:
+    """Links without acknowledgement: each event is lost on each with the same probability.
+
+    Advertisements and operators arrive: they are few, and would be repeated until they have.
+    """
+
+    def __init__(self, share: float = 0.0, seed: int = 1) -> None:
+        self.share = share
+        self._draw = Random(seed)
+        self.by_link: dict[tuple[int, int], int] = {}
+
+    def arriving(self, link: tuple[int, int], message: Message) -> Message | None:
+        """Return what arrives of a message; None: nothing."""
+        if not self.share or not isinstance(message, Events | Results):
+            return message
+        kept: list[Any] = [event for event in message.events if self._draw.random() >= self.share]
+        if len(kept) == len(message.events):
+            return message
+        arrives: Events | Results
+        if isinstance(message, Events):
+            # Copies are by event: for each there are as many as there are operators.
+            copies = message.copies * len(kept) // len(message.events)
+            arrives = Events(kept, copies)
+        else:
+            arrives = Results(kept)
+        gone = copies_of(message) - copies_of(arrives)
+        self.by_link[link] = self.by_link.get(link, 0) + gone
+        return arrives if kept else None
+
+
 class Network:
     """The brokers of a scenario under one strategy."""
 
-    def __init__(self, scenario: Scenario, strategy: Strategy) -> None:
+    def __init__(self, scenario: Scenario, strategy: Strategy, loss: Loss | None = None) -> None:
+        self._loss = loss or Loss()
+        self.entered: dict[int, int] = {}
         near = scenario.neighbours
         self._routers: list[Router | CentralRouter]
         if strategy.central:
@@ -115,6 +168,7 @@ class Network:
 
     def publish(self, node: int, event: SimpleEvent) -> None:
         """An event enters at a broker."""
+        self.entered[node] = self.entered.get(node, 0) + 1
         self._spread(node, self._routers[node].events(LOCAL, [event]))
 
     def expire(self, before_ms: int) -> None:
@@ -136,20 +190,27 @@ class Network:
                 continue
             other = int(to)
             self._count((at, other), message)
-            router = self._routers[other]
-            queue.extend((other, send) for send in router.receive(str(at), message))
+            arriving = self._loss.arriving((at, other), message)
+            if arriving is not None:
+                router = self._routers[other]
+                queue.extend((other, send) for send in router.receive(str(at), arriving))
 
     def _count(self, link: tuple[int, int], message: Any) -> None:
         operators, events = self.by_link.get(link, (0, 0))
         if isinstance(message, Want):
             operators += 1
-        elif isinstance(message, Events):
-            events += message.copies
-        elif isinstance(message, Results):
-            events += sum(len(names) for _, names in message.events)
+        elif isinstance(message, Events | Results):
+            events += copies_of(message)
         else:
             return
         self.by_link[link] = (operators, events)
+
+
+def copies_of(message: Events | Results) -> int:
+    """Return how many events are charged for a message."""
+    if isinstance(message, Events):
+        return message.copies
+    return sum(len(names) for _, names in message.events)
 
 
 def advertisement_of(sensor: Sensor) -> Advertisement:
@@ -188,9 +249,9 @@ def operator_of(
 class _Run:
     """A scenario under way under one strategy."""
 
-    def __init__(self, scenario: Scenario, strategy: Strategy) -> None:
+    def __init__(self, scenario: Scenario, strategy: Strategy, loss: Loss) -> None:
         self._scenario = scenario
-        self.network = Network(scenario, strategy)
+        self.network = Network(scenario, strategy, loss)
         widest = max((ceil(each.delta_t) for each in scenario.subscriptions.values()), default=1)
         self._reach = widest
         self._there: set[str] = set()
@@ -249,12 +310,16 @@ def simulate(
     approach: str | Strategy,
     wanted: dict[str, set[str]] | None = None,
     progress: Progress | None = None,
+    loss: Loss | None = None,
 ) -> Outcome:
     """Run a scenario; `wanted` is what `needed` tells of it, if that is known already.
 
-    `progress` is told how much is done and how much there is. KeyError: no such approach.
+    `progress` is told how much is done and how much there is; without a `loss` nothing is lost.
+    KeyError: no such approach.
     """
-    run = _Run(scenario, STRATEGIES[approach] if isinstance(approach, str) else approach)
+    loss = loss or Loss()
+    strategy = STRATEGIES[approach] if isinstance(approach, str) else approach
+    run = _Run(scenario, strategy, loss)
     total = len(scenario.steps) + len(scenario.readings)
     done = 0
     steps = deque(scenario.steps)
@@ -272,10 +337,12 @@ def simulate(
         run.step(steps.popleft())
     if progress is not None:
         progress(total, total)
-    return _outcome(scenario, run.network, needed(scenario) if wanted is None else wanted)
+    return _outcome(scenario, run.network, loss, needed(scenario) if wanted is None else wanted)
 
 
-def _outcome(scenario: Scenario, network: Network, wanted: dict[str, set[str]]) -> Outcome:
+def _outcome(
+    scenario: Scenario, network: Network, loss: Loss, wanted: dict[str, set[str]]
+) -> Outcome:
     order = {reading.id: place for place, reading in enumerate(scenario.readings)}
     delivered = {
         name: sorted(network.delivered.get(name, ()), key=order.__getitem__)
@@ -289,4 +356,6 @@ def _outcome(scenario: Scenario, network: Network, wanted: dict[str, set[str]]) 
         sum(events for _, events in network.by_link.values()),
         got / pairs if pairs else 1.0,
         dict(sorted(network.by_link.items())),
+        dict(sorted(loss.by_link.items())),
+        dict(sorted(network.entered.items())),
     )

@@ -25,6 +25,36 @@ def simulated(capsys, *words):
     return status, said.out, said.err
 
 
+def test_brokers_take_energy_for_what_their_links_carried(files, tmp_path, capsys):
+    model = tmp_path / "model.toml"
+    model.write_text(
+        "[transmit]\nmessage_j = 1.0\nbyte_j = 0.1\n[receive]\nmessage_j = 0.5\nbyte_j = 0.05\n"
+        "[listen]\nsecond_j = 2.0\n[compute]\nmessage_j = 0.25\n"
+    )
+    status, out, _ = simulated(capsys, *files, "--energy", str(model), "--json")
+    assert status == 0
+    report = json.loads(out)
+    span_s = report["energy"]["brokers"]["mid"]["listen_j"] / 2.0
+    assert span_s > 60
+    for name, energy in report["energy"]["brokers"].items():
+        links = report["links"].items()
+        sent = [one for link, one in links if link.startswith(f"{name} -> ")]
+        received = [one for link, one in links if link.endswith(f" -> {name}")]
+        transmit = sum(one["messages"] + 0.1 * one["bytes"] for one in sent)
+        receive = sum(0.5 * one["messages"] + 0.05 * one["bytes"] for one in received)
+        compute = 0.25 * report["per_broker"][name]["processed"]
+        parts = (transmit, receive, 2.0 * span_s, compute)
+        assert tuple(energy.values()) == pytest.approx((*parts, sum(parts)))
+    status, out, _ = simulated(capsys, *files, "--energy", str(model))
+    assert f"{report['energy']['total_j']:,.3f}" in out
+
+
+def test_nothing_can_be_lost_in_a_rehearsal(files, capsys):
+    status, out, err = simulated(capsys, *files, "--loss", "0.1")
+    assert (status, out) == (2, "")
+    assert "brokers repeat what was lost" in err
+
+
 def test_a_rehearsal_writes_results_as_a_replay_does_and_a_report(files, tmp_path, capsys):
     results, output, picture = (tmp_path / name for name in ("r.jsonl", "out.json", "p.svg"))
     words = ("--cut", "east-mid@+30s+40s", "--end", "mid@+90s+10s", "--slow", "mid-west@+5s+9s:1s")
