@@ -62,7 +62,7 @@ def bootstrapped(name: str, *packages: str, architecture: str = "") -> Path:
         words = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}"]
         words += [f"--arch={architecture}"] if architecture else []
         report(f"making a Debian root with {', '.join(packages)} in {root}")
-        run_tool("nice", "-n", "10", *words, SUITE, str(root), PATH=f"{PATH}:{os.environ['PATH']}")
+        run_tool(*words, SUITE, str(root), PATH=f"{PATH}:{os.environ['PATH']}")
         complete.touch()
     return root
 
@@ -78,10 +78,10 @@ def run_tool(*words: str, **environ: str) -> str:
 
 
 def run_in(root: Path, *words: str, **environ: str) -> None:
-    """Run a program in `root` with a low priority and nothing of this environment."""
+    """Run a program in `root` with nothing of this environment."""
     cleared = ["env", "-i", f"PATH={PATH}", "LC_ALL=C.UTF-8"]
     cleared += [f"{name}={value}" for name, value in environ.items()]
-    run_tool("nice", "-n", "10", "/usr/sbin/chroot", str(root), *cleared, *words)
+    run_tool("/usr/sbin/chroot", str(root), *cleared, *words)
 
 
 def report(step: str) -> None:

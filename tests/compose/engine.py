@@ -5,23 +5,22 @@ packages, and Python's packages are built into wheels beforehand. What is dear t
 the cache of `debian_roots` for the next run.
 """
 
-import io
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import release
-from debian_roots import CACHE, PATH, bootstrapped
+from debian_roots import CACHE, PATH, bootstrapped, run_in
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ("dockerd", "docker", "docker-compose", "debootstrap")
 LEFT_OUT = ("var/cache/apt/*", "var/lib/apt/lists/*", "usr/share/doc/*", "usr/share/locale/*")
+BARE = ("python3", "python3-venv", "ca-certificates")
 PYTHONS = ("python:3.11-slim-bookworm", "python:3.11-bookworm")
 MOSQUITTO, PROMETHEUS = "eclipse-mosquitto:2", "prom/prometheus:v2.53.4"
 OWNED = {"mosquitto/data": 1883, "prometheus": 65534}
@@ -115,10 +114,11 @@ def base_images(engine: Engine) -> None:
 
 
 def _base_images(engine: Engine) -> None:
-    with ThreadPoolExecutor() as made:  # each waits for the network and for one core
-        made.submit(wheels)
-        for build in [made.submit(python_images, engine), made.submit(server_images, engine)]:
-            build.result()
+    with ThreadPoolExecutor() as made:  # wheels are fetched meanwhile
+        fetched = made.submit(wheels)
+        python_images(engine)
+        server_images(engine)
+        fetched.result()
     if (
         GRAFANA not in engine.images()
     ):  # never started, but looked for: its queries are asked elsewhere
@@ -128,15 +128,28 @@ def _base_images(engine: Engine) -> None:
 def python_images(engine: Engine) -> None:
     """Python, as both of our images are built of it."""
     if PYTHONS[0] not in engine.images():
-        root = bootstrapped("python", "python3", "python3-venv", "ca-certificates")
+        root = bootstrapped("python", *BARE)
         imported(engine, root, PYTHONS[0])
         engine.docker("tag", PYTHONS[0], PYTHONS[1])
+
+
+def servers_root() -> Path:
+    """The root of Python's image with two servers more."""
+    root, complete = CACHE / "servers", CACHE / "servers.done"
+    if not complete.exists():
+        shutil.rmtree(root, ignore_errors=True)
+        run("cp", "-a", str(bootstrapped("python", *BARE)), str(root))
+        run_in(root, "apt-get", "-q", "update")
+        install = ("apt-get", "-q", "-y", "--no-install-recommends", "install")
+        run_in(root, *install, "mosquitto", "prometheus", DEBIAN_FRONTEND="noninteractive")
+        complete.touch()
+    return root
 
 
 def server_images(engine: Engine) -> None:
     """The images of mosquitto and Prometheus, of one root: they differ in what is begun."""
     if PROMETHEUS not in engine.images():
-        root = bootstrapped("servers", "mosquitto", "prometheus")
+        root = servers_root()
         for path, owner in OWNED.items():
             (root / path).mkdir(parents=True, exist_ok=True)
             os.chown(root / path, owner, owner)
@@ -168,8 +181,9 @@ def wheels() -> Path:
 def context(folder: Path) -> Path:
     """What docker-compose.yml stands in: a release's context of images, wheels, and secrets."""
     copied = release.image_context((ROOT / release.DOCKERFILE).read_text(), release.tracked(ROOT))
-    with tarfile.open(fileobj=io.BytesIO(release.pack(ROOT, copied, 0))) as packed:
-        packed.extractall(folder, filter="data")
+    for path in copied:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, folder / path)
     ignored = shutil.ignore_patterns("__pycache__", "secrets", "wheels")
     shutil.copytree(ROOT / "deploy", folder / "deploy", ignore=ignored, dirs_exist_ok=True)
     for name in ("docker-compose.yml", ".dockerignore"):
